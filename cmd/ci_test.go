@@ -109,7 +109,7 @@ func TestAction(t *testing.T) {
 		{"good", map[string]string{"paths": "good.yaml"}, 0, "good.yaml: 1 provider, accepted by kubelet"},
 		{"several, with the line ends of Windows", map[string]string{"paths": "good.yaml\r\n\r\na b $(x).yaml\r\n"}, 0, "a b $(x).yaml: 1 provider"},
 		{"one is bad", map[string]string{"paths": "good.yaml\nbad.yaml", "sarif-file": "out.sarif"}, 1, "bad.yaml:4:"},
-		{"an older kubelet", map[string]string{"paths": "good.yaml", "kubelet-version": "1.25"}, 1, "kubelet 1.25 does not know"},
+		{"an older kubelet", map[string]string{"paths": "good.yaml", "kubelet-version": "1.25"}, 1, "kubelet 1.25 does not support"},
 		{"strict", map[string]string{"paths": "good.yaml", "strict": "true"}, 0, "accepted"},
 		{"none", map[string]string{"paths": " \n"[1:]}, 2, "names no file"},
 		{"a new directory for the findings", map[string]string{"paths": "good.yaml", "sarif-file": "-new/a b/out.sarif"}, 0, "accepted"},

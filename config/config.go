@@ -150,7 +150,7 @@ func (c *Config) duplicateNames(list *problems) {
 			return
 		}
 		if j, ok := first[p.Name]; ok {
-			list.add(c.problem(i, p.Name, fmt.Sprintf("the name of another provider (%s); names must be unique across all files", c.Position(j, "name")), "name"))
+			list.add(c.problem(i, p.Name, fmt.Sprintf("duplicate provider name (also at %s); names must be unique across all files", c.Position(j, "name")), "name"))
 			continue
 		}
 		first[p.Name] = i

@@ -141,7 +141,7 @@ func TestLoadAccepts(t *testing.T) {
 }
 
 func TestLoadRejects(t *testing.T) {
-	const wrongKey = "has an unknown field; it may have "
+	const wrongKey = "has an unknown field; the known fields are "
 	const providerKeys = "apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"
 	replace := func(old, new string) string {
 		if !strings.Contains(testConfig, old) {
@@ -153,74 +153,74 @@ func TestLoadRejects(t *testing.T) {
 		name, content string
 		want          []string
 	}{
-		{"empty", "", []string{"f: is empty: write a CredentialProviderConfig in kubelet.config.k8s.io/v1"}},
-		{"comment alone", "# c\n", []string{"f: is empty: write a CredentialProviderConfig in kubelet.config.k8s.io/v1"}},
-		{"binary", "\x7fELF\x00\x01\x02", []string{"f: not valid YAML: it has control characters; is it a text file?"}},
-		{"not UTF-8", replace("ecr", "\xff"), []string{"f: not valid YAML: it is not UTF-8 text"}},
+		{"empty", "", []string{"f: is empty: add a CredentialProviderConfig of version kubelet.config.k8s.io/v1"}},
+		{"comment alone", "# c\n", []string{"f: is empty: add a CredentialProviderConfig of version kubelet.config.k8s.io/v1"}},
+		{"binary", "\x7fELF\x00\x01\x02", []string{"f: not valid YAML: the file contains control characters"}},
+		{"not UTF-8", replace("ecr", "\xff"), []string{"f: not valid YAML: the file is not UTF-8 text"}},
 		{"list", "- a\n", []string{"f:1:1: is a list, but must be a mapping"}},
 		{"scalar", "a\n", []string{`f:1:1: is a string, but must be a mapping: "a"`}},
-		{"no kind", replace("kind: CredentialProviderConfig\n", ""), []string{"f:1:1: kind: missing: write kind: CredentialProviderConfig"}},
-		{"no apiVersion", replace("apiVersion: kubelet.config.k8s.io/v1\n", ""), []string{"f:1:1: apiVersion: missing or without a version: write apiVersion: kubelet.config.k8s.io/v1"}},
-		{"group alone", replace("kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/"), []string{"f:1:13: apiVersion: missing or without a version: write apiVersion: kubelet.config.k8s.io/v1"}},
-		{"unknown version", replace("kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/v2"), []string{`f:1:13: apiVersion: not supported: it must be kubelet.config.k8s.io/v1, kubelet.config.k8s.io/v1beta1 or kubelet.config.k8s.io/v1alpha1: "kubelet.config.k8s.io/v2"`}},
-		{"internal version", replace("kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/__internal"), []string{`f:1:13: apiVersion: not supported: it must be kubelet.config.k8s.io/v1, kubelet.config.k8s.io/v1beta1 or kubelet.config.k8s.io/v1alpha1: "kubelet.config.k8s.io/__internal"`}},
-		{"version of the protocol", replace("kubelet.config", "credentialprovider.kubelet"), []string{`f:1:13: apiVersion: the version of a provider, not of the file: write kubelet.config.k8s.io/v1 here: "credentialprovider.kubelet.k8s.io/v1"`}},
-		{"kubelet configuration", "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\naddress: 127.0.0.1\n", []string{`f:1:7: kind: the kubelet's main configuration; --image-credential-provider-config takes a file of its own, of kind CredentialProviderConfig: "KubeletConfiguration"`}},
+		{"no kind", replace("kind: CredentialProviderConfig\n", ""), []string{"f:1:1: kind: missing: set it to CredentialProviderConfig"}},
+		{"no apiVersion", replace("apiVersion: kubelet.config.k8s.io/v1\n", ""), []string{"f:1:1: apiVersion: missing or without a version: set it to kubelet.config.k8s.io/v1"}},
+		{"group alone", replace("kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/"), []string{"f:1:13: apiVersion: missing or without a version: set it to kubelet.config.k8s.io/v1"}},
+		{"unknown version", replace("kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/v2"), []string{`f:1:13: apiVersion: not supported: must be kubelet.config.k8s.io/v1, kubelet.config.k8s.io/v1beta1 or kubelet.config.k8s.io/v1alpha1: "kubelet.config.k8s.io/v2"`}},
+		{"internal version", replace("kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/__internal"), []string{`f:1:13: apiVersion: not supported: must be kubelet.config.k8s.io/v1, kubelet.config.k8s.io/v1beta1 or kubelet.config.k8s.io/v1alpha1: "kubelet.config.k8s.io/__internal"`}},
+		{"version of the protocol", replace("kubelet.config", "credentialprovider.kubelet"), []string{`f:1:13: apiVersion: the version of a provider, not of the file: use kubelet.config.k8s.io/v1 here: "credentialprovider.kubelet.k8s.io/v1"`}},
+		{"kubelet configuration", "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\naddress: 127.0.0.1\n", []string{`f:1:7: kind: the kubelet's main configuration, but --image-credential-provider-config needs a separate file of kind CredentialProviderConfig: "KubeletConfiguration"`}},
 		{"predecessor's fields", replace("matchImages", "imageMatchers") + "  extraArgs: {a: b}\n", []string{
-			"f:5:3: providers[0].imageMatchers: unknown field: the predecessor's name of matchImages",
-			"f:8:3: providers[0].extraArgs: unknown field: the predecessor's field: write args, or env"}},
-		{"another kind", replace("CredentialProviderConfig", "Pod"), []string{`f:2:7: kind: another kind of document: it must be CredentialProviderConfig: "Pod"`}},
+			"f:5:3: providers[0].imageMatchers: unknown field: the out-of-tree proposal's name for matchImages",
+			"f:8:3: providers[0].extraArgs: unknown field: a field of the out-of-tree proposal: use args or env"}},
+		{"another kind", replace("CredentialProviderConfig", "Pod"), []string{`f:2:7: kind: unsupported kind: must be CredentialProviderConfig: "Pod"`}},
 		{"kind in another case", replace("kind:", "Kind:"), []string{"f:2:1: Kind: unknown field: did you mean kind? (case matters)"}},
 		{"kind is a number", replace("CredentialProviderConfig", "5"), []string{
-			"f:2:7: kind: missing: write kind: CredentialProviderConfig",
+			"f:2:7: kind: missing: set it to CredentialProviderConfig",
 			`f:2:7: kind: is a number, but must be a string: quote it: "5"`}},
 		{"several unknown fields", replace("matchImages", "matchimages") + "  foo: 1\n  deFaultCache: 1\n  tokenAttribute: x\nmetadata: {}\n", []string{
 			"f:5:3: providers[0].matchimages: unknown field: did you mean matchImages? (case matters)",
 			"f:8:3: providers[0].foo: unknown field",
 			"f:9:3: providers[0].deFaultCache: unknown field",
 			"f:10:3: providers[0].tokenAttribute: unknown field: did you mean tokenAttributes?",
-			"f:11:1: metadata: unknown field: objects of the Kubernetes API have it; the fields of this file stand at its top"}},
+			"f:11:1: metadata: unknown field: this field belongs in Kubernetes API objects, but not in this file"}},
 		{"separators", replace("matchImages", "match_images"), []string{"f:5:3: providers[0].match_images: unknown field: did you mean matchImages? (case matters)"}},
-		{"tokenAttributes in v1beta1", strings.Replace(testConfig, "io/v1\n", "io/v1beta1\n", 1) + "  tokenAttributes: null\n", []string{"f:8:3: providers[0].tokenAttributes: unknown field: only files of version kubelet.config.k8s.io/v1 have it"}},
-		{"tokenAttributes in v1alpha1", strings.Replace(testConfig, "io/v1\n", "io/v1alpha1\n", 1) + "  tokenAttributes: {cacheType: Token}\n", []string{"f:8:3: providers[0].tokenAttributes: unknown field: only files of version kubelet.config.k8s.io/v1 have it"}},
+		{"tokenAttributes in v1beta1", strings.Replace(testConfig, "io/v1\n", "io/v1beta1\n", 1) + "  tokenAttributes: null\n", []string{"f:8:3: providers[0].tokenAttributes: unknown field: supported only in version kubelet.config.k8s.io/v1"}},
+		{"tokenAttributes in v1alpha1", strings.Replace(testConfig, "io/v1\n", "io/v1alpha1\n", 1) + "  tokenAttributes: {cacheType: Token}\n", []string{"f:8:3: providers[0].tokenAttributes: unknown field: supported only in version kubelet.config.k8s.io/v1"}},
 		{"unknown field in tokenAttributes", testConfig + "  tokenAttributes: {cachetype: Token}\n", []string{"f:8:21: providers[0].tokenAttributes.cachetype: unknown field: did you mean cacheType? (case matters)"}},
-		{"boolean name", replace("name: ecr", "name: yes"), []string{`f:4:9: providers[0].name: is a boolean, but must be a string: quote it (in YAML the words yes, no, on and off are booleans): "true"`}},
+		{"boolean name", replace("name: ecr", "name: yes"), []string{`f:4:9: providers[0].name: is a boolean, but must be a string: quote it (YAML reads yes, no, on and off as booleans): "true"`}},
 		{"number name", replace("name: ecr", "name: 5"), []string{`f:4:9: providers[0].name: is a number, but must be a string: quote it: "5"`}},
 		{"string for boolean", testConfig + "  tokenAttributes: {requireServiceAccount: \"true\"}\n", []string{`f:8:44: providers[0].tokenAttributes.requireServiceAccount: is a string, but must be a boolean: "true"`}},
 		{"text for list", replace(`["*.example.com"]`, "a.example"), []string{`f:5:16: providers[0].matchImages: is a string, but must be a list: put a dash before each item: "a.example"`}},
 		{"list for text", replace("ecr", "[ecr]"), []string{"f:4:9: providers[0].name: is a list, but must be a string"}},
 		{"providers not a list", testHead + "providers: {name: x}\n", []string{"f:3:12: providers: is a mapping, but must be a list: put a dash before its first field"}},
 		{"number for duration", replace("12h", "12"), []string{`f:6:25: providers[0].defaultCacheDuration: is a number, but must be a duration in quotes, such as "12h", "10m" or "0s": "12"`}},
-		{"day for duration", replace("12h", "1d"), []string{`f:6:25: providers[0].defaultCacheDuration: not a duration: write a number with a unit, such as "12h", "10m" or "0s": "1d"`}},
-		{"duplicate field", testConfig + "  name: other\n", []string{"f:8:3: providers[0].name: a field is set twice: remove one of the two"}},
-		{"duplicate at the top", testConfig + "kind: CredentialProviderConfig\n", []string{"f:8:1: kind: a field is set twice: remove one of the two"}},
-		{"duplicate in JSON", strings.Replace(testJSON, `"name":`, `"name":"x","name":`, 1), []string{"f:1:101: providers[0].name: a field is set twice: remove one of the two"}},
-		{"merged twice", testConfig + "  <<: {name: x}\n", []string{"f:8:3: providers[0]: a field is set here and merged in with <<, which counts as setting it twice: write it once"}},
-		{"merged twice, from two", testConfig + "  <<: [{args: [a]}, {args: [b]}]\n", []string{"f:8:3: providers[0]: a field is set here and merged in with <<, which counts as setting it twice: write it once"}},
-		{"duplicate provider", testConfig + testProvider, []string{`f:8:9: providers[1].name: the name of another provider (f:4:9); names must be unique across all files: "ecr"`}},
-		{"unquoted asterisk", replace(`["*.example.com"]`, "\n  - *.example.com"), []string{"f:6:5: not valid YAML: a value that begins with * must be quoted, since YAML takes it for an alias"}},
-		{"unquoted asterisk, a name", replace(`["*.example.com"]`, "[*example.com]"), []string{"f:5:17: not valid YAML: a value that begins with * must be quoted, since YAML takes it for an alias"}},
-		{"an alias, and an asterisk", replace(`["*.example.com"]`, "&m [a.example]\n  args: *m\n  env: [*.x]"), []string{"f:7:9: not valid YAML: a value that begins with * must be quoted, since YAML takes it for an alias"}},
-		{"tab", replace("  matchImages", "\tmatchImages"), []string{"f:5:1: not valid YAML: a tab in the indentation; YAML wants spaces"}},
-		{"unclosed bracket", replace("com\"]", "com\""), []string{"f:6:3: not valid YAML: before this a bracket is not closed, or a comma is missing"}},
-		{"missing comma", replace("com\"]", "com\" \"b\"]"), []string{"f:5:3: not valid YAML: before this a bracket is not closed, or a comma is missing"}},
-		{"unquoted IPv6", replace(`["*.example.com"]`, "\n  - [::1]:5000"), []string{"f:6:3: not valid YAML: a value is expected here; quote one that has brackets, colons or commas, such as an IPv6 address"}},
-		{"text behind a quote", replace("name: ecr", `name: "ecr" x`), []string{"f:4:1: not valid YAML: a field is expected here; is something indented wrongly, or a quote not closed?"}},
-		{"colons, and an unknown field", replace(`["*.example.com"]`, `["a:80:80", "a b"]`) + "  foo: x\n", []string{`f:5:28: providers[0].matchImages[1]: not a pattern that a kubelet takes: it has characters that no image has: "a…"`, "f:8:3: providers[0].foo: unknown field"}},
-		{"unclosed quote", replace("com\"]", "com]"), []string{"f:8:1: not valid YAML: a quote is not closed"}},
-		{"bad indentation", replace("  matchImages", "   matchImages"), []string{"f:5:4: not valid YAML: a colon where none can be; is the line indented wrongly, or a value with a colon not quoted?"}},
-		{"mapping for key", testConfig + "  {a: b}: c\n", []string{"f: not valid YAML: a mapping or list where the name of a field is expected"}},
-		{"JSON with a comment", "{ // c\n", []string{"f:1:3: not valid JSON from here on (a file that begins with { is read as JSON alone: no comments, no trailing commas, nothing after the last brace)"}},
-		{"JSON cut off", testJSON[:len(testJSON)-1], []string{"f:1:216: not valid JSON from here on (a file that begins with { is read as JSON alone: no comments, no trailing commas, nothing after the last brace)"}},
+		{"day for duration", replace("12h", "1d"), []string{`f:6:25: providers[0].defaultCacheDuration: invalid duration: use a number with a unit, such as "12h", "10m" or "0s": "1d"`}},
+		{"duplicate field", testConfig + "  name: other\n", []string{"f:8:3: providers[0].name: a field is set twice: remove one of them"}},
+		{"duplicate at the top", testConfig + "kind: CredentialProviderConfig\n", []string{"f:8:1: kind: a field is set twice: remove one of them"}},
+		{"duplicate in JSON", strings.Replace(testJSON, `"name":`, `"name":"x","name":`, 1), []string{"f:1:101: providers[0].name: a field is set twice: remove one of them"}},
+		{"merged twice", testConfig + "  <<: {name: x}\n", []string{"f:8:3: providers[0]: a field is set here and by the merge key <<: set it only once"}},
+		{"merged twice, from two", testConfig + "  <<: [{args: [a]}, {args: [b]}]\n", []string{"f:8:3: providers[0]: a field is set here and by the merge key <<: set it only once"}},
+		{"duplicate provider", testConfig + testProvider, []string{`f:8:9: providers[1].name: duplicate provider name (also at f:4:9); names must be unique across all files: "ecr"`}},
+		{"unquoted asterisk", replace(`["*.example.com"]`, "\n  - *.example.com"), []string{"f:6:5: not valid YAML: quote a value that begins with *, because YAML parses it as an alias"}},
+		{"unquoted asterisk, a name", replace(`["*.example.com"]`, "[*example.com]"), []string{"f:5:17: not valid YAML: quote a value that begins with *, because YAML parses it as an alias"}},
+		{"an alias, and an asterisk", replace(`["*.example.com"]`, "&m [a.example]\n  args: *m\n  env: [*.x]"), []string{"f:7:9: not valid YAML: quote a value that begins with *, because YAML parses it as an alias"}},
+		{"tab", replace("  matchImages", "\tmatchImages"), []string{"f:5:1: not valid YAML: the line is indented with a tab; use spaces"}},
+		{"unclosed bracket", replace("com\"]", "com\""), []string{"f:6:3: not valid YAML: missing comma or closing bracket before this position"}},
+		{"missing comma", replace("com\"]", "com\" \"b\"]"), []string{"f:5:3: not valid YAML: missing comma or closing bracket before this position"}},
+		{"unquoted IPv6", replace(`["*.example.com"]`, "\n  - [::1]:5000"), []string{"f:6:3: not valid YAML: expected a value here; quote values that contain brackets, colons or commas, such as an IPv6 address"}},
+		{"text behind a quote", replace("name: ecr", `name: "ecr" x`), []string{"f:4:1: not valid YAML: expected a field here; check the indentation and the quotes"}},
+		{"colons, and an unknown field", replace(`["*.example.com"]`, `["a:80:80", "a b"]`) + "  foo: x\n", []string{`f:5:28: providers[0].matchImages[1]: invalid pattern for the kubelet: it has characters that an image name cannot have: "a…"`, "f:8:3: providers[0].foo: unknown field"}},
+		{"unclosed quote", replace("com\"]", "com]"), []string{"f:8:1: not valid YAML: missing closing quote"}},
+		{"bad indentation", replace("  matchImages", "   matchImages"), []string{"f:5:4: not valid YAML: unexpected colon; check the indentation, and quote values that contain a colon"}},
+		{"mapping for key", testConfig + "  {a: b}: c\n", []string{"f: not valid YAML: a mapping or list is used as a field name"}},
+		{"JSON with a comment", "{ // c\n", []string{"f:1:3: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
+		{"JSON cut off", testJSON[:len(testJSON)-1], []string{"f:1:216: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
 		// Unicode blanks before the brace: taken for JSON, which does not allow them.
-		{"JSON after wide blanks", "\u00a0" + testJSON, []string{"f:1:1: not valid JSON from here on (a file that begins with { is read as JSON alone: no comments, no trailing commas, nothing after the last brace)"}},
-		{"YAML after a brace", "{kind: x}", []string{"f:1:2: not valid JSON from here on (a file that begins with { is read as JSON alone: no comments, no trailing commas, nothing after the last brace)"}},
-		{"column in bytes", testHead + "providers: [{name: \"ü\", foo: 1}]\n", []string{"f:3:13: providers[0].apiVersion: missing: write the version of the protocol that the plugin speaks, such as credentialprovider.kubelet.k8s.io/v1", "f:3:13: providers[0].matchImages: missing: at least one pattern is needed", `f:3:13: providers[0].defaultCacheDuration: missing: write how long an answer is kept that does not say so itself, such as "12h", or "0s" for not at all`, "f:3:26: providers[0].foo: unknown field"}},
+		{"JSON after wide blanks", "\u00a0" + testJSON, []string{"f:1:1: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
+		{"YAML after a brace", "{kind: x}", []string{"f:1:2: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
+		{"column in bytes", testHead + "providers: [{name: \"ü\", foo: 1}]\n", []string{"f:3:13: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:3:13: providers[0].matchImages: missing: at least one pattern is required", `f:3:13: providers[0].defaultCacheDuration: required: cache duration for responses that set none, for example "12h"; "0s" disables caching`, "f:3:26: providers[0].foo: unknown field"}},
 		{"through an alias", testHead + "providers:\n- name: a\n  tokenAttributes: &t {cachetype: x}\n- name: b\n  tokenAttributes: *t\n", []string{
-			"f:4:3: providers[0].apiVersion: missing: write the version of the protocol that the plugin speaks, such as credentialprovider.kubelet.k8s.io/v1", "f:4:3: providers[0].matchImages: missing: at least one pattern is needed", `f:4:3: providers[0].defaultCacheDuration: missing: write how long an answer is kept that does not say so itself, such as "12h", or "0s" for not at all`,
+			"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:4:3: providers[0].matchImages: missing: at least one pattern is required", `f:4:3: providers[0].defaultCacheDuration: required: cache duration for responses that set none, for example "12h"; "0s" disables caching`,
 			"f:5:24: providers[0].tokenAttributes.cachetype: unknown field: did you mean cacheType? (case matters)",
 			"f:5:24: providers[1].tokenAttributes.cachetype: unknown field: did you mean cacheType? (case matters)",
-			"f:6:3: providers[1].apiVersion: missing: write the version of the protocol that the plugin speaks, such as credentialprovider.kubelet.k8s.io/v1", "f:6:3: providers[1].matchImages: missing: at least one pattern is needed", `f:6:3: providers[1].defaultCacheDuration: missing: write how long an answer is kept that does not say so itself, such as "12h", or "0s" for not at all`}},
+			"f:6:3: providers[1].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:6:3: providers[1].matchImages: missing: at least one pattern is required", `f:6:3: providers[1].defaultCacheDuration: required: cache duration for responses that set none, for example "12h"; "0s" disables caching`}},
 		{"secret as a field of a provider", testConfig + "  " + canary.Arg + ": 1\n", []string{"f:8:3: providers[0]: " + wrongKey + providerKeys}},
 		{"secret value of the wrong type", testConfig + "  env:\n  - name: A\n    value: {" + canary.Env + ": 1}\n", []string{"f:10:12: providers[0].env[0].value: is a mapping, but must be a string"}},
 		{"secret as a field of env", testConfig + "  env:\n  - " + canary.Env + ": x\n  - vlaue: " + canary.Env + "\n", []string{
@@ -228,17 +228,17 @@ func TestLoadRejects(t *testing.T) {
 			"f:10:5: providers[0].env[1].vlaue: unknown field: did you mean value?"}},
 		{"secret duplicate in env", testConfig + "  env: [{name: A, " + canary.Env + ": x, " + canary.Env + ": y}]\n", []string{
 			"f:8:39: providers[0].env[0]: " + wrongKey + "name and value",
-			"f:8:39: providers[0].env[0]: a field is set twice: remove one of the two"}},
-		{"env as a mapping", testConfig + "  env: {A: " + canary.Env + "}\n", []string{"f:8:8: providers[0].env: is a mapping, but must be a list: put a dash before each variable, with name and value as two fields"}},
+			"f:8:39: providers[0].env[0]: a field is set twice: remove one of them"}},
+		{"env as a mapping", testConfig + "  env: {A: " + canary.Env + "}\n", []string{"f:8:8: providers[0].env: is a mapping, but must be a list: put a dash before each variable, with separate name and value fields"}},
 		{"number in env", testConfig + "  env: [{name: A, value: 12345}]\n", []string{"f:8:26: providers[0].env[0].value: is a number, but must be a string: quote it"}},
 		{"args as text", testConfig + "  args: " + canary.Arg + "\n", []string{"f:8:9: providers[0].args: is a string, but must be a list: put a dash before each item"}},
 		{"list in args", testConfig + "  args: [[" + canary.Arg + "]]\n", []string{"f:8:10: providers[0].args[0]: is a list, but must be a string"}},
-		{"boolean in args", testConfig + "  args: [a, yes]\n", []string{"f:8:13: providers[0].args[1]: is a boolean, but must be a string: quote it (in YAML the words yes, no, on and off are booleans)"}},
-		{"alias of a secret name", testConfig + "  args: [*" + canary.Arg + "]\n", []string{"f:8:10: not valid YAML: a value that begins with * must be quoted, since YAML takes it for an alias"}},
-		{"secret key of a mapping key", testConfig + "  env: {{" + canary.Env + ": 1}: 2}\n", []string{"f: not valid YAML: a mapping or list where the name of a field is expected"}},
-		{"secret behind a missing quote", replace("name: ecr", "name: \"ecr") + "  env: [{name: A, value: " + canary.Env + "}]\n  foo: \"x\"\n", []string{"f:5:3: not valid YAML: a bare * or &; quote the value, and look for a quote above that is not closed"}},
-		{"secret run into a name", testHead + "providers:\n- name: 'ecr\n  env: " + canary.Env + "\n  '\n  foo: 1\n", []string{"f:4:3: providers[0].apiVersion: missing: write the version of the protocol that the plugin speaks, such as credentialprovider.kubelet.k8s.io/v1", "f:4:3: providers[0].matchImages: missing: at least one pattern is needed", `f:4:3: providers[0].defaultCacheDuration: missing: write how long an answer is kept that does not say so itself, such as "12h", or "0s" for not at all`, `f:4:9: providers[0].name: must not have blanks: rename the plugin: "ecr…"`, "f:7:3: providers[0].foo: unknown field"}},
-		{"secret in broken JSON", `{"env":[{"value":"` + canary.Env + `"`, []string{"f:1:34: not valid JSON from here on (a file that begins with { is read as JSON alone: no comments, no trailing commas, nothing after the last brace)"}},
+		{"boolean in args", testConfig + "  args: [a, yes]\n", []string{"f:8:13: providers[0].args[1]: is a boolean, but must be a string: quote it (YAML reads yes, no, on and off as booleans)"}},
+		{"alias of a secret name", testConfig + "  args: [*" + canary.Arg + "]\n", []string{"f:8:10: not valid YAML: quote a value that begins with *, because YAML parses it as an alias"}},
+		{"secret key of a mapping key", testConfig + "  env: {{" + canary.Env + ": 1}: 2}\n", []string{"f: not valid YAML: a mapping or list is used as a field name"}},
+		{"secret behind a missing quote", replace("name: ecr", "name: \"ecr") + "  env: [{name: A, value: " + canary.Env + "}]\n  foo: \"x\"\n", []string{"f:5:3: not valid YAML: bare * or &; quote the value, and check for a missing closing quote above"}},
+		{"secret run into a name", testHead + "providers:\n- name: 'ecr\n  env: " + canary.Env + "\n  '\n  foo: 1\n", []string{"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:4:3: providers[0].matchImages: missing: at least one pattern is required", `f:4:3: providers[0].defaultCacheDuration: required: cache duration for responses that set none, for example "12h"; "0s" disables caching`, `f:4:9: providers[0].name: must not contain spaces: rename the plugin: "ecr…"`, "f:7:3: providers[0].foo: unknown field"}},
+		{"secret in broken JSON", `{"env":[{"value":"` + canary.Env + `"`, []string{"f:1:34: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -262,15 +262,15 @@ func TestLoadHostile(t *testing.T) {
 		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.Repeat(fmt.Sprintf("*%c, ", c-1), 9)+fmt.Sprintf("*%c", c-1))
 	}
 	tests := []struct{ name, content, want string }{
-		{"50 MB", testConfig + strings.Repeat("# comment comment comment comment comment comment\n", 1e6), "f: with this file the configuration has more than 16 MiB, or more than 131072 line ends and separators (, [ { - : ?): is it the right file?"},
-		{"a million providers", testHead + "providers: [" + strings.Repeat("{},", 1e6) + "]", "f: with this file the configuration has more than 16 MiB, or more than 131072 line ends and separators (, [ { - : ?): is it the right file?"},
-		{"deep YAML list", deep("["), "f:4:1: not valid YAML: a line without a colon where a field is expected; is something not indented, or a quote not closed?"},
+		{"50 MB", testConfig + strings.Repeat("# comment comment comment comment comment comment\n", 1e6), "f: with this file the configuration has more than 16 MiB, or more than 131072 line ends and separators (, [ { - : ?)"},
+		{"a million providers", testHead + "providers: [" + strings.Repeat("{},", 1e6) + "]", "f: with this file the configuration has more than 16 MiB, or more than 131072 line ends and separators (, [ { - : ?)"},
+		{"deep YAML list", deep("["), "f:4:1: not valid YAML: a field has no colon; check the indentation and the quotes"},
 		{"deep YAML block", deep("- "), "f:4:1: not valid YAML: it is nested too deeply"},
 		{"deep JSON", `{"providers":` + strings.Repeat("[", 1<<16), "f:1:10013: not valid JSON: it is nested too deeply"},
-		{"bomb of aliases", bomb, "f: its YAML aliases expand to more than 16 MiB, or more than 131072 values: write the values out"},
-		{"long value, many aliases", "a: &a " + strings.Repeat("z", 1<<20) + "\nb: [" + strings.Repeat("*a, ", 1000) + "]\n", "f: its YAML aliases expand to more than 16 MiB, or more than 131072 values: write the values out"},
-		{"alias of itself", testConfig + "  args: &a [*a]\n", "f: not valid YAML: an alias inside of what it stands for"},
-		{"merge of itself", testHead + "providers:\n- &a\n  <<: *a\n", "f: not valid YAML: an alias inside of what it stands for"},
+		{"bomb of aliases", bomb, "f: its YAML aliases expand to more than 16 MiB or more than 131072 values: write the values in full"},
+		{"long value, many aliases", "a: &a " + strings.Repeat("z", 1<<20) + "\nb: [" + strings.Repeat("*a, ", 1000) + "]\n", "f: its YAML aliases expand to more than 16 MiB or more than 131072 values: write the values in full"},
+		{"alias of itself", testConfig + "  args: &a [*a]\n", "f: not valid YAML: an alias refers to itself"},
+		{"merge of itself", testHead + "providers:\n- &a\n  <<: *a\n", "f: not valid YAML: an alias refers to itself"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -287,7 +287,7 @@ func TestLoadManyProblems(t *testing.T) {
 	path := writeFile(t, "f", testHead+"providers:\n"+strings.Repeat("- foo: 1\n", 1000))
 	_, err := Load(path)
 	got := errorLines(t, filepath.Dir(path), err)
-	if len(got) != maxProblems+1 || !strings.Contains(strings.Join(got, "\n"), "there are more problems") {
+	if len(got) != maxProblems+1 || !strings.Contains(strings.Join(got, "\n"), "too many problems") {
 		t.Errorf("%d errors, want %d and one that says there are more", len(got), maxProblems)
 	}
 }
@@ -305,14 +305,14 @@ func TestLoadDirectory(t *testing.T) {
 		{name: "mixed versions", files: map[string]string{"a.yaml": named("a"), "b.yaml": strings.Replace(named("b"), "io/v1\n", "io/v1alpha1\n", 1)}, want: []string{"a", "b"}},
 		{name: "other files", files: map[string]string{"a.yaml": named("a"), "b.YAML": "x", "c.yaml.bak": "x", "yaml": "x", "d.conf": "x", "e.yaml": "dir"}, want: []string{"a"}},
 		{name: "symbolic link to a file", files: map[string]string{"a.yaml": "-> b", "b": named("b")}, want: []string{"b"}},
-		{name: "empty", files: nil, fails: true, want: []string{"DIR: the directory has no configuration files: their names end in .json, .yaml or .yml"}},
-		{name: "no suitable name", files: map[string]string{"config": testConfig}, fails: true, want: []string{"DIR: the directory has no configuration files: their names end in .json, .yaml or .yml; it has \"config\", which a kubelet passes over: rename those that are meant"}},
+		{name: "empty", files: nil, fails: true, want: []string{"DIR: the directory has no configuration files (.json, .yaml or .yml)"}},
+		{name: "no suitable name", files: map[string]string{"config": testConfig}, fails: true, want: []string{"DIR: the directory has no configuration files (.json, .yaml or .yml); the kubelet ignores \"config\""}},
 		{name: "the same name twice", files: map[string]string{"a.yaml": named("x"), "b.yaml": named("z") + strings.Replace(testProvider, "ecr", "x", 1)}, fails: true,
-			want: []string{`b.yaml:8:9: providers[1].name: the name of another provider (a.yaml:4:9); names must be unique across all files: "x"`}},
+			want: []string{`b.yaml:8:9: providers[1].name: duplicate provider name (also at a.yaml:4:9); names must be unique across all files: "x"`}},
 		{name: "all broken files at once", files: map[string]string{"a.yaml": "", "b.yaml": named("b"), "c.yaml": named("5")}, fails: true,
-			want: []string{"a.yaml: is empty: write a CredentialProviderConfig in kubelet.config.k8s.io/v1", `c.yaml:4:9: providers[0].name: is a number, but must be a string: quote it: "5"`}},
+			want: []string{"a.yaml: is empty: add a CredentialProviderConfig of version kubelet.config.k8s.io/v1", `c.yaml:4:9: providers[0].name: is a number, but must be a string: quote it: "5"`}},
 		{name: "symbolic link to a directory", files: map[string]string{"a.yaml": named("a"), "d": "dir", "b.yaml": "-> d"}, fails: true,
-			want: []string{"b.yaml: is not a regular file but a directory; the kubelet does not read below a directory, and refuses a symbolic link to one"}},
+			want: []string{"b.yaml: is not a regular file but a directory; the kubelet does not read subdirectories and rejects symlinks to directories"}},
 		{name: "unreadable entry", files: map[string]string{"a.yaml": named("a"), "b.yaml": "-> nowhere"}, fails: true,
 			want: []string{"b.yaml: cannot be read: no such file or directory"}},
 		{name: "loop of links", files: map[string]string{"a.yaml": "-> b.yaml", "b.yaml": "-> a.yaml"}, fails: true,
@@ -372,7 +372,7 @@ func TestLoadPath(t *testing.T) {
 	dir := t.TempDir()
 	makeDir(t, filepath.Join(dir, "d"), map[string]string{"dangling": "-> nowhere", "loop": "-> loop"})
 	for path, want := range map[string]string{
-		"":           "the path of the configuration is empty: name a file or a directory",
+		"":           "the configuration path is empty: set it to a file or directory",
 		"missing":    "missing: cannot be found: no such file or directory",
 		"d/dangling": "d/dangling: cannot be found: no such file or directory",
 		"d/loop":     "d/loop: cannot be found: too many levels of symbolic links",
@@ -500,7 +500,7 @@ func TestParseDirBounds(t *testing.T) {
 		many[fmt.Sprint(i)] = nil
 	}
 	for want, files := range map[string]map[string][]byte{
-		"d: the directory has no configuration files: their names end in .json, .yaml or .yml": nil,
+		"d: the directory has no configuration files (.json, .yaml or .yml)": nil,
 		"d: the directory has more than 4096 configuration files":                              many,
 	} {
 		if _, err := ParseDir("d", files); fmt.Sprint(err) != want {

@@ -51,7 +51,7 @@ func (p v1Provider) provider() (Provider, []string, error) {
 type absent struct{}
 
 // UnmarshalJSON always fails.
-func (absent) UnmarshalJSON([]byte) error { return errors.New("a field of another version") }
+func (absent) UnmarshalJSON([]byte) error { return errors.New("not a field of this version") }
 
 func (absent) shape() *shape { return nil }
 
@@ -73,7 +73,7 @@ func (d *wireDuration) UnmarshalJSON(b []byte) error {
 func (wireDuration) shape() *shape {
 	return &shape{noun: `a duration in quotes, such as "12h", "10m" or "0s"`, text: func(s string) string {
 		if _, err := time.ParseDuration(s); err != nil {
-			return `not a duration: write a number with a unit, such as "12h", "10m" or "0s"`
+			return `invalid duration: use a number with a unit, such as "12h", "10m" or "0s"`
 		}
 		return ""
 	}}

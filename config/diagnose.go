@@ -36,14 +36,14 @@ func (s *source) diagnose(doc []byte, meta typeMeta, want *shape, cause error, m
 		return &FieldError{File: s.name, Msg: "cannot be decoded"}
 	}
 	if _, next := (&File{data: s.data}).Document(); value == nil && next > 0 {
-		return &FieldError{File: s.name, Line: next, Msg: "the first YAML document is empty, and a kubelet reads no other: remove what stands before this ---, and the ---"}
+		return &FieldError{File: s.name, Line: next, Msg: "the first YAML document is empty, and the kubelet reads only the first one: remove everything up to and including this ---"}
 	} else if value == nil {
-		return &FieldError{File: s.name, Msg: "is empty: write a " + Kind + " in " + V1}
+		return &FieldError{File: s.name, Msg: "is empty: add a " + Kind + " of version " + V1}
 	}
 	d := &diagnosis{src: s}
 	d.document(value, meta, want, more)
 	if len(d.list.errs) == 0 {
-		d.list.add(&FieldError{File: s.name, Msg: "cannot be decoded as what its kind says"})
+		d.list.add(&FieldError{File: s.name, Msg: "cannot be decoded as a document of its kind"})
 	}
 	return d.list.join()
 }
@@ -55,7 +55,7 @@ func (d *diagnosis) document(value any, meta typeMeta, want *shape, more validat
 		d.list.add(&FieldError{File: d.src.name, Msg: "this is " + otherFile(fields)})
 		return
 	case !isMapping && isTOML(d.src.text()):
-		d.list.add(&FieldError{File: d.src.name, Msg: "this looks like TOML, such as a container runtime's configuration; a " + Kind + " is YAML or JSON"})
+		d.list.add(&FieldError{File: d.src.name, Msg: "this looks like TOML, such as a container runtime configuration: a " + Kind + " is YAML or JSON"})
 		return
 	case isMapping:
 		for _, wrong := range meta.problems() {
@@ -146,7 +146,7 @@ func (d *diagnosis) mismatch(v any, want *shape, at FieldPath) {
 		}
 	}
 	if _, ok := v.(bool); ok {
-		msg += " (in YAML the words yes, no, on and off are booleans)"
+		msg += " (YAML reads yes, no, on and off as booleans)"
 	}
 	d.report(at, value, msg)
 }
@@ -155,7 +155,7 @@ func (d *diagnosis) mismatch(v any, want *shape, at FieldPath) {
 // of s.
 func (s *shape) dashed() string {
 	if s.secret && s.fields != nil {
-		return "each variable, with name and value as two fields"
+		return "each variable, with separate name and value fields"
 	}
 	return "its first field"
 }
@@ -185,7 +185,7 @@ func (d *diagnosis) unknown(name string, want *shape, at FieldPath) {
 	case want.others != "":
 		key, msg = hidden(name), "has an unknown field: "+want.others
 	default:
-		key, msg = hidden(name), "has an unknown field; it may have "+list(slices.Sorted(maps.Keys(want.fields)))
+		key, msg = hidden(name), "has an unknown field; the known fields are "+list(slices.Sorted(maps.Keys(want.fields)))
 	}
 	d.list.add(d.src.keyPlace(at.with(key)).problem("", msg))
 }
@@ -210,7 +210,7 @@ func (d *diagnosis) duplicates(n *yaml.Node, want *shape, at FieldPath) {
 			}
 			field, name := want.field(key.Value)
 			if seen[key.Value] {
-				d.twice(key, at.with(name), "a field is set twice: remove one of the two")
+				d.twice(key, at.with(name), "a field is set twice: remove one of them")
 			}
 			seen[key.Value] = true
 			d.duplicates(value, field, at.with(name))
@@ -218,7 +218,7 @@ func (d *diagnosis) duplicates(n *yaml.Node, want *shape, at FieldPath) {
 		for key, m := range merges(n) {
 			for i := 0; i+1 < len(m.Content) && !d.list.full(); i += 2 {
 				if name := m.Content[i].Value; seen[name] {
-					d.twice(key, at, "a field is set here and merged in with <<, which counts as setting it twice: write it once")
+					d.twice(key, at, "a field is set here and by the merge key <<: set it only once")
 				} else {
 					seen[name] = true
 				}

@@ -16,25 +16,25 @@ import (
 
 // otherKinds are documents that are given in place of a configuration.
 var otherKinds = map[string]string{
-	"KubeletConfiguration":    "the kubelet's main configuration; --image-credential-provider-config takes a file of its own, of kind " + Kind,
-	"Secret":                  "a Secret, which pods name in imagePullSecrets; the kubelet's configuration of plugins is a file of kind " + Kind,
-	"ConfigMap":               "a ConfigMap; if its data has the configuration, write that text to a file of its own",
-	"ExecCredential":          "what a plugin of kubectl answers; the configuration of the kubelet's plugins is of kind " + Kind,
-	"Config":                  "a kubeconfig, or of another program; the configuration of the kubelet's plugins is of kind " + Kind,
-	"EncryptionConfiguration": "of the API server; the configuration of the kubelet's plugins is of kind " + Kind,
+	"KubeletConfiguration":    "the kubelet's main configuration, but --image-credential-provider-config needs a separate file of kind " + Kind,
+	"Secret":                  "a Secret for imagePullSecrets, but the kubelet needs a file of kind " + Kind,
+	"ConfigMap":               "a ConfigMap: save the configuration in its data to a separate file",
+	"ExecCredential":          "a response of a kubectl credential plugin, but the kubelet needs a file of kind " + Kind,
+	"Config":                  "a kubeconfig or another program's configuration, but the kubelet needs a file of kind " + Kind,
+	"EncryptionConfiguration": "an API server configuration, but the kubelet needs a file of kind " + Kind,
 	"ClusterConfiguration":    kubeadm,
 	"InitConfiguration":       kubeadm,
 	"JoinConfiguration":       kubeadm,
-	"NodeConfig":              "of nodeadm, which writes the kubelet's configurations itself; the one of its plugins is of kind " + Kind,
-	"MachineConfig":           "of an operator that writes files to nodes; the file that it writes is of kind " + Kind,
+	"NodeConfig":              "a nodeadm configuration, from which nodeadm writes the kubelet's file of kind " + Kind,
+	"MachineConfig":           "an operator's configuration: use the file that the operator writes, of kind " + Kind,
 
 	"CredentialProviderRequest":  protocol,
 	"CredentialProviderResponse": protocol,
 }
 
 const (
-	kubeadm  = "of kubeadm, where image-credential-provider-config is one of nodeRegistration.kubeletExtraArgs; the file that it names is of kind " + Kind
-	protocol = "what kubelet and plugin say to each other, of " + protocolGroup + "; the file is of kind " + Kind + " in " + V1
+	kubeadm  = "a kubeadm configuration: use the file named by image-credential-provider-config in kubeletExtraArgs, of kind " + Kind
+	protocol = "a message between kubelet and plugin, of " + protocolGroup + ": use a file of kind " + Kind + " of version " + V1
 )
 
 // otherKind says what a kind is that is none of ours.
@@ -47,16 +47,16 @@ func otherKind(kind string) string {
 	} else if d <= 4 {
 		return "did you mean " + Kind + "?"
 	}
-	return "another kind of document: it must be " + Kind
+	return "unsupported kind: must be " + Kind
 }
 
 // otherFile says what a file is that has no kind, by fields that only such files
 // have; "" if that cannot be told.
 func otherFile(fields map[string]any) string {
 	for _, known := range []struct{ what, names string }{
-		{"a docker config file (of logins): a kubelet reads it as config.json in its root directory; the configuration of plugins is of kind " + Kind, "auths credHelpers credsStore"},
-		{"a kubeconfig: the configuration of plugins is of kind " + Kind, "clusters contexts users current-context"},
-		{"a Secret or ConfigMap: the configuration of plugins is of kind " + Kind, "data stringData"},
+		{"a docker config.json, but the kubelet needs a file of kind " + Kind, "auths credHelpers credsStore"},
+		{"a kubeconfig, but the kubelet needs a file of kind " + Kind, "clusters contexts users current-context"},
+		{"a Secret or ConfigMap, but the kubelet needs a file of kind " + Kind, "data stringData"},
 		{otherKinds["KubeletConfiguration"], "clusterDNS cgroupDriver staticPodPath authentication authorization"},
 	} {
 		for name := range strings.FieldsSeq(known.names) {
@@ -91,7 +91,7 @@ func template(text []byte) int {
 }
 
 // isTemplate is said of a text that has an action of a template in it.
-const isTemplate = "a template ({{ … }}) that was never rendered; render it first, such as with \"helm template\""
+const isTemplate = "an unrendered template ({{ … }}); render it first, for example with \"helm template\""
 
 // The levels of a configuration, by a field that only they have.
 const (
@@ -101,17 +101,17 @@ const (
 )
 
 const (
-	ofProvider = "a field of a provider: it belongs into an item of providers"
-	ofTokens   = "a field of tokenAttributes: it belongs one level lower"
-	ofFile     = "a field of the file: it belongs at the top"
-	ofObjects  = "objects of the Kubernetes API have it; the fields of this file stand at its top"
-	ofFlags    = "a flag of the kubelet, and no field of any file"
-	ofKubelet  = "a field of KubeletConfiguration, which is another file"
-	ofDocker   = "a field of docker's config.json, which is another file"
-	ofAnswer   = "a field of the plugin's response"
-	ofExec     = "a field of a kubeconfig's exec"
-	ofRuntime  = "a setting of a container runtime's registries, which is another file"
-	noLogins   = "no credentials stand here: a plugin gives them"
+	ofProvider = "this field belongs in an item of providers"
+	ofTokens   = "this field belongs in tokenAttributes"
+	ofFile     = "this field belongs at the top level of the file"
+	ofObjects  = "this field belongs in Kubernetes API objects, but not in this file"
+	ofFlags    = "a kubelet flag, not a field of this file"
+	ofKubelet  = "this field belongs in a KubeletConfiguration file"
+	ofDocker   = "this field belongs in docker's config.json"
+	ofAnswer   = "this field belongs in the plugin's response"
+	ofExec     = "this field belongs in exec of a kubeconfig"
+	ofRuntime  = "this field belongs in the container runtime's configuration"
+	noLogins   = "credentials are not allowed here; a plugin returns them"
 )
 
 // elsewhere says where a field belongs that a level does not have: first by the
@@ -122,16 +122,16 @@ var elsewhere = map[string]map[string]string{
 	},
 	levelProvider: {
 		"serviceAccountTokenAudience": ofTokens, "cacheType": ofTokens, "requireServiceAccount": ofTokens,
-		"requiredServiceAccountAnnotationKeys": ofTokens, "optionalServiceAccountAnnotationKeys": ofTokens, "audience": "did you mean serviceAccountTokenAudience, of tokenAttributes?",
+		"requiredServiceAccountAnnotationKeys": ofTokens, "optionalServiceAccountAnnotationKeys": ofTokens, "audience": "did you mean serviceAccountTokenAudience in tokenAttributes?",
 		"kind": ofFile, "providers": ofFile,
-		"command": ofExec + ": here it is name, the name of a file in the kubelet's --image-credential-provider-bin-dir",
-		"path":    "did you mean name, the name of a file in the kubelet's --image-credential-provider-bin-dir?", "binary": "did you mean name?", "executable": "did you mean name?",
-		"cacheDuration": ofAnswer + ": here it is defaultCacheDuration", "cacheKeyType": ofAnswer,
-		"timeout": "a kubelet gives each plugin a minute, and has no setting for it",
+		"command": ofExec + "; use name, a file name in the kubelet's --image-credential-provider-bin-dir",
+		"path":    "did you mean name, a file name in the kubelet's --image-credential-provider-bin-dir?", "binary": "did you mean name?", "executable": "did you mean name?",
+		"cacheDuration": ofAnswer + "; use defaultCacheDuration", "cacheKeyType": ofAnswer,
+		"timeout": "the kubelet's plugin timeout is always one minute",
 	},
 	levelTokens: {
 		"audience": "did you mean serviceAccountTokenAudience?", "name": ofHigher, "matchImages": ofHigher, "defaultCacheDuration": ofHigher, "apiVersion": ofHigher, "args": ofHigher, "env": ofHigher,
-		"cacheKeyType": ofAnswer + ": here it is cacheType", "requiredAnnotations": "did you mean requiredServiceAccountAnnotationKeys?", "optionalAnnotations": "did you mean optionalServiceAccountAnnotationKeys?",
+		"cacheKeyType": ofAnswer + "; use cacheType", "requiredAnnotations": "did you mean requiredServiceAccountAnnotationKeys?", "optionalAnnotations": "did you mean optionalServiceAccountAnnotationKeys?",
 	},
 	"": {
 		"metadata": ofObjects, "spec": ofObjects, "status": ofObjects, "data": ofObjects,
@@ -144,7 +144,7 @@ var elsewhere = map[string]map[string]string{
 	},
 }
 
-const ofHigher = "a field of the provider: it belongs one level higher"
+const ofHigher = "this field belongs in the provider, one level higher"
 
 // placeOf says where a field belongs that a mapping does not have.
 func (s *shape) placeOf(name string) string {

@@ -18,37 +18,37 @@ func TestElsewhere(t *testing.T) {
 	provider := func(line string) string { return testConfig + "  " + line + "\n" }
 	tokens := func(line string) string { return testConfig + "  tokenAttributes:\n    " + line + "\n" }
 	for name, tt := range map[string]struct{ content, want string }{
-		"docker config":           {`{"auths":{"r.example":{"auth":"` + canary.Password + `"}}}`, "f: this is a docker config file (of logins): a kubelet reads it as config.json in its root directory"},
+		"docker config":           {`{"auths":{"r.example":{"auth":"` + canary.Password + `"}}}`, "f: this is a docker config.json, but the kubelet needs a file"},
 		"kubeconfig":              {"clusters: []\nusers: []\n", "f: this is a kubeconfig"},
 		"Secret without kind":     {"data: {x: " + canary.Password + "}\n", "f: this is a Secret or ConfigMap"},
 		"kubelet's without kind":  {"cgroupDriver: systemd\n", "f: this is the kubelet's main configuration"},
 		"TOML":                    {"version = 2\n[plugins]\npassword = \"" + canary.Password + "\"\n", "f: this looks like TOML"},
-		"Secret":                  {"apiVersion: v1\nkind: Secret\n", "f:2:7: kind: a Secret, which pods name in imagePullSecrets"},
-		"ConfigMap":               {"apiVersion: v1\nkind: ConfigMap\n", "a ConfigMap; if its data has the configuration"},
-		"ExecCredential":          {"apiVersion: client.authentication.k8s.io/v1\nkind: ExecCredential\n", "what a plugin of kubectl answers"},
-		"kubeadm":                 {"apiVersion: kubeadm.k8s.io/v1beta4\nkind: JoinConfiguration\n", "one of nodeRegistration.kubeletExtraArgs"},
-		"answer":                  {"kind: CredentialProviderResponse\n", "what kubelet and plugin say to each other"},
+		"Secret":                  {"apiVersion: v1\nkind: Secret\n", "f:2:7: kind: a Secret for imagePullSecrets"},
+		"ConfigMap":               {"apiVersion: v1\nkind: ConfigMap\n", "a ConfigMap: save the configuration in its data"},
+		"ExecCredential":          {"apiVersion: client.authentication.k8s.io/v1\nkind: ExecCredential\n", "a response of a kubectl credential plugin"},
+		"kubeadm":                 {"apiVersion: kubeadm.k8s.io/v1beta4\nkind: JoinConfiguration\n", "a kubeadm configuration: use the file named by image-credential-provider-config"},
+		"answer":                  {"kind: CredentialProviderResponse\n", "a message between kubelet and plugin"},
 		"kind in other letters":   {strings.Replace(testConfig, "CredentialProviderConfig", "credentialproviderconfig", 1), "did you mean CredentialProviderConfig? (case matters)"},
 		"kind misspelled":         {strings.Replace(testConfig, "CredentialProviderConfig", "CredentialProvidersConfig", 1), "kind: did you mean CredentialProviderConfig?"},
-		"template before all":     {"{{- if .Values.on }}\n" + testHead + "{{- end }}\n", "f:1:1: neither YAML nor JSON: a template ({{ … }}) that was never rendered"},
-		"template in JSON":        {`{"kind": {{ .Kind }}}`, "f:1:10: neither YAML nor JSON: a template ({{ … }}) that was never rendered"},
+		"template before all":     {"{{- if .Values.on }}\n" + testHead + "{{- end }}\n", "f:1:1: neither YAML nor JSON: an unrendered template ({{ … }})"},
+		"template in JSON":        {`{"kind": {{ .Kind }}}`, "f:1:10: neither YAML nor JSON: an unrendered template ({{ … }})"},
 		"braces in a text":        {`{"kind": "{{ .Kind }}",}`, "f:1:24: not valid JSON from here on"},
-		"braces, and a tab":       {"# for {{ .Name }}\n" + testHead + "providers:\n- name: '{{ x }}'\n\tmatchImages: []\n", "f:6:1: not valid YAML: a tab in the indentation"},
-		"an empty document":       {"---\n# nothing\n---\n" + testHead + "providers: []\n", "f:3: the first YAML document is empty, and a kubelet reads no other"},
-		"template":                {testHead + "providers:\n{{- range .Values.providers }}\n- name: {{ .name }}\n{{- end }}\n", "f:4:1: not valid YAML: a template ({{ … }}) that was never rendered"},
-		"field of a provider":     {top("defaultCacheDuration: 1h"), "f:8:1: defaultCacheDuration: unknown field: a field of a provider: it belongs into an item of providers"},
-		"flag":                    {top("imageCredentialProviderBinDir: /x"), "unknown field: a flag of the kubelet, and no field of any file"},
-		"KubeletConfiguration":    {top("featureGates: {}"), "unknown field: a field of KubeletConfiguration"},
-		"object":                  {top("spec: {}"), "unknown field: objects of the Kubernetes API have it"},
-		"docker's":                {top("credHelpers: {}"), "unknown field: a field of docker's config.json"},
-		"field of tokens":         {provider("cacheType: Token"), "f:8:3: providers[0].cacheType: unknown field: a field of tokenAttributes: it belongs one level lower"},
-		"field of the file":       {provider("kind: x"), "unknown field: a field of the file: it belongs at the top"},
-		"kubeconfig's exec":       {provider("command: x"), "unknown field: a field of a kubeconfig's exec: here it is name"},
-		"answer's":                {provider("cacheDuration: x"), "unknown field: a field of the plugin's response: here it is defaultCacheDuration"},
-		"credentials":             {provider("password: " + canary.Password), "unknown field: no credentials stand here"},
-		"containerd's":            {provider("endpoint: []"), "unknown field: a setting of a container runtime's registries"},
+		"braces, and a tab":       {"# for {{ .Name }}\n" + testHead + "providers:\n- name: '{{ x }}'\n\tmatchImages: []\n", "f:6:1: not valid YAML: the line is indented with a tab"},
+		"an empty document":       {"---\n# nothing\n---\n" + testHead + "providers: []\n", "f:3: the first YAML document is empty, and the kubelet reads only the first one"},
+		"template":                {testHead + "providers:\n{{- range .Values.providers }}\n- name: {{ .name }}\n{{- end }}\n", "f:4:1: not valid YAML: an unrendered template ({{ … }})"},
+		"field of a provider":     {top("defaultCacheDuration: 1h"), "f:8:1: defaultCacheDuration: unknown field: this field belongs in an item of providers"},
+		"flag":                    {top("imageCredentialProviderBinDir: /x"), "unknown field: a kubelet flag, not a field of this file"},
+		"KubeletConfiguration":    {top("featureGates: {}"), "unknown field: this field belongs in a KubeletConfiguration file"},
+		"object":                  {top("spec: {}"), "unknown field: this field belongs in Kubernetes API objects"},
+		"docker's":                {top("credHelpers: {}"), "unknown field: this field belongs in docker's config.json"},
+		"field of tokens":         {provider("cacheType: Token"), "f:8:3: providers[0].cacheType: unknown field: this field belongs in tokenAttributes"},
+		"field of the file":       {provider("kind: x"), "unknown field: this field belongs at the top level of the file"},
+		"kubeconfig's exec":       {provider("command: x"), "unknown field: this field belongs in exec of a kubeconfig; use name"},
+		"answer's":                {provider("cacheDuration: x"), "unknown field: this field belongs in the plugin's response; use defaultCacheDuration"},
+		"credentials":             {provider("password: " + canary.Password), "unknown field: credentials are not allowed here"},
+		"containerd's":            {provider("endpoint: []"), "unknown field: this field belongs in the container runtime's configuration"},
 		"another name":            {provider("arguments: []"), "unknown field: did you mean args?"},
-		"field of a level higher": {tokens("args: []"), "tokenAttributes.args: unknown field: a field of the provider: it belongs one level higher"},
+		"field of a level higher": {tokens("args: []"), "tokenAttributes.args: unknown field: this field belongs in the provider, one level higher"},
 		"audience":                {tokens("audience: x"), "unknown field: did you mean serviceAccountTokenAudience?"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,8 +84,8 @@ func TestOneRound(t *testing.T) {
 		fields := strings.SplitN(line, ": ", 4)
 		got = append(got, fields[1]+": "+strings.SplitN(fields[2], " ", 2)[0])
 	}
-	want := strings.Join([]string{"apiVersion: missing", "kind: missing", "providers[0].name: must", "providers[0].matchImages[0]: not", "providers[0].defaultCacheDuration: is",
-		"providers[0].apiversion: unknown", "providers[0].env: is", "providers[1].name: missing", "providers[1].apiVersion: missing", "providers[1].matchImages: missing", "providers[1].defaultCacheDuration: missing"}, "\n")
+	want := strings.Join([]string{"apiVersion: missing", "kind: missing", "providers[0].name: must", "providers[0].matchImages[0]: invalid", "providers[0].defaultCacheDuration: is",
+		"providers[0].apiversion: unknown", "providers[0].env: is", "providers[1].name: missing", "providers[1].apiVersion: missing", "providers[1].matchImages: missing", "providers[1].defaultCacheDuration: required"}, "\n")
 	if strings.Join(slices.Sorted(slices.Values(got)), "\n") != strings.Join(slices.Sorted(strings.SplitSeq(want, "\n")), "\n") {
 		t.Errorf("got\n%s\nwant\n%s\nof\n%v", strings.Join(got, "\n"), want, err)
 	}

@@ -64,7 +64,7 @@ func (l *problems) add(err *FieldError) {
 	switch {
 	case l.full():
 	case len(l.errs) == maxProblems:
-		l.errs = append(l.errs, &FieldError{File: err.File, Msg: "there are more problems; fix these first"})
+		l.errs = append(l.errs, &FieldError{File: err.File, Msg: "too many problems; fix these first"})
 	default:
 		l.errs = append(l.errs, err)
 	}

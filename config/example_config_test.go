@@ -26,7 +26,7 @@ func ExampleLoad() {
 	// Output:
 	// ecr-credential-provider [*.dkr.ecr.*.amazonaws.com public.ecr.aws] 12h0m0s
 	// token-credential-provider [registry.example.com:5000/team] 0s
-	// testdata/typos.yaml:4:9: providers[0].name: is a boolean, but must be a string: quote it (in YAML the words yes, no, on and off are booleans): "true"
+	// testdata/typos.yaml:4:9: providers[0].name: is a boolean, but must be a string: quote it (YAML reads yes, no, on and off as booleans): "true"
 	// testdata/typos.yaml:5:3: providers[0].matchimages: unknown field: did you mean matchImages? (case matters)
 	// testdata/typos.yaml:6:25: providers[0].defaultCacheDuration: is a number, but must be a duration in quotes, such as "12h", "10m" or "0s": "12"
 	// testdata/typos.yaml:7:3: providers[0].apiversion: unknown field: did you mean apiVersion? (case matters)
@@ -40,10 +40,10 @@ func ExampleConfig_Validate() {
 	}
 	fmt.Println(c.Validate())
 	// Output:
-	// testdata/wrong.yaml:5:9: providers[0].name: must not have blanks: rename the plugin: "my…"
-	// testdata/wrong.yaml:6:17: providers[0].matchImages[0]: not a pattern that a kubelet takes: what follows the first colon of the host is not a port: "registry.example.com:port"
+	// testdata/wrong.yaml:5:9: providers[0].name: must not contain spaces: rename the plugin: "my…"
+	// testdata/wrong.yaml:6:17: providers[0].matchImages[0]: invalid pattern for the kubelet: the text after the first colon of the host is not a port: "registry.example.com:port"
 	// testdata/wrong.yaml:7:25: providers[0].defaultCacheDuration: must not be negative: "-1h0m0s"
-	// testdata/wrong.yaml:8:15: providers[0].apiVersion: not a version of the protocol: it must be credentialprovider.kubelet.k8s.io/v1, credentialprovider.kubelet.k8s.io/v1beta1 or credentialprovider.kubelet.k8s.io/v1alpha1: "credentialprovider.kubelet.k8s.io/v2"
+	// testdata/wrong.yaml:8:15: providers[0].apiVersion: unknown protocol version: must be credentialprovider.kubelet.k8s.io/v1, credentialprovider.kubelet.k8s.io/v1beta1 or credentialprovider.kubelet.k8s.io/v1alpha1: "credentialprovider.kubelet.k8s.io/v2"
 }
 
 // The file is there already; the name is for errors.
@@ -84,7 +84,7 @@ func ExampleParseDir() {
 	// Output:
 	// ecr providers.d/10-ecr.json:1:103
 	// gcr providers.d/20-gcr.json:1:103
-	// providers.d/20-more.json:1:103: providers[0].name: the name of another provider (providers.d/10-ecr.json:1:103); names must be unique across all files: "ecr"
+	// providers.d/20-more.json:1:103: providers[0].name: duplicate provider name (also at providers.d/10-ecr.json:1:103); names must be unique across all files: "ecr"
 }
 
 // What the newest kubelet takes, an older one may not.
@@ -98,8 +98,8 @@ func ExampleConfig_ValidateFor() {
 	fmt.Println(c.ValidateFor(config.Target{KubeletVersion: "1.32"}))
 	// Output:
 	// <nil>
-	// testdata/example.yaml:20:5: providers[1].tokenAttributes: kubelet 1.32 does not know tokenAttributes (new in 1.33)
-	// testdata/example.yaml:21:16: providers[1].tokenAttributes.cacheType: kubelet 1.32 does not know cacheType (new in 1.34); remove it: "ServiceAccount"
+	// testdata/example.yaml:20:5: providers[1].tokenAttributes: kubelet 1.32 does not support tokenAttributes (added in 1.33)
+	// testdata/example.yaml:21:16: providers[1].tokenAttributes.cacheType: kubelet 1.32 does not support cacheType (added in 1.34); remove it: "ServiceAccount"
 }
 
 // A node with another hash in its metrics has read other bytes.

@@ -81,7 +81,7 @@ func (k kubelet) all(g gate) string {
 }
 
 // takeGateOut is what to do about a gate, which no file of providers sets.
-const takeGateOut = ": take it out of the kubelet's --feature-gates, and of featureGates in its configuration"
+const takeGateOut = ": remove it from the kubelet's --feature-gates and featureGates"
 
 // ofOtherCase is the gate that a name means which differs in case alone; "" for none.
 func ofOtherCase(name string) string {
@@ -98,7 +98,7 @@ func ofOtherCase(name string) string {
 func (k kubelet) refusals() (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(k.gates)) {
 		if gate := ofOtherCase(name); gate != "" {
-			list = append(list, fmt.Sprintf("no kubelet knows the feature gate %s, and none starts with it set: write %s in the kubelet's --feature-gates, or in featureGates of its configuration", name, gate))
+			list = append(list, fmt.Sprintf("the kubelet does not start with the unknown feature gate %s: set %s in the kubelet's --feature-gates or featureGates", name, gate))
 		}
 	}
 	for _, name := range gateNames() {
@@ -108,11 +108,11 @@ func (k kubelet) refusals() (list []string) {
 		}
 		switch g := gates[name]; {
 		case !k.has(g.known):
-			list = append(list, k.unknown("the feature gate "+name, g.known)+", and does not start with it set"+takeGateOut)
+			list = append(list, k.unknown("the feature gate "+name, g.known)+", and does not start if it is set"+takeGateOut)
 		case k.has(g.gone):
-			list = append(list, fmt.Sprintf("kubelet 1.%d does not know the feature gate %s any more (gone in 1.%d), and does not start with it set%s", k.minor, name, g.gone, takeGateOut))
+			list = append(list, fmt.Sprintf("kubelet 1.%d does not support the feature gate %s (removed in 1.%d), and does not start if it is set%s", k.minor, name, g.gone, takeGateOut))
 		case k.has(g.locked) && on != k.has(g.on):
-			list = append(list, fmt.Sprintf("kubelet 1.%d does not start with the feature gate %s=%t: it cannot be changed any more (since 1.%d)%s", k.minor, name, on, g.locked, takeGateOut))
+			list = append(list, fmt.Sprintf("kubelet 1.%d does not start with the feature gate %s=%t, which is locked since 1.%d%s", k.minor, name, on, g.locked, takeGateOut))
 		}
 	}
 	return list

@@ -55,26 +55,26 @@ func (m typeMeta) problem() *problem {
 	group, version, _ := strings.Cut(m.APIVersion, "/")
 	switch {
 	case m.predecessor() && m.APIVersion == "":
-		return &problem{"apiVersion", "", "missing: write apiVersion: " + versionPredecessor}
+		return &problem{"apiVersion", "", "missing: set it to " + versionPredecessor}
 	case m.predecessor() && m.APIVersion != versionPredecessor:
 		return &problem{"apiVersion", m.APIVersion,
-			"not a version of " + m.Kind + ": it must be " + versionPredecessor + ", without a group (files of a kubelet are of kind " + Kind + ")"}
+			"not a version of " + m.Kind + ": must be " + versionPredecessor + " (the kubelet needs kind " + Kind + ")"}
 	case m.predecessor():
 		return nil
 	case m.Kind == kindPredecessorProvider:
-		return &problem{"kind", m.Kind, "the kind of a provider, not of the file: write " + kindPredecessor + " here"}
+		return &problem{"kind", m.Kind, "the kind of a provider, not of the file: use " + kindPredecessor + " here"}
 	case strings.EqualFold(m.Kind, kindPredecessor):
 		return &problem{"kind", m.Kind, "did you mean " + kindPredecessor + "? (case matters)"}
 	case m.Kind == "":
-		return &problem{"kind", "", "missing: write kind: " + Kind}
+		return &problem{"kind", "", "missing: set it to " + Kind}
 	case m.Kind != Kind:
 		return &problem{"kind", m.Kind, otherKind(m.Kind)}
 	case m.APIVersion == "" || group == configGroup && version == "":
-		return &problem{"apiVersion", "", "missing or without a version: write apiVersion: " + V1}
+		return &problem{"apiVersion", "", "missing or without a version: set it to " + V1}
 	case group == protocolGroup:
-		return &problem{"apiVersion", m.APIVersion, "the version of a provider, not of the file: write " + V1 + " here"}
+		return &problem{"apiVersion", m.APIVersion, "the version of a provider, not of the file: use " + V1 + " here"}
 	case m.APIVersion != V1 && m.APIVersion != V1Beta1 && m.APIVersion != V1Alpha1:
-		return &problem{"apiVersion", m.APIVersion, "not supported: it must be " + V1 + ", " + V1Beta1 + " or " + V1Alpha1}
+		return &problem{"apiVersion", m.APIVersion, "not supported: must be " + V1 + ", " + V1Beta1 + " or " + V1Alpha1}
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func TestPredecessorExample(t *testing.T) {
 // The document's example as it is written there is not YAML.
 func TestPredecessorExampleVerbatim(t *testing.T) {
 	_, err := Load("testdata/predecessor-unquoted.yaml")
-	const hint = ": not valid YAML: a value that begins with * must be quoted, since YAML takes it for an alias"
+	const hint = ": not valid YAML: quote a value that begins with *, because YAML parses it as an alias"
 	want := []string{"predecessor-unquoted.yaml:7:5" + hint, "predecessor-unquoted.yaml:8:5" + hint}
 	if diff := cmp.Diff(want, errorLines(t, filepath.FromSlash("testdata"), slashed(err))); diff != "" {
 		t.Errorf("errors (-want +got)\n%s", diff)
@@ -143,9 +143,9 @@ func TestPredecessorEnv(t *testing.T) {
 
 func TestPredecessorRejects(t *testing.T) {
 	const (
-		asterisk = "not valid YAML: a value that begins with * must be quoted, since YAML takes it for an alias"
-		isList   = "has an unknown field: an item of the list has name and value; without the dash before it, this is a mapping of names to values"
-		words    = " (in YAML the words yes, no, on and off are booleans)"
+		asterisk = "not valid YAML: quote a value that begins with *, because YAML parses it as an alias"
+		isList   = "has an unknown field: a list item has name and value, but without a dash this is a mapping of names to values"
+		words    = " (YAML reads yes, no, on and off as booleans)"
 	)
 	replace := func(old, new string) string {
 		if !strings.Contains(oldConfig, old) {
@@ -158,33 +158,33 @@ func TestPredecessorRejects(t *testing.T) {
 		name, content string
 		want          []string
 	}{
-		{"no apiVersion", replace("apiVersion: v1alpha1\n", ""), []string{"f:1:1: apiVersion: missing: write apiVersion: v1alpha1"}},
-		{"version of a kubelet's file", replace("v1alpha1", "kubelet.config.k8s.io/v1"), []string{`f:2:13: apiVersion: not a version of RegistryCredentialConfig: it must be v1alpha1, without a group (files of a kubelet are of kind CredentialProviderConfig): "kubelet.config.k8s.io/v1"`}},
-		{"another version", strings.Replace(replace("v1alpha1", "v1"), kindPredecessor, "credentialprovider", 1), []string{`f:2:13: apiVersion: not a version of credentialprovider: it must be v1alpha1, without a group (files of a kubelet are of kind CredentialProviderConfig): "v1"`}},
-		{"kind of a provider", replace("RegistryCredentialConfig", "RegistryCredentialProvider"), []string{`f:1:7: kind: the kind of a provider, not of the file: write RegistryCredentialConfig here: "RegistryCredentialProvider"`}},
+		{"no apiVersion", replace("apiVersion: v1alpha1\n", ""), []string{"f:1:1: apiVersion: missing: set it to v1alpha1"}},
+		{"version of a kubelet's file", replace("v1alpha1", "kubelet.config.k8s.io/v1"), []string{`f:2:13: apiVersion: not a version of RegistryCredentialConfig: must be v1alpha1 (the kubelet needs kind CredentialProviderConfig): "kubelet.config.k8s.io/v1"`}},
+		{"another version", strings.Replace(replace("v1alpha1", "v1"), kindPredecessor, "credentialprovider", 1), []string{`f:2:13: apiVersion: not a version of credentialprovider: must be v1alpha1 (the kubelet needs kind CredentialProviderConfig): "v1"`}},
+		{"kind of a provider", replace("RegistryCredentialConfig", "RegistryCredentialProvider"), []string{`f:1:7: kind: the kind of a provider, not of the file: use RegistryCredentialConfig here: "RegistryCredentialProvider"`}},
 		{"kind in another case", replace("RegistryCredentialConfig", "registrycredentialconfig"), []string{`f:1:7: kind: did you mean RegistryCredentialConfig? (case matters): "registrycredentialconfig"`}},
 		{"field kind in another case", replace("kind:", "Kind:"), []string{"f:1:1: Kind: unknown field: did you mean kind? (case matters)"}},
 		{"version of today's kind", replace("RegistryCredentialConfig", "CredentialProviderConfig"), []string{
-			`f:2:13: apiVersion: not supported: it must be kubelet.config.k8s.io/v1, kubelet.config.k8s.io/v1beta1 or kubelet.config.k8s.io/v1alpha1: "v1alpha1"`,
-			"f:4:3: providers[0].apiVersion: missing: write the version of the protocol that the plugin speaks, such as credentialprovider.kubelet.k8s.io/v1", `f:4:3: providers[0].defaultCacheDuration: missing: write how long an answer is kept that does not say so itself, such as "12h", or "0s" for not at all`,
-			"f:5:3: providers[0].imageMatchers: unknown field: the predecessor's name of matchImages",
-			"f:6:3: providers[0].extraArgs: unknown field: the predecessor's field: write args, or env"}},
+			`f:2:13: apiVersion: not supported: must be kubelet.config.k8s.io/v1, kubelet.config.k8s.io/v1beta1 or kubelet.config.k8s.io/v1alpha1: "v1alpha1"`,
+			"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", `f:4:3: providers[0].defaultCacheDuration: required: cache duration for responses that set none, for example "12h"; "0s" disables caching`,
+			"f:5:3: providers[0].imageMatchers: unknown field: the out-of-tree proposal's name for matchImages",
+			"f:6:3: providers[0].extraArgs: unknown field: a field of the out-of-tree proposal: use args or env"}},
 		{"today's fields", replace("imageMatchers", "matchImages") + "  args: []\n  env: []\n  defaultCacheDuration: 1h\n  tokenAttributes: {}\n", []string{
-			"f:5:3: providers[0].matchImages: unknown field: in this kind of file it is imageMatchers",
-			"f:8:3: providers[0].args: unknown field: in this kind of file it is extraArgs, which become variables of the environment",
-			"f:9:3: providers[0].env: unknown field: in this kind of file it is extraArgs, which become variables of the environment",
-			"f:10:3: providers[0].defaultCacheDuration: unknown field: this kind of file has none: an answer is kept until its expirationTimestamp",
-			"f:11:3: providers[0].tokenAttributes: unknown field: only files of kind CredentialProviderConfig have it"}},
+			"f:5:3: providers[0].matchImages: unknown field: use imageMatchers in this kind of file",
+			"f:8:3: providers[0].args: unknown field: use extraArgs in this kind of file, which sets environment variables",
+			"f:9:3: providers[0].env: unknown field: use extraArgs in this kind of file, which sets environment variables",
+			"f:10:3: providers[0].defaultCacheDuration: unknown field: not supported in this kind of file, which caches a response until its expirationTimestamp",
+			"f:11:3: providers[0].tokenAttributes: unknown field: supported only in kind CredentialProviderConfig"}},
 		{"type of a provider", oldConfig + "  kind: Pod\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n", []string{
-			`f:8:9: providers[0].kind: must be RegistryCredentialProvider or credentialprovider, or be left out: "Pod"`,
-			`f:9:15: providers[0].apiVersion: must be v1alpha1, or be left out: "credentialprovider.kubelet.k8s.io/v1"`}},
+			`f:8:9: providers[0].kind: must be RegistryCredentialProvider or credentialprovider or be omitted: "Pod"`,
+			`f:9:15: providers[0].apiVersion: must be v1alpha1 or be omitted: "credentialprovider.kubelet.k8s.io/v1"`}},
 		{"kind of another provider", oldConfig + "  kind: RegistryCredentialConfig\n  apiVersion: v1alpha1\n", []string{
-			`f:8:9: providers[0].kind: must be RegistryCredentialProvider or credentialprovider, or be left out: "RegistryCredentialConfig"`}},
+			`f:8:9: providers[0].kind: must be RegistryCredentialProvider or credentialprovider or be omitted: "RegistryCredentialConfig"`}},
 		{"type of a provider, in another case", oldConfig + "  Kind: Pod\n", []string{"f:8:3: providers[0].Kind: unknown field: did you mean kind? (case matters)"}},
 		{"misspelt", replace("imageMatchers", "imagematchers") + "  extraArg: {}\nmetadata: {}\n", []string{
 			"f:5:3: providers[0].imagematchers: unknown field: did you mean imageMatchers? (case matters)",
 			"f:8:3: providers[0].extraArg: unknown field: did you mean extraArgs?",
-			"f:9:1: metadata: unknown field: objects of the Kubernetes API have it; the fields of this file stand at its top"}},
+			"f:9:1: metadata: unknown field: this field belongs in Kubernetes API objects, but not in this file"}},
 		{"wrong types", oldHead + "providers:\n- {name: 1, imageMatchers: a.example, extraArgs: region}\n- {imageMatchers: [1, yes]}\n", []string{
 			`f:4:10: providers[0].name: is a number, but must be a string: quote it: "1"`,
 			`f:4:28: providers[0].imageMatchers: is a string, but must be a list: put a dash before each item: "a.example"`,
@@ -192,12 +192,12 @@ func TestPredecessorRejects(t *testing.T) {
 			`f:5:20: providers[1].imageMatchers[0]: is a number, but must be a string: quote it: "1"`,
 			`f:5:23: providers[1].imageMatchers[1]: is a boolean, but must be a string: quote it` + words + `: "true"`}},
 		{"set twice", replace("    region", "    region: "+canary.Env+"\n    region") + "  name: x\n", []string{
-			"f:8:5: providers[0].extraArgs.region: a field is set twice: remove one of the two",
-			"f:9:3: providers[0].name: a field is set twice: remove one of the two"}},
+			"f:8:5: providers[0].extraArgs.region: a field is set twice: remove one of them",
+			"f:9:3: providers[0].name: a field is set twice: remove one of them"}},
 		{"set twice in JSON", `{"kind":"credentialprovider","apiVersion":"v1alpha1","providers":[{"name":"a","extraArgs":{"a":"` + canary.Env + `","a":"` + canary.Env + `"}}]}`, []string{
-			"f:1:114: providers[0].extraArgs.a: a field is set twice: remove one of the two"}},
+			"f:1:114: providers[0].extraArgs.a: a field is set twice: remove one of them"}},
 		{"set twice in a list in JSON", `{"kind":"credentialprovider","apiVersion":"v1alpha1","providers":[{"name":"a","extraArgs":[{"name":"a","name":"b"}]}]}`, []string{
-			"f:1:104: providers[0].extraArgs[0].name: a field is set twice: remove one of the two"}},
+			"f:1:104: providers[0].extraArgs[0].name: a field is set twice: remove one of them"}},
 		{"values that are no text", args("{a: 1, b: yes, c: [" + canary.Env + "], d: {" + canary.Env + ": x}, e: 1.5, f: null}"), []string{
 			"f:6:18: providers[0].extraArgs.a: is a number, but must be a string: quote it",
 			"f:6:24: providers[0].extraArgs.b: is a boolean, but must be a string: quote it" + words,
@@ -216,11 +216,11 @@ func TestPredecessorRejects(t *testing.T) {
 		{"misspelt in a list", args("[{valeu: a, name: " + canary.Env + "}]"), []string{"f:6:16: providers[0].extraArgs[0].valeu: unknown field: did you mean value?"}},
 		{"secret as a name", args("{" + canary.Env + ": 1, " + canary.Arg + ": x, " + canary.Arg + ": z}"), []string{
 			"f:6:32: providers[0].extraArgs: is a number, but must be a string: quote it",
-			"f:6:55: providers[0].extraArgs: a field is set twice: remove one of the two"}},
+			"f:6:55: providers[0].extraArgs: a field is set twice: remove one of them"}},
 		{"secret as a field, with fields set twice", oldConfig + "  " + canary.Env + ": {a: 1, a: 2}\n", []string{
-			"f:8:3: providers[0]: has an unknown field; it may have apiVersion, extraArgs, imageMatchers, kind and name",
-			"f:8:27: providers[0]: a field is set twice: remove one of the two"}},
-		{"duplicate provider", oldConfig + oldProvider, []string{`f:8:9: providers[1].name: the name of another provider (f:4:9); names must be unique across all files: "ecr-creds"`}},
+			"f:8:3: providers[0]: has an unknown field; the known fields are apiVersion, extraArgs, imageMatchers, kind and name",
+			"f:8:27: providers[0]: a field is set twice: remove one of them"}},
+		{"duplicate provider", oldConfig + oldProvider, []string{`f:8:9: providers[1].name: duplicate provider name (also at f:4:9); names must be unique across all files: "ecr-creds"`}},
 		{"unquoted pattern", replace(`["*.example.com"]`, "\n  - a.example.com\n  - *.example.com"), []string{"f:7:5: " + asterisk}},
 		{"unquoted pattern in a flow", replace(`["*.example.com"]`, "[a.example, *.example.com , \"*.quoted\",*]"), []string{"f:5:30: " + asterisk, "f:5:57: " + asterisk}},
 		{"unquoted pattern on a line of its own", replace(`["*.example.com"]`, "[\n    # not this: *.example\n    \"x, *.example\", 'y, *.z',\n    *x.example.com\n  ]"), []string{"f:8:5: " + asterisk}},
@@ -242,7 +242,7 @@ func TestPredecessorRejects(t *testing.T) {
 
 // The hint to quote a pattern is the same for a kubelet's file.
 func TestUnquotedPatternOfToday(t *testing.T) {
-	const hint = ": not valid YAML: a value that begins with * must be quoted, since YAML takes it for an alias"
+	const hint = ": not valid YAML: quote a value that begins with *, because YAML parses it as an alias"
 	content := strings.Replace(testConfig, `["*.example.com"]`, "&all\n  - \"*.first.example\"\n  - *.example.com\n  - *\n  - *all\n  - x*y.example # *.z", 1)
 	path := writeFile(t, "f", content)
 	_, err := Load(path)
@@ -252,8 +252,8 @@ func TestUnquotedPatternOfToday(t *testing.T) {
 }
 
 func TestPredecessorValidate(t *testing.T) {
-	const no = "not the name of an environment variable, which an extra argument becomes: "
-	const boolean = "a boolean, as the words yes, no, on and off are in YAML: quote the name"
+	const no = "cannot be used as an environment variable name: "
+	const boolean = "a boolean, because YAML reads yes, no, on and off as booleans: quote the name"
 	provider := func(args string) string {
 		return oldHead + "providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs: " + args + "\n"
 	}
@@ -261,45 +261,45 @@ func TestPredecessorValidate(t *testing.T) {
 		name, content string
 		want          []string
 	}{
-		{"no providers", oldHead + "providers: []\n", []string{"f: providers: missing: at least one provider is needed"}},
+		{"no providers", oldHead + "providers: []\n", []string{"f: providers: missing: at least one provider is required"}},
 		{"nothing at all", oldHead + "providers: [{}]\n", []string{
-			"f:3:13: providers[0].name: missing: write the file name of the plugin",
-			"f:3:13: providers[0].imageMatchers: missing: at least one pattern is needed"}},
+			"f:3:13: providers[0].name: missing: set the file name of the plugin",
+			"f:3:13: providers[0].imageMatchers: missing: at least one pattern is required"}},
 		{"null", oldHead + "providers: [null]\n", []string{
-			"f:3:13: providers[0].name: missing: write the file name of the plugin",
-			"f:3:13: providers[0].imageMatchers: missing: at least one pattern is needed"}},
+			"f:3:13: providers[0].name: missing: set the file name of the plugin",
+			"f:3:13: providers[0].imageMatchers: missing: at least one pattern is required"}},
 		{"names", oldHead + "providers:\n- {name: a/b, imageMatchers: [a.example]}\n- {name: \"..\", imageMatchers: [a.example]}\n", []string{
 			`f:4:10: providers[0].name: must be a file name in the kubelet's --image-credential-provider-bin-dir, without slashes: "a/b"`,
 			`f:5:10: providers[1].name: must be the file name of the plugin, not a directory: ".."`}},
 		{"patterns", oldHead + "providers:\n- {name: a, imageMatchers: [a.example, \"b.example:port\", \"user:" + canary.Arg + "@[x\"]}\n", []string{
-			`f:4:40: providers[0].imageMatchers[1]: not a pattern that regcred takes: what follows the first colon of the host is not a port: "b.example:port"`,
-			`f:4:58: providers[0].imageMatchers[2]: not a pattern that regcred takes: missing ] after an IPv6 address: "…@[x"`}},
+			`f:4:40: providers[0].imageMatchers[1]: invalid pattern for regcred: the text after the first colon of the host is not a port: "b.example:port"`,
+			`f:4:58: providers[0].imageMatchers[2]: invalid pattern for regcred: missing ] after an IPv6 address: "…@[x"`}},
 		{"names of variables", provider("{\"\": x, \"a=" + canary.Env + "\": x, \"a\\0b\": x, \"a b\": x, 1a: x, \"a$\": x, ſ: x, ok-1.a_: x}"), []string{
 			"f:6:15: providers[0].extraArgs: " + no + "it is empty",
-			"f:6:22: providers[0].extraArgs: " + no + "it has an =, where a name ends; write what follows it as the value",
-			"f:6:46: providers[0].extraArgs: " + no + "it has a NUL, with which no process can be started",
-			"f:6:57: providers[0].extraArgs: " + no + "it has white space, with which no shell can read it",
-			"f:6:67: providers[0].extraArgs.1a: " + no + "it begins with a digit, with which no shell can read it",
-			"f:6:74: providers[0].extraArgs: " + no + `it has something else than letters, digits, "_", "-" and "."`,
-			"f:6:83: providers[0].extraArgs: " + no + `it has something else than letters, digits, "_", "-" and "."`}},
+			"f:6:22: providers[0].extraArgs: " + no + "it contains =; move the text after it to the value",
+			"f:6:46: providers[0].extraArgs: " + no + "it contains a NUL",
+			"f:6:57: providers[0].extraArgs: " + no + "it contains white space",
+			"f:6:67: providers[0].extraArgs.1a: " + no + "it begins with a digit",
+			"f:6:74: providers[0].extraArgs: " + no + `it can contain only letters, digits, "_", "-" and "."`,
+			"f:6:83: providers[0].extraArgs: " + no + `it can contain only letters, digits, "_", "-" and "."`}},
 		{"names of variables in a list", provider("[{value: x}, {name: \"a=" + canary.Env + "\"}, null, {name: ok}]"), []string{
 			"f:6:15: providers[0].extraArgs[0].name: " + no + "it is empty",
-			"f:6:34: providers[0].extraArgs[1].name: " + no + "it has an =, where a name ends; write what follows it as the value",
+			"f:6:34: providers[0].extraArgs[1].name: " + no + "it contains =; move the text after it to the value",
 			"f:6:56: providers[0].extraArgs[2].name: " + no + "it is empty"}},
 		{"names that are booleans", provider("{no: x, on: z, \"off\": x}"), []string{
 			"f:6:14: providers[0].extraArgs.false: " + boolean,
 			"f:6:14: providers[0].extraArgs.true: " + boolean}},
 		{"names that are text", provider("{false: x, \"true\": x, \"yes\": x}"), nil},
 		{"duplicates", provider("{region: " + canary.Env + ", REGION: x, other: z}"), []string{
-			"f:6:15: providers[0].extraArgs.region: sets the same variable as f:6:40, because names are put into upper case: remove one of the two"}},
+			"f:6:15: providers[0].extraArgs.region: sets the same variable as f:6:40, because names are converted to upper case: remove one of them"}},
 		{"duplicates in a list", provider("[{name: a, value: " + canary.Env + "}, {name: A}, {name: a}]"), []string{
-			"f:6:57: providers[0].extraArgs[1].name: sets the same variable as f:6:22, because names are put into upper case: remove one of the two",
-			"f:6:68: providers[0].extraArgs[2].name: sets the same variable as f:6:22, because names are put into upper case: remove one of the two"}},
+			"f:6:57: providers[0].extraArgs[1].name: sets the same variable as f:6:22, because names are converted to upper case: remove one of them",
+			"f:6:68: providers[0].extraArgs[2].name: sets the same variable as f:6:22, because names are converted to upper case: remove one of them"}},
 		{"one item without its dash", provider("{name: region, value: " + canary.Env + "}"), []string{
-			"f:6:14: providers[0].extraArgs: has the fields of one item of a list: put a dash before them; variables NAME and VALUE are set with a list too"}},
+			"f:6:14: providers[0].extraArgs: has the fields of a list item: put a dash before the first one"}},
 		{"NUL in a value", provider("[{name: a, value: \"a\\0b\"}]") + "- {name: b, imageMatchers: [b.example], extraArgs: {a: \"\\0\"}}\n", []string{
-			"f:6:32: providers[0].extraArgs[0].value: has a NUL, with which no process can be started",
-			"f:7:56: providers[1].extraArgs.a: has a NUL, with which no process can be started"}},
+			"f:6:32: providers[0].extraArgs[0].value: contains a NUL, so no process can start with it",
+			"f:7:56: providers[1].extraArgs.a: contains a NUL, so no process can start with it"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -359,8 +359,8 @@ func TestPredecessorInADirectory(t *testing.T) {
 		t.Error(err)
 	}
 	kinds := []string{
-		`10-old.yaml:1:7: kind: no kubelet reads this kind; convert it with regcred convert: "RegistryCredentialConfig"`,
-		`30-old.json:1:9: kind: no kubelet reads this kind; convert it with regcred convert: "credentialprovider"`,
+		`10-old.yaml:1:7: kind: kubelets do not support this kind; run regcred convert: "RegistryCredentialConfig"`,
+		`30-old.json:1:9: kind: kubelets do not support this kind; run regcred convert: "credentialprovider"`,
 	}
 	for _, version := range []string{NewestKubelet, "1.34", "v1.99.0"} {
 		if diff := cmp.Diff(kinds, errorLines(t, dir, c.ValidateFor(Target{KubeletVersion: version}))); diff != "" {
@@ -376,7 +376,7 @@ func TestPredecessorInADirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Load(dir)
-	want = []string{fmt.Sprintf(`40-new.yaml:4:9: providers[0].name: the name of another provider (%s:1:75); names must be unique across all files: "third"`, "30-old.json")}
+	want = []string{fmt.Sprintf(`40-new.yaml:4:9: providers[0].name: duplicate provider name (also at %s:1:75); names must be unique across all files: "third"`, "30-old.json")}
 	if diff := cmp.Diff(want, placesOf(t, twice, err)); diff != "" {
 		t.Errorf("the same name twice (-want +got)\n%s", diff)
 	}
@@ -423,14 +423,14 @@ func TestPredecessorByHand(t *testing.T) {
 	c.Providers[0].Env = append(c.Providers[0].Env, EnvVar{"REGION", plugin.Secret{}})
 	c.Providers[0].TokenAttributes = &TokenAttributes{ServiceAccountTokenAudience: "a", CacheType: CachePerToken, RequireServiceAccount: new(true)}
 	want := []string{
-		"providers[0].env[1].name: sets the same variable as providers[0].env[0].name, because names are put into upper case: remove one of the two",
-		"providers[0].tokenAttributes: needs a provider whose apiVersion is credentialprovider.kubelet.k8s.io/v1",
+		"providers[0].env[1].name: sets the same variable as providers[0].env[0].name, because names are converted to upper case: remove one of them",
+		"providers[0].tokenAttributes: requires the provider's apiVersion to be credentialprovider.kubelet.k8s.io/v1",
 	}
 	if diff := cmp.Diff(want, errorLines(t, "none", c.Validate())); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	want = []string{
-		`providers[0].apiVersion: not a version of the protocol: it must be credentialprovider.kubelet.k8s.io/v1, credentialprovider.kubelet.k8s.io/v1beta1 or credentialprovider.kubelet.k8s.io/v1alpha1: "v1alpha1"`,
+		`providers[0].apiVersion: unknown protocol version: must be credentialprovider.kubelet.k8s.io/v1, credentialprovider.kubelet.k8s.io/v1beta1 or credentialprovider.kubelet.k8s.io/v1alpha1: "v1alpha1"`,
 	}
 	c.Providers[0].TokenAttributes = nil
 	if diff := cmp.Diff(want, errorLines(t, "none", c.ValidateFor(Target{KubeletVersion: "1.36"}))); diff != "" {
@@ -445,7 +445,7 @@ func TestPredecessorVersionInTodaysFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{`f:7:15: providers[0].apiVersion: not a version of the protocol: it must be credentialprovider.kubelet.k8s.io/v1, credentialprovider.kubelet.k8s.io/v1beta1 or credentialprovider.kubelet.k8s.io/v1alpha1: "v1alpha1"`}
+	want := []string{`f:7:15: providers[0].apiVersion: unknown protocol version: must be credentialprovider.kubelet.k8s.io/v1, credentialprovider.kubelet.k8s.io/v1beta1 or credentialprovider.kubelet.k8s.io/v1alpha1: "v1alpha1"`}
 	if diff := cmp.Diff(want, errorLines(t, filepath.Dir(path), c.Validate())); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

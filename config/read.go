@@ -35,7 +35,7 @@ const (
 // the order in which they are merged.
 func configPaths(path string) (paths []string, dir bool, err error) {
 	if path == "" {
-		return nil, false, &FieldError{Msg: "the path of the configuration is empty: name a file or a directory"}
+		return nil, false, &FieldError{Msg: "the configuration path is empty: set it to a file or directory"}
 	}
 	info, err := os.Stat(path)
 	if err != nil {
@@ -82,7 +82,7 @@ func listConfigDir(dir string) ([]string, error) {
 	if err := countError(dir, len(paths)); err != nil {
 		if len(others) > 0 {
 			slices.Sort(others)
-			err.Msg += "; it has " + list(others) + ", which a kubelet passes over: rename those that are meant"
+			err.Msg += "; the kubelet ignores " + list(others)
 		}
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (r *room) take(name string, data []byte) error {
 		r.entries -= bytes.Count(data, []byte{separator})
 	}
 	if r.bytes < 0 || r.entries < 0 {
-		return &FieldError{File: name, Msg: fmt.Sprintf("with this file the configuration has more than %d MiB, or more than %d line ends and separators (, [ { - : ?): is it the right file?",
+		return &FieldError{File: name, Msg: fmt.Sprintf("with this file the configuration has more than %d MiB, or more than %d line ends and separators (, [ { - : ?)",
 			maxConfigSize>>20, maxConfigEntries)}
 	}
 	return nil
@@ -138,9 +138,9 @@ func (r *room) take(name string, data []byte) error {
 func instead(what *regularfile.NotRegularError) string {
 	switch {
 	case what.Mode.IsDir():
-		return what.Kind() + "; the kubelet does not read below a directory, and refuses a symbolic link to one"
+		return what.Kind() + "; the kubelet does not read subdirectories and rejects symlinks to directories"
 	case what.Mode&fs.ModeNamedPipe != 0:
-		return what.Kind() + ", which regcred does not read; write what it carries to a file first"
+		return what.Kind() + ", which regcred does not read; save its content to a file"
 	}
 	return what.Kind()
 }
@@ -156,7 +156,7 @@ func fileError(name, msg string, err error) error {
 func countError(dir string, n int) *FieldError {
 	switch {
 	case n == 0:
-		return &FieldError{File: dir, Msg: "the directory has no configuration files: their names end in .json, .yaml or .yml"}
+		return &FieldError{File: dir, Msg: "the directory has no configuration files (.json, .yaml or .yml)"}
 	case n > maxConfigFiles:
 		return &FieldError{File: dir, Msg: fmt.Sprintf("the directory has more than %d configuration files", maxConfigFiles)}
 	}

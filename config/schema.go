@@ -47,7 +47,7 @@ func Versions() []string { return []string{V1, V1Beta1, V1Alpha1} }
 // takes null for none, and keys of annotations in letters of ASCII. The error is for a version that there is not.
 func SchemaOf(version string) (*Schema, error) {
 	if !slices.Contains(Versions(), version) {
-		return nil, fmt.Errorf("%q is no version of a %s: there are %s", version, Kind, list(Versions()))
+		return nil, fmt.Errorf("%q is not a version of %s: the versions are %s", version, Kind, list(Versions()))
 	}
 	s := schemaOf(version)
 	s.Dialect, s.Title = draft7, Kind+", "+version
@@ -88,7 +88,7 @@ func schemaOf(version string) *Schema {
 	format := typeMeta{APIVersion: version, Kind: Kind}.format()
 	s := shapeOf(reflect.TypeOf(format)).schema("")
 	s.Properties["apiVersion"].Const = version
-	s.Properties["apiVersion"].Description = "The version of this file; plugins have one of their own, in providers."
+	s.Properties["apiVersion"].Description = "Version of this file. Each provider has its own apiVersion."
 	s.Properties["kind"].Const = Kind
 	return s
 }
@@ -138,38 +138,38 @@ func known() map[string]knowledge {
 	key := func(s *Schema) { s.Pattern = qualified }
 	return map[string]knowledge{
 		"":          {"", needs("apiVersion", "kind", "providers")},
-		"kind":      {"The kind of this file.", nil},
-		"providers": {"The plugins. Each whose patterns match an image is asked for its credentials; those of earlier ones are tried first.", func(s *Schema) { s.MinItems = 1 }},
-		"providers[]": {"A plugin, and the images that it is asked about.", func(s *Schema) {
+		"kind":      {"Kind of this file.", nil},
+		"providers": {"Plugins. The kubelet calls every plugin whose patterns match an image, and tries credentials from earlier plugins first.", func(s *Schema) { s.MinItems = 1 }},
+		"providers[]": {"A plugin and the images that it is called for.", func(s *Schema) {
 			s.Required = []string{"name", "matchImages", "defaultCacheDuration", "apiVersion"}
 			if s.Properties["tokenAttributes"] != nil {
 				s.If = &Schema{Required: []string{"tokenAttributes"}}
 				s.Then = &Schema{Properties: map[string]*Schema{"apiVersion": {Const: plugin.V1}}}
 			}
 		}},
-		"providers[].name": {"The file name of the executable in the kubelet's --image-credential-provider-bin-dir. No two providers have the same.",
+		"providers[].name": {"File name of the executable in the kubelet's --image-credential-provider-bin-dir. Must be unique.",
 			func(s *Schema) { s.Pattern = `^(\.{0,2}[^/\\ .][^/\\ ]*|\.{3}[^/\\ ]*)$` }},
-		"providers[].matchImages": {"Patterns of images: HOST[:PORT][/PATH]. In the host * stands for any part of one label; every label of the image's host needs one in the pattern. The path is a prefix, the port has no wildcard.",
+		"providers[].matchImages": {"Image patterns: HOST[:PORT][/PATH]. In the host, * matches any part of one label. Pattern and image must have the same number of labels. The path is a prefix. The port cannot contain a wildcard.",
 			func(s *Schema) { s.MinItems = 1 }},
-		"providers[].matchImages[]": {"Such as *.dkr.ecr.*.amazonaws.com or registry.example/team; without a scheme.", nil},
-		"providers[].defaultCacheDuration": {`How long an answer is kept that does not say so itself: "12h", "10m"; "0s" for not at all.`,
+		"providers[].matchImages[]": {"For example *.dkr.ecr.*.amazonaws.com or registry.example/team, without a scheme.", nil},
+		"providers[].defaultCacheDuration": {`Cache duration for responses that set none, for example "12h" or "10m". "0s" disables caching.`,
 			func(s *Schema) { s.Pattern = `^(0|\+?(` + unit + `)+|[+-](0|(` + none + `)+))$` }},
-		"providers[].apiVersion": {"The version of the protocol that the plugin speaks.",
+		"providers[].apiVersion": {"Version of the plugin protocol.",
 			func(s *Schema) { s.Enum = []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} }},
-		"providers[].args":            {"Arguments of the plugin, each as it is: no shell reads them, and nothing in them is replaced.", nil},
-		"providers[].env":             {"Variables beside those of the kubelet's environment; values are literal. Of two of one name the later wins.", nil},
-		"providers[].env[]":           {"A variable.", nil},
-		"providers[].env[].name":      {"Its name.", nil},
-		"providers[].env[].value":     {"Its value, as it is: nothing in it is replaced.", nil},
-		"providers[].tokenAttributes": {"The plugin is given a token of the pod's service account (kubelet 1.34; 1.33 with its feature gate).", tokenSchema},
-		"providers[].tokenAttributes.serviceAccountTokenAudience": {"The audience that the tokens are for. Kubelets need the permission to request it: regcred rbac.", func(s *Schema) { s.MinLength = 1 }},
-		"providers[].tokenAttributes.cacheType": {"What an answer is kept under: ServiceAccount, or Token if the plugin returns the token itself or something that lives no longer.",
+		"providers[].args":            {"Arguments of the plugin. Values are literal: there is no shell and no variable expansion.", nil},
+		"providers[].env":             {"Environment variables to add to the kubelet's environment. Values are literal. The last variable with a name wins.", nil},
+		"providers[].env[]":           {"An environment variable.", nil},
+		"providers[].env[].name":      {"Name of the variable.", nil},
+		"providers[].env[].value":     {"Value of the variable. It is literal.", nil},
+		"providers[].tokenAttributes": {"Passes a token of the pod's service account to the plugin (kubelet 1.34, or 1.33 with a feature gate).", tokenSchema},
+		"providers[].tokenAttributes.serviceAccountTokenAudience": {"Audience of the tokens. The kubelet needs permission to request it: see regcred rbac.", func(s *Schema) { s.MinLength = 1 }},
+		"providers[].tokenAttributes.cacheType": {"Cache key of responses: ServiceAccount, or Token if the plugin returns the token or a credential that expires no later.",
 			func(s *Schema) { s.Enum = []string{string(CachePerServiceAccount), string(CachePerToken)} }},
-		"providers[].tokenAttributes.requireServiceAccount":                  {"true if the plugin is for pods with a service account alone.", nil},
-		"providers[].tokenAttributes.requiredServiceAccountAnnotationKeys":   {"Annotations that the service account must have; without one the plugin is not asked. The plugin is given them.", keys},
-		"providers[].tokenAttributes.requiredServiceAccountAnnotationKeys[]": {"The key of an annotation.", key},
-		"providers[].tokenAttributes.optionalServiceAccountAnnotationKeys":   {"Annotations that the plugin is given if the service account has them.", keys},
-		"providers[].tokenAttributes.optionalServiceAccountAnnotationKeys[]": {"The key of an annotation.", key},
+		"providers[].tokenAttributes.requireServiceAccount":                  {"Set to true to call the plugin only for pods with a service account.", nil},
+		"providers[].tokenAttributes.requiredServiceAccountAnnotationKeys":   {"Annotations that the service account must have. The kubelet passes them to the plugin, and skips the plugin if one is missing.", keys},
+		"providers[].tokenAttributes.requiredServiceAccountAnnotationKeys[]": {"Key of an annotation.", key},
+		"providers[].tokenAttributes.optionalServiceAccountAnnotationKeys":   {"Annotations to pass to the plugin if the service account has them.", keys},
+		"providers[].tokenAttributes.optionalServiceAccountAnnotationKeys[]": {"Key of an annotation.", key},
 	}
 }
 

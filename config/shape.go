@@ -107,23 +107,23 @@ func (s *shape) hint(name string) string {
 	if s.fields["matchImages"] != nil {
 		switch {
 		case name == "tokenAttributes":
-			return "only files of version " + V1 + " have it"
+			return "supported only in version " + V1
 		case name == "imageMatchers":
-			return "the predecessor's name of matchImages"
+			return "the out-of-tree proposal's name for matchImages"
 		case name == "extraArgs":
-			return "the predecessor's field: write args, or env"
+			return "a field of the out-of-tree proposal: use args or env"
 		}
 	}
 	if s.fields["imageMatchers"] != nil {
 		switch name {
 		case "matchImages":
-			return "in this kind of file it is imageMatchers"
+			return "use imageMatchers in this kind of file"
 		case "args", "env":
-			return "in this kind of file it is extraArgs, which become variables of the environment"
+			return "use extraArgs in this kind of file, which sets environment variables"
 		case "defaultCacheDuration":
-			return "this kind of file has none: an answer is kept until its expirationTimestamp"
+			return "not supported in this kind of file, which caches a response until its expirationTimestamp"
 		case "tokenAttributes":
-			return "only files of kind " + Kind + " have it"
+			return "supported only in kind " + Kind
 		}
 	}
 	best := s.nearest(name)

@@ -31,7 +31,7 @@ func (s *source) yamlError(err error) error {
 	}
 	if n, column := s.findTab(line); n > 0 {
 		fe.Line, fe.Column = n, column
-		fe.Msg = "not valid YAML: a tab in the indentation; YAML wants spaces"
+		fe.Msg = "not valid YAML: the line is indented with a tab; use spaces"
 		return fe
 	}
 	if line > 0 {
@@ -59,25 +59,25 @@ func fromParser(text string) bool {
 
 // yamlProblems is what the parser says, and what we say.
 var yamlProblems = []struct{ text, msg string }{
-	{"mapping values are not allowed", "a colon where none can be; is the line indented wrongly, or a value with a colon not quoted?"},
-	{"could not find expected ':'", "a line without a colon where a field is expected; is something not indented, or a quote not closed?"},
-	{"did not find expected key", "a field is expected here; is something indented wrongly, or a quote not closed?"},
-	{"did not find expected '-' indicator", "an entry of a list is expected here; is something indented wrongly?"},
-	{"did not find expected ',' or", "before this a bracket is not closed, or a comma is missing"},
-	{"did not find expected node content", "a value is expected here; quote one that has brackets, colons or commas, such as an IPv6 address"},
-	{"found unexpected end of stream", "a quote is not closed"},
-	{"cannot start any token", "a character that cannot begin a value; quote the value"},
-	{"unknown escape character", `a backslash that means nothing inside "…"; use '…'`},
-	{"control characters", "it has control characters; is it a text file?"},
-	{"UTF-8", "it is not UTF-8 text"},
-	{"alphabetic or numeric character", "a bare * or &; quote the value, and look for a quote above that is not closed"},
+	{"mapping values are not allowed", "unexpected colon; check the indentation, and quote values that contain a colon"},
+	{"could not find expected ':'", "a field has no colon; check the indentation and the quotes"},
+	{"did not find expected key", "expected a field here; check the indentation and the quotes"},
+	{"did not find expected '-' indicator", "expected a list item here; check the indentation"},
+	{"did not find expected ',' or", "missing comma or closing bracket before this position"},
+	{"did not find expected node content", "expected a value here; quote values that contain brackets, colons or commas, such as an IPv6 address"},
+	{"found unexpected end of stream", "missing closing quote"},
+	{"cannot start any token", "a value cannot begin with this character; quote the value"},
+	{"unknown escape character", `unknown escape sequence inside "…"; use '…'`},
+	{"control characters", "the file contains control characters"},
+	{"UTF-8", "the file is not UTF-8 text"},
+	{"alphabetic or numeric character", "bare * or &; quote the value, and check for a missing closing quote above"},
 	{"unknown anchor", "an alias (*name) without an anchor (&name)"},
-	{"excessive aliasing", "its aliases expand to too much; write the values out"},
-	{"invalid map key", "a mapping or list where the name of a field is expected"},
-	{"map key of type", "something that is not text where the name of a field is expected"},
+	{"excessive aliasing", "aliases expand to too many values; write the values in full"},
+	{"invalid map key", "a mapping or list is used as a field name"},
+	{"map key of type", "a field name is not a string"},
 	{"exceeded max depth", "it is nested too deeply"},
-	{"value contains itself", "an alias inside of what it stands for"},
-	{"map merge requires", "the merge key << wants a mapping"},
+	{"value contains itself", "an alias refers to itself"},
+	{"map merge requires", "the merge key << requires a mapping"},
 }
 
 // aliasErrors reports each value that begins with an asterisk and is not an
@@ -97,7 +97,7 @@ func (s *source) aliasErrors() error {
 			continue
 		}
 		found.add(&FieldError{File: s.name, Line: line, Column: column,
-			Msg: "not valid YAML: a value that begins with * must be quoted, since YAML takes it for an alias"})
+			Msg: "not valid YAML: quote a value that begins with *, because YAML parses it as an alias"})
 	}
 	return found.join()
 }
@@ -130,7 +130,7 @@ func (s *source) indent(line int) int {
 // on, since it quotes the file.
 func (s *source) jsonError(offset int64, cause error) error {
 	line, column := s.position(offset)
-	msg := "not valid JSON from here on (a file that begins with { is read as JSON alone: no comments, no trailing commas, nothing after the last brace)"
+	msg := "not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"
 	if strings.Contains(cause.Error(), "exceeded max depth") {
 		msg = "not valid JSON: it is nested too deeply"
 	} else if at := template(s.text()); at >= 0 {

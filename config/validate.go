@@ -53,7 +53,7 @@ func (c *Config) ValidateFor(t Target) error {
 	return v.list.join()
 }
 
-const noProviders = "missing: at least one provider is needed"
+const noProviders = "missing: at least one provider is required"
 
 // validation collects what one kubelet would reject (the rules are those of
 // validateCredentialProviderConfig in pkg/credentialprovider/plugin/config.go).
@@ -82,7 +82,7 @@ func (v *validation) release() {
 		return
 	}
 	if c.dir && k.minor < sinceDirectory {
-		v.list.add(&FieldError{File: c.path, Msg: k.unknown("a configuration directory", sinceDirectory) + "; give it one file"})
+		v.list.add(&FieldError{File: c.path, Msg: k.unknown("a configuration directory", sinceDirectory) + "; use a single file"})
 	}
 	for i := range c.files {
 		f := c.files[i]
@@ -99,7 +99,7 @@ func (v *validation) release() {
 // kind rejects a file of the predecessor, if a kubelet is to read it.
 func (v *validation) kind(f *File) {
 	if v.named && !v.list.full() {
-		v.list.add(f.Position("kind").problem(f.Kind, "no kubelet reads this kind; convert it with regcred convert"))
+		v.list.add(f.Position("kind").problem(f.Kind, "kubelets do not support this kind; run regcred convert"))
 	}
 }
 
@@ -112,10 +112,10 @@ func (v *validation) names() {
 func (v *validation) basics(i int, p *Provider) {
 	v.name(i, p)
 	v.apiVersion(i, p.APIVersion)
-	v.patterns(i, p, "a kubelet")
+	v.patterns(i, p, "the kubelet")
 	switch d := p.DefaultCacheDuration; {
 	case d == nil:
-		v.report(i, "", `missing: write how long an answer is kept that does not say so itself, such as "12h", or "0s" for not at all`, "defaultCacheDuration")
+		v.report(i, "", `required: cache duration for responses that set none, for example "12h"; "0s" disables caching`, "defaultCacheDuration")
 	case *d < 0:
 		v.report(i, d.String(), "must not be negative", "defaultCacheDuration")
 	}
@@ -151,7 +151,7 @@ func (v *validation) name(i int, p *Provider) {
 // patterns checks matchImages for what host, which has to match them, takes.
 func (v *validation) patterns(i int, p *Provider, host string) {
 	if len(p.MatchImages) == 0 {
-		v.report(i, "", "missing: at least one pattern is needed", "matchImages")
+		v.report(i, "", "missing: at least one pattern is required", "matchImages")
 	}
 	for j, m := range p.MatchImages {
 		if v.list.full() {
@@ -161,7 +161,7 @@ func (v *validation) patterns(i int, p *Provider, host string) {
 		switch {
 		case err == nil:
 		case !match.ParsesLoosely(m):
-			v.report(i, excerpt.Pattern(m), "not a pattern that "+host+" takes: "+patternProblem(m, err), "matchImages", j)
+			v.report(i, excerpt.Pattern(m), "invalid pattern for "+host+": "+patternProblem(m, err), "matchImages", j)
 		case v.kubelet.minor >= sinceStrictColons:
 			v.report(i, excerpt.Pattern(m), v.kubelet.strictColons(), "matchImages", j)
 		}
@@ -176,13 +176,13 @@ func CheckName(name string) error {
 	case name == "":
 		// The kubelet's validation lets it pass; then it looks for the
 		// executable, finds the directory, and exits.
-		return errors.New("missing: write the file name of the plugin")
+		return errors.New("missing: set the file name of the plugin")
 	case name == "." || name == "..":
 		return errors.New("must be the file name of the plugin, not a directory")
 	case strings.ContainsAny(name, `/\`):
 		return errors.New("must be a file name in the kubelet's --image-credential-provider-bin-dir, without slashes")
 	case strings.Contains(name, " "):
-		return errors.New("must not have blanks: rename the plugin")
+		return errors.New("must not contain spaces: rename the plugin")
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func patternProblem(pattern string, err error) string {
 		return isTemplate
 	}
 	if excerpt.Value(pattern) != excerpt.Address(pattern) {
-		return "it has characters that no image has"
+		return "it has characters that an image name cannot have"
 	}
 	return err.Error()
 }
@@ -203,9 +203,9 @@ func (v *validation) apiVersion(i int, version string) {
 	since := since(protocolGroup, version)
 	switch {
 	case version == "":
-		v.report(i, "", "missing: write the version of the protocol that the plugin speaks, such as "+plugin.V1, "apiVersion")
+		v.report(i, "", "missing: set the plugin's protocol version, for example "+plugin.V1, "apiVersion")
 	case since == 0:
-		v.report(i, version, fmt.Sprintf("not a version of the protocol: it must be %s, %s or %s", plugin.V1, plugin.V1Beta1, plugin.V1Alpha1), "apiVersion")
+		v.report(i, version, fmt.Sprintf("unknown protocol version: must be %s, %s or %s", plugin.V1, plugin.V1Beta1, plugin.V1Alpha1), "apiVersion")
 	case v.kubelet.minor < since:
 		v.report(i, version, v.kubelet.unknown("this version of the protocol", since)+v.kubelet.instead(protocolGroup), "apiVersion")
 	}
@@ -218,15 +218,15 @@ func (v *validation) tokenAttributes(i int, p *Provider) {
 		v.report(i, "", msg, field)
 	}
 	if p.APIVersion != plugin.V1 {
-		v.report(i, "", "needs a provider whose apiVersion is "+plugin.V1, field)
+		v.report(i, "", "requires the provider's apiVersion to be "+plugin.V1, field)
 	}
 	if t.ServiceAccountTokenAudience == "" {
-		v.report(i, "", "missing: write the audience that the tokens are for", field, "serviceAccountTokenAudience")
+		v.report(i, "", "missing: set the audience of the tokens", field, "serviceAccountTokenAudience")
 	}
 	if t.RequireServiceAccount == nil {
-		v.report(i, "", "missing: true if the plugin is for pods with a service account alone, else false", field, "requireServiceAccount")
+		v.report(i, "", "missing: set true to call the plugin only for pods with a service account, else false", field, "requireServiceAccount")
 	} else if !*t.RequireServiceAccount && len(t.RequiredServiceAccountAnnotationKeys) > 0 {
-		v.report(i, "", "must be empty while requireServiceAccount is false: without a service account there are no annotations", field, "requiredServiceAccountAnnotationKeys")
+		v.report(i, "", "must be empty if requireServiceAccount is false", field, "requiredServiceAccountAnnotationKeys")
 	}
 	v.cacheType(i, t.CacheType)
 	v.annotationKeys(i, t.RequiredServiceAccountAnnotationKeys, field, "requiredServiceAccountAnnotationKeys")
@@ -236,14 +236,14 @@ func (v *validation) tokenAttributes(i int, p *Provider) {
 
 func (v *validation) cacheType(i int, t TokenCacheType) {
 	at := []any{"tokenAttributes", "cacheType"}
-	want := fmt.Sprintf("%s, or %s if the plugin returns the token itself or something that lives no longer", CachePerServiceAccount, CachePerToken)
+	want := fmt.Sprintf("%s, or %s if the plugin returns the token or a credential that expires no later", CachePerServiceAccount, CachePerToken)
 	switch {
 	case v.kubelet.minor < sinceCacheType:
 		if t != "" || v.c.has(i, at...) {
 			v.report(i, string(t), v.kubelet.unknown("cacheType", sinceCacheType)+"; remove it", at...)
 		}
 	case t == "":
-		v.report(i, "", "missing: write "+want, at...)
+		v.report(i, "", "missing: set "+want, at...)
 	case t != CachePerServiceAccount && t != CachePerToken:
 		v.report(i, string(t), "must be "+want, at...)
 	}
@@ -257,10 +257,10 @@ func (v *validation) annotationKeys(i int, keys []string, at ...any) {
 		// kubelet: an annotation key may have upper case where a qualified
 		// name may not, in its prefix.
 		if msg := qualifiedNameProblem(strings.ToLower(key)); msg != "" {
-			v.report(i, key, "not the key of an annotation: "+msg, here...)
+			v.report(i, key, "invalid annotation key: "+msg, here...)
 		}
 		if seen[key] {
-			v.report(i, key, "is in the list twice", here...)
+			v.report(i, key, "is listed twice", here...)
 		}
 		seen[key] = true
 	}
@@ -274,7 +274,7 @@ func (v *validation) inBoth(i int, t *TokenAttributes) {
 	}
 	for j, key := range t.OptionalServiceAccountAnnotationKeys {
 		if required[key] {
-			v.report(i, key, "cannot be required and optional: remove it from one of the lists", "tokenAttributes", "optionalServiceAccountAnnotationKeys", j)
+			v.report(i, key, "cannot be both required and optional: remove it from one list", "tokenAttributes", "optionalServiceAccountAnnotationKeys", j)
 		}
 	}
 }

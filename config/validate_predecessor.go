@@ -12,7 +12,7 @@ import (
 // extraArgs checks the variables that a provider of the predecessor sets.
 func (v *validation) extraArgs(i int, p *Provider) {
 	if f, index := v.c.fileOf(i); f != nil && slices.Equal(f.argKeys[index], []string{"name", "value"}) {
-		v.report(i, "", "has the fields of one item of a list: put a dash before them; variables NAME and VALUE are set with a list too", "env")
+		v.report(i, "", "has the fields of a list item: put a dash before the first one", "env")
 		return
 	}
 	first := make(map[string]int, len(p.Env))
@@ -22,10 +22,10 @@ func (v *validation) extraArgs(i int, p *Provider) {
 		}
 		msg := variableProblem(e.Name)
 		if v.isBoolean(i, k) {
-			msg = "a boolean, as the words yes, no, on and off are in YAML: quote the name"
+			msg = "a boolean, because YAML reads yes, no, on and off as booleans: quote the name"
 		}
 		if j, twice := first[e.Name]; twice && msg == "" {
-			msg = "sets the same variable as " + v.c.Position(i, "env", j, "name").String() + ", because names are put into upper case: remove one of the two"
+			msg = "sets the same variable as " + v.c.Position(i, "env", j, "name").String() + ", because names are converted to upper case: remove one of them"
 		}
 		if msg != "" {
 			v.report(i, "", msg, "env", k, "name")
@@ -33,7 +33,7 @@ func (v *validation) extraArgs(i int, p *Provider) {
 		}
 		first[e.Name] = k
 		if strings.Contains(e.Value.Reveal(), "\x00") {
-			v.report(i, "", "has a NUL, with which no process can be started", "env", k, "value")
+			v.report(i, "", "contains a NUL, so no process can start with it", "env", k, "value")
 		}
 	}
 }
@@ -53,20 +53,20 @@ func (v *validation) isBoolean(i, k int) bool {
 // environment variable. The rule is that of Kubernetes for the env of a
 // container (IsEnvVarName in k8s.io/apimachinery).
 func variableProblem(name string) string {
-	const msg = "not the name of an environment variable, which an extra argument becomes: "
+	const msg = "cannot be used as an environment variable name: "
 	switch {
 	case name == "":
 		return msg + "it is empty"
 	case strings.Contains(name, "="):
-		return msg + "it has an =, where a name ends; write what follows it as the value"
+		return msg + "it contains =; move the text after it to the value"
 	case strings.Contains(name, "\x00"):
-		return msg + "it has a NUL, with which no process can be started"
+		return msg + "it contains a NUL"
 	case strings.ContainsFunc(name, unicode.IsSpace):
-		return msg + "it has white space, with which no shell can read it"
+		return msg + "it contains white space"
 	case '0' <= name[0] && name[0] <= '9':
-		return msg + "it begins with a digit, with which no shell can read it"
+		return msg + "it begins with a digit"
 	case strings.Trim(name, variableBytes) != "":
-		return msg + `it has something else than letters, digits, "_", "-" and "."`
+		return msg + `it can contain only letters, digits, "_", "-" and "."`
 	}
 	return ""
 }

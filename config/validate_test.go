@@ -33,8 +33,8 @@ func loadTest(t testing.TB, content string) (c *Config, dir string) {
 }
 
 func TestValidate(t *testing.T) {
-	const duration = `missing: write how long an answer is kept that does not say so itself, such as "12h", or "0s" for not at all`
-	const cacheTypes = "ServiceAccount, or Token if the plugin returns the token itself or something that lives no longer"
+	const duration = `required: cache duration for responses that set none, for example "12h"; "0s" disables caching`
+	const cacheTypes = "ServiceAccount, or Token if the plugin returns the token or a credential that expires no later"
 	replace := func(old, new string) string {
 		if !strings.Contains(testConfig+testTokens, old) {
 			t.Fatalf("%q is not in the test configuration", old)
@@ -51,42 +51,42 @@ func TestValidate(t *testing.T) {
 		{"older protocol", strings.Replace(testConfig, "k8s.io/v1\n", "k8s.io/v1beta1\n", 2), nil},
 		{"keys in upper case", replace("Account: true", "Account: true\n    optionalServiceAccountAnnotationKeys: [A.b/C, c]"), nil},
 		{"service account not required", replace("Account: true", "Account: false"), nil},
-		{"no providers", testHead, []string{"f: providers: missing: at least one provider is needed"}},
+		{"no providers", testHead, []string{"f: providers: missing: at least one provider is required"}},
 		{"name with a slash", replace("ecr", "bin/ecr"), []string{`f:4:9: providers[0].name: must be a file name in the kubelet's --image-credential-provider-bin-dir, without slashes: "bin/ecr"`}},
 		{"name with a backslash", replace("ecr", `'bin\ecr'`), []string{`f:4:9: providers[0].name: must be a file name in the kubelet's --image-credential-provider-bin-dir, without slashes: "bin\\ecr"`}},
-		{"name with a blank", replace("ecr", "my ecr"), []string{`f:4:9: providers[0].name: must not have blanks: rename the plugin: "my…"`}},
+		{"name with a blank", replace("ecr", "my ecr"), []string{`f:4:9: providers[0].name: must not contain spaces: rename the plugin: "my…"`}},
 		{"dot", replace("ecr", "."), []string{`f:4:9: providers[0].name: must be the file name of the plugin, not a directory: "."`}},
 		{"two dots", replace("ecr", ".."), []string{`f:4:9: providers[0].name: must be the file name of the plugin, not a directory: ".."`}},
-		{"empty name", replace("ecr", `""`), []string{"f:4:9: providers[0].name: missing: write the file name of the plugin"}},
+		{"empty name", replace("ecr", `""`), []string{"f:4:9: providers[0].name: missing: set the file name of the plugin"}},
 		{"unknown protocol", replace("credentialprovider.kubelet.k8s.io/v1", "v1"), []string{
-			`f:7:15: providers[0].apiVersion: not a version of the protocol: it must be credentialprovider.kubelet.k8s.io/v1, credentialprovider.kubelet.k8s.io/v1beta1 or credentialprovider.kubelet.k8s.io/v1alpha1: "v1"`,
-			"f:9:5: providers[0].tokenAttributes: needs a provider whose apiVersion is credentialprovider.kubelet.k8s.io/v1"}},
-		{"no patterns", replace(`["*.example.com"]`, "[]"), []string{"f:5:16: providers[0].matchImages: missing: at least one pattern is needed"}},
+			`f:7:15: providers[0].apiVersion: unknown protocol version: must be credentialprovider.kubelet.k8s.io/v1, credentialprovider.kubelet.k8s.io/v1beta1 or credentialprovider.kubelet.k8s.io/v1alpha1: "v1"`,
+			"f:9:5: providers[0].tokenAttributes: requires the provider's apiVersion to be credentialprovider.kubelet.k8s.io/v1"}},
+		{"no patterns", replace(`["*.example.com"]`, "[]"), []string{"f:5:16: providers[0].matchImages: missing: at least one pattern is required"}},
 		{"bad patterns", replace(`["*.example.com"]`, `["a.b:c", ok, "a b"]`), []string{
-			`f:5:17: providers[0].matchImages[0]: not a pattern that a kubelet takes: what follows the first colon of the host is not a port: "a.b:c"`,
-			`f:5:30: providers[0].matchImages[2]: not a pattern that a kubelet takes: it has characters that no image has: "a…"`}},
+			`f:5:17: providers[0].matchImages[0]: invalid pattern for the kubelet: the text after the first colon of the host is not a port: "a.b:c"`,
+			`f:5:30: providers[0].matchImages[2]: invalid pattern for the kubelet: it has characters that an image name cannot have: "a…"`}},
 		{"pattern of a template", replace(`["*.example.com"]`, `["{{ .Host }}"]`), []string{
-			`f:5:17: providers[0].matchImages[0]: not a pattern that a kubelet takes: a template ({{ … }}) that was never rendered; render it first, such as with "helm template": "{{…"`}},
+			`f:5:17: providers[0].matchImages[0]: invalid pattern for the kubelet: an unrendered template ({{ … }}); render it first, for example with "helm template": "{{…"`}},
 		{"negative duration", replace("12h", "-1s"), []string{`f:6:25: providers[0].defaultCacheDuration: must not be negative: "-1s"`}},
 		{"nothing at all", testHead + "providers:\n- {}\n", []string{
-			"f:4:3: providers[0].name: missing: write the file name of the plugin",
-			"f:4:3: providers[0].apiVersion: missing: write the version of the protocol that the plugin speaks, such as credentialprovider.kubelet.k8s.io/v1",
-			"f:4:3: providers[0].matchImages: missing: at least one pattern is needed",
+			"f:4:3: providers[0].name: missing: set the file name of the plugin",
+			"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1",
+			"f:4:3: providers[0].matchImages: missing: at least one pattern is required",
 			"f:4:3: providers[0].defaultCacheDuration: " + duration}},
 		{"no token attribute", testConfig + "  tokenAttributes: {}\n", []string{
-			"f:8:20: providers[0].tokenAttributes.serviceAccountTokenAudience: missing: write the audience that the tokens are for",
-			"f:8:20: providers[0].tokenAttributes.requireServiceAccount: missing: true if the plugin is for pods with a service account alone, else false",
-			"f:8:20: providers[0].tokenAttributes.cacheType: missing: write " + cacheTypes}},
+			"f:8:20: providers[0].tokenAttributes.serviceAccountTokenAudience: missing: set the audience of the tokens",
+			"f:8:20: providers[0].tokenAttributes.requireServiceAccount: missing: set true to call the plugin only for pods with a service account, else false",
+			"f:8:20: providers[0].tokenAttributes.cacheType: missing: set " + cacheTypes}},
 		{"unknown cacheType", replace("Token\n", "token\n"), []string{`f:10:16: providers[0].tokenAttributes.cacheType: must be ` + cacheTypes + `: "token"`}},
 		{"required keys without a service account", replace("Account: true", "Account: false\n    requiredServiceAccountAnnotationKeys: [a]"), []string{
-			"f:12:43: providers[0].tokenAttributes.requiredServiceAccountAnnotationKeys: must be empty while requireServiceAccount is false: without a service account there are no annotations"}},
+			"f:12:43: providers[0].tokenAttributes.requiredServiceAccountAnnotationKeys: must be empty if requireServiceAccount is false"}},
 		{"bad keys", replace("Account: true", "Account: true\n    requiredServiceAccountAnnotationKeys: [a/b/c, x, x]\n    optionalServiceAccountAnnotationKeys: [-a, x]"), []string{
-			`f:12:44: providers[0].tokenAttributes.requiredServiceAccountAnnotationKeys[0]: not the key of an annotation: it may have one slash only: "a/b/c"`,
-			`f:12:54: providers[0].tokenAttributes.requiredServiceAccountAnnotationKeys[2]: is in the list twice: "x"`,
-			`f:13:44: providers[0].tokenAttributes.optionalServiceAccountAnnotationKeys[0]: not the key of an annotation: the name must consist of letters, digits, '-', '_' and '.', and begin and end with a letter or digit: "-a"`,
-			`f:13:48: providers[0].tokenAttributes.optionalServiceAccountAnnotationKeys[1]: cannot be required and optional: remove it from one of the lists: "x"`}},
+			`f:12:44: providers[0].tokenAttributes.requiredServiceAccountAnnotationKeys[0]: invalid annotation key: it can contain only one slash: "a/b/c"`,
+			`f:12:54: providers[0].tokenAttributes.requiredServiceAccountAnnotationKeys[2]: is listed twice: "x"`,
+			`f:13:44: providers[0].tokenAttributes.optionalServiceAccountAnnotationKeys[0]: invalid annotation key: the name must consist of letters, digits, '-', '_' and '.', and begin and end with a letter or digit: "-a"`,
+			`f:13:48: providers[0].tokenAttributes.optionalServiceAccountAnnotationKeys[1]: cannot be both required and optional: remove it from one list: "x"`}},
 		{"secret run into a name", testHead + "providers:\n- name: 'ecr\n  env: " + canary.Env + "\n  '\n  matchImages: [a]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n", []string{
-			`f:4:9: providers[0].name: must not have blanks: rename the plugin: "ecr…"`}},
+			`f:4:9: providers[0].name: must not contain spaces: rename the plugin: "ecr…"`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -100,8 +100,8 @@ func TestValidate(t *testing.T) {
 
 func TestValidateFor(t *testing.T) {
 	const tokenGate, providerGate = "KubeletServiceAccountTokenForCredentialProviders", "KubeletCredentialProviders"
-	const out = ": take it out of the kubelet's --feature-gates, and of featureGates in its configuration"
-	const where = " in the kubelet's --feature-gates, or in featureGates of its configuration"
+	const out = ": remove it from the kubelet's --feature-gates and featureGates"
+	const where = " in the kubelet's --feature-gates or featureGates"
 	alpha := strings.ReplaceAll(testConfig, "k8s.io/v1\n", "k8s.io/v1alpha1\n")
 	beta := strings.ReplaceAll(testConfig, "k8s.io/v1\n", "k8s.io/v1beta1\n")
 	tokens := testConfig + testTokens
@@ -117,52 +117,52 @@ func TestValidateFor(t *testing.T) {
 		{"newer than known", tokens, "1.99", nil, nil},
 		{"with build data", tokens, "v1.36.3-eks-1+abc", nil, nil},
 		{"unrelated gate", tokens, "1.36", on("SomethingElse"), nil},
-		{"token gate off", tokens, "1.36", off(tokenGate), []string{"f:9:5: providers[0].tokenAttributes: kubelet 1.36 takes it only with the feature gate " + tokenGate}},
-		{"all beta off", tokens, "1.36", off("AllBeta"), []string{"f:9:5: providers[0].tokenAttributes: kubelet 1.36 takes it only with the feature gate " + tokenGate}},
+		{"token gate off", tokens, "1.36", off(tokenGate), []string{"f:9:5: providers[0].tokenAttributes: kubelet 1.36 supports tokenAttributes only with the feature gate " + tokenGate}},
+		{"all beta off", tokens, "1.36", off("AllBeta"), []string{"f:9:5: providers[0].tokenAttributes: kubelet 1.36 supports tokenAttributes only with the feature gate " + tokenGate}},
 		{"all beta off, the gate on", tokens, "1.36", map[string]bool{"AllBeta": false, tokenGate: true}, nil},
 		{"all beta off in 1.33", testConfig, "1.33", off("AllBeta"), nil},
 		{"all alpha on in 1.33", noCacheType, "1.33", on("AllAlpha"), nil},
-		{"all alpha on in 1.33, the gate off", noCacheType, "1.33", map[string]bool{"AllAlpha": true, tokenGate: false}, []string{"f:9:5: providers[0].tokenAttributes: kubelet 1.33 takes it only with the feature gate " + tokenGate}},
+		{"all alpha on in 1.33, the gate off", noCacheType, "1.33", map[string]bool{"AllAlpha": true, tokenGate: false}, []string{"f:9:5: providers[0].tokenAttributes: kubelet 1.33 supports tokenAttributes only with the feature gate " + tokenGate}},
 		{"all alpha on in 1.23", alpha, "1.23", on("AllAlpha"), nil},
-		{"all beta off in 1.25", beta, "1.25", off("AllBeta"), []string{"f: kubelet 1.25 has credential providers only with the feature gate " + providerGate}},
+		{"all beta off in 1.25", beta, "1.25", off("AllBeta"), []string{"f: kubelet 1.25 supports credential providers only with the feature gate " + providerGate}},
 		{"all beta off in 1.26", testConfig, "1.26", off("AllBeta"), nil},
 		{"tokens in 1.34", tokens, "1.34", nil, nil},
-		{"cacheType in 1.33", tokens, "v1.33.4", on(tokenGate), []string{`f:10:16: providers[0].tokenAttributes.cacheType: kubelet 1.33 does not know cacheType (new in 1.34); remove it: "Token"`}},
-		{"null cacheType in 1.33", strings.Replace(tokens, "cacheType: Token", "cacheType: null", 1), "1.33", on(tokenGate), []string{"f:10:16: providers[0].tokenAttributes.cacheType: kubelet 1.33 does not know cacheType (new in 1.34); remove it"}},
-		{"null tokenAttributes in 1.32", testConfig + "  tokenAttributes: null\n", "1.32", nil, []string{"f:8:20: providers[0].tokenAttributes: kubelet 1.32 does not know tokenAttributes (new in 1.33)"}},
+		{"cacheType in 1.33", tokens, "v1.33.4", on(tokenGate), []string{`f:10:16: providers[0].tokenAttributes.cacheType: kubelet 1.33 does not support cacheType (added in 1.34); remove it: "Token"`}},
+		{"null cacheType in 1.33", strings.Replace(tokens, "cacheType: Token", "cacheType: null", 1), "1.33", on(tokenGate), []string{"f:10:16: providers[0].tokenAttributes.cacheType: kubelet 1.33 does not support cacheType (added in 1.34); remove it"}},
+		{"null tokenAttributes in 1.32", testConfig + "  tokenAttributes: null\n", "1.32", nil, []string{"f:8:20: providers[0].tokenAttributes: kubelet 1.32 does not support tokenAttributes (added in 1.33)"}},
 		{"null tokenAttributes in 1.33", testConfig + "  tokenAttributes: null\n", "1.33", nil, nil},
 		{"no cacheType in 1.33", noCacheType, "1.33", on(tokenGate), nil},
-		{"no cacheType in 1.34", noCacheType, "1.34.0", nil, []string{"f:9:5: providers[0].tokenAttributes.cacheType: missing: write ServiceAccount, or Token if the plugin returns the token itself or something that lives no longer"}},
-		{"tokens in 1.33 by default", noCacheType, "1.33", nil, []string{"f:9:5: providers[0].tokenAttributes: kubelet 1.33 takes it only with the feature gate " + tokenGate}},
+		{"no cacheType in 1.34", noCacheType, "1.34.0", nil, []string{"f:9:5: providers[0].tokenAttributes.cacheType: missing: set ServiceAccount, or Token if the plugin returns the token or a credential that expires no later"}},
+		{"tokens in 1.33 by default", noCacheType, "1.33", nil, []string{"f:9:5: providers[0].tokenAttributes: kubelet 1.33 supports tokenAttributes only with the feature gate " + tokenGate}},
 		{"tokens in 1.32, whatever the gate", noCacheType, "1.32", on(tokenGate), []string{
-			"f: kubelet 1.32 does not know the feature gate " + tokenGate + " (new in 1.33), and does not start with it set" + out, "f:9:5: providers[0].tokenAttributes: kubelet 1.32 does not know tokenAttributes (new in 1.33)"}},
+			"f: kubelet 1.32 does not support the feature gate " + tokenGate + " (added in 1.33), and does not start if it is set" + out, "f:9:5: providers[0].tokenAttributes: kubelet 1.32 does not support tokenAttributes (added in 1.33)"}},
 		{"v1 in 1.26", testConfig, "1.26", nil, nil},
 		{"v1 in 1.25", testConfig, "1.25", nil, []string{
-			`f:1:13: apiVersion: kubelet 1.25 does not know this version of the file (new in 1.26): write kubelet.config.k8s.io/v1beta1: "kubelet.config.k8s.io/v1"`,
-			`f:7:15: providers[0].apiVersion: kubelet 1.25 does not know this version of the protocol (new in 1.26): write credentialprovider.kubelet.k8s.io/v1beta1: "credentialprovider.kubelet.k8s.io/v1"`}},
+			`f:1:13: apiVersion: kubelet 1.25 does not support this version of the file (added in 1.26): use kubelet.config.k8s.io/v1beta1: "kubelet.config.k8s.io/v1"`,
+			`f:7:15: providers[0].apiVersion: kubelet 1.25 does not support this version of the protocol (added in 1.26): use credentialprovider.kubelet.k8s.io/v1beta1: "credentialprovider.kubelet.k8s.io/v1"`}},
 		{"v1beta1 in 1.24", beta, "1.24", nil, nil},
-		{"v1beta1 in 1.24, gate off", beta, "1.24", off(providerGate), []string{"f: kubelet 1.24 has credential providers only with the feature gate " + providerGate}},
+		{"v1beta1 in 1.24, gate off", beta, "1.24", off(providerGate), []string{"f: kubelet 1.24 supports credential providers only with the feature gate " + providerGate}},
 		{"v1beta1 in 1.23", beta, "1.23", on(providerGate), []string{
-			`f:1:13: apiVersion: kubelet 1.23 does not know this version of the file (new in 1.24): write kubelet.config.k8s.io/v1alpha1: "kubelet.config.k8s.io/v1beta1"`,
-			`f:7:15: providers[0].apiVersion: kubelet 1.23 does not know this version of the protocol (new in 1.24): write credentialprovider.kubelet.k8s.io/v1alpha1: "credentialprovider.kubelet.k8s.io/v1beta1"`}},
+			`f:1:13: apiVersion: kubelet 1.23 does not support this version of the file (added in 1.24): use kubelet.config.k8s.io/v1alpha1: "kubelet.config.k8s.io/v1beta1"`,
+			`f:7:15: providers[0].apiVersion: kubelet 1.23 does not support this version of the protocol (added in 1.24): use credentialprovider.kubelet.k8s.io/v1alpha1: "credentialprovider.kubelet.k8s.io/v1beta1"`}},
 		{"v1alpha1 in 1.20 with the gate", alpha, "1.20", on(providerGate), nil},
-		{"v1alpha1 in 1.20 by default", alpha, "1.20", nil, []string{"f: kubelet 1.20 has credential providers only with the feature gate " + providerGate}},
+		{"v1alpha1 in 1.20 by default", alpha, "1.20", nil, []string{"f: kubelet 1.20 supports credential providers only with the feature gate " + providerGate}},
 		{"1.19", alpha, "1.19", nil, []string{
-			"f: kubelet 1.19 does not know credential providers (new in 1.20)",
-			`f:7:15: providers[0].apiVersion: kubelet 1.19 does not know this version of the protocol (new in 1.20): "credentialprovider.kubelet.k8s.io/v1alpha1"`}},
+			"f: kubelet 1.19 does not support credential providers (added in 1.20)",
+			`f:7:15: providers[0].apiVersion: kubelet 1.19 does not support this version of the protocol (added in 1.20): "credentialprovider.kubelet.k8s.io/v1alpha1"`}},
 		{"v1alpha1 in 1.36", alpha, "1.36", nil, nil},
 		{"a gate that is gone", testConfig, "1.36", on(providerGate), []string{
-			"f: kubelet 1.36 does not know the feature gate " + providerGate + " any more (gone in 1.28), and does not start with it set" + out}},
+			"f: kubelet 1.36 does not support the feature gate " + providerGate + " (removed in 1.28), and does not start if it is set" + out}},
 		{"a gate that is locked", testConfig, "1.26", off(providerGate), []string{
-			"f: kubelet 1.26 does not start with the feature gate " + providerGate + "=false: it cannot be changed any more (since 1.26)" + out}},
+			"f: kubelet 1.26 does not start with the feature gate " + providerGate + "=false, which is locked since 1.26" + out}},
 		{"a gate of another case", testConfig, "", map[string]bool{strings.ToLower(tokenGate): true, "allBeta": false, "allbets": true}, []string{
-			"f: no kubelet knows the feature gate allBeta, and none starts with it set: write AllBeta" + where,
-			"f: no kubelet knows the feature gate " + strings.ToLower(tokenGate) + ", and none starts with it set: write " + tokenGate + where}},
+			"f: the kubelet does not start with the unknown feature gate allBeta: set AllBeta" + where,
+			"f: the kubelet does not start with the unknown feature gate " + strings.ToLower(tokenGate) + ": set " + tokenGate + where}},
 		{"a gate that is locked, as it is", testConfig, "1.26", on(providerGate), nil},
 		{"more than one colon in 1.35", strings.Replace(testConfig, `"*.example.com"`, "a.b:80:80, '::1'", 1), "1.35", nil, nil},
 		{"more than one colon in 1.36", strings.Replace(testConfig, `"*.example.com"`, "a.b:80:80", 1), "1.36", nil, []string{
-			`f:5:17: providers[0].matchImages[0]: kubelet 1.36 refuses more than one colon in a host (since 1.36; up to 1.35 kubelets take it, and it matches no image): ` +
-				`write each host on its own, and an IPv6 address in brackets and with a port: "a.b:80:80"`}},
+			`f:5:17: providers[0].matchImages[0]: kubelet 1.36 rejects more than one colon in a host (since 1.36; kubelets up to 1.35 accept the pattern but match no image): ` +
+				`list each host separately, and write an IPv6 address in brackets with a port: "a.b:80:80"`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestValidateFor(t *testing.T) {
 func TestValidateForBadVersion(t *testing.T) {
 	c, _ := loadTest(t, testConfig)
 	for _, version := range []string{"2.1", "1", "v1.x", "one", "1.33.", "1.9999", " 1.33", "1.33.4.5"} {
-		if err := c.ValidateFor(Target{KubeletVersion: version}); err == nil || !strings.Contains(err.Error(), "not a version of Kubernetes 1") {
+		if err := c.ValidateFor(Target{KubeletVersion: version}); err == nil || !strings.Contains(err.Error(), "invalid kubelet version") {
 			t.Errorf("%q: %v", version, err)
 		}
 	}
@@ -193,7 +193,7 @@ func TestValidateForDirectory(t *testing.T) {
 	}
 	for version, want := range map[string][]string{
 		"1.34": nil,
-		"1.33": {"d: kubelet 1.33 does not know a configuration directory (new in 1.34); give it one file"},
+		"1.33": {"d: kubelet 1.33 does not support a configuration directory (added in 1.34); use a single file"},
 	} {
 		got := errorLines(t, filepath.Dir(dir), c.ValidateFor(Target{KubeletVersion: version}))
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -208,8 +208,8 @@ func TestValidateWithoutFile(t *testing.T) {
 	c := &Config{Providers: []Provider{p, p}}
 	c.Providers[1].MatchImages = p.MatchImages[:1]
 	want := []string{
-		`providers[1].name: the name of another provider (providers[0].name); names must be unique across all files: "a"`,
-		`providers[0].matchImages[1]: not a pattern that a kubelet takes: what follows the first colon of the host is not a port: "a:b"`,
+		`providers[1].name: duplicate provider name (also at providers[0].name); names must be unique across all files: "a"`,
+		`providers[0].matchImages[1]: invalid pattern for the kubelet: the text after the first colon of the host is not a port: "a:b"`,
 	}
 	if diff := cmp.Diff(want, errorLines(t, "", c.Validate())); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -50,7 +50,7 @@ func (t Target) kubelet() (kubelet, error) {
 	}
 	m := regexp.MustCompile(`^v?1\.(\d{1,3})(\.\d+)?([-+].*)?$`).FindStringSubmatch(t.KubeletVersion)
 	if m == nil {
-		return k, fmt.Errorf("kubelet version %q: not a version of Kubernetes 1: write it as 1.33 or v1.33.4", t.KubeletVersion)
+		return k, fmt.Errorf("invalid kubelet version %q: use a form such as 1.33 or v1.33.4", t.KubeletVersion)
 	}
 	k.minor, _ = strconv.Atoi(m[1]) // three digits at most
 	return k, nil
@@ -62,7 +62,7 @@ func (k kubelet) missing() string {
 	case k.minor < sinceV1Alpha1:
 		return k.unknown("credential providers", sinceV1Alpha1)
 	case !k.enabled(gateProviders):
-		return fmt.Sprintf("kubelet 1.%d has credential providers only with the feature gate %s", k.minor, gateProviders)
+		return fmt.Sprintf("kubelet 1.%d supports credential providers only with the feature gate %s", k.minor, gateProviders)
 	}
 	return ""
 }
@@ -73,20 +73,20 @@ func (k kubelet) missingTokens() string {
 	case k.minor < sinceTokenAttributes:
 		return k.unknown("tokenAttributes", sinceTokenAttributes)
 	case !k.enabled(gateTokens):
-		return fmt.Sprintf("kubelet 1.%d takes it only with the feature gate %s", k.minor, gateTokens)
+		return fmt.Sprintf("kubelet 1.%d supports tokenAttributes only with the feature gate %s", k.minor, gateTokens)
 	}
 	return ""
 }
 
 // unknown says that the kubelet is too old for something.
 func (k kubelet) unknown(what string, since int) string {
-	return fmt.Sprintf("kubelet 1.%d does not know %s (new in 1.%d)", k.minor, what, since)
+	return fmt.Sprintf("kubelet 1.%d does not support %s (added in 1.%d)", k.minor, what, since)
 }
 
 // strictColons says that the kubelet is too new for a pattern.
 func (k kubelet) strictColons() string {
-	return fmt.Sprintf("kubelet 1.%d refuses more than one colon in a host (since 1.%d; up to 1.%d kubelets take it, and it matches no image): "+
-		"write each host on its own, and an IPv6 address in brackets and with a port", k.minor, sinceStrictColons, sinceStrictColons-1)
+	return fmt.Sprintf("kubelet 1.%d rejects more than one colon in a host (since 1.%d; kubelets up to 1.%d accept the pattern but match no image): "+
+		"list each host separately, and write an IPv6 address in brackets with a port", k.minor, sinceStrictColons, sinceStrictColons-1)
 }
 
 // instead says which version of a group the kubelet does know.
@@ -95,9 +95,9 @@ func (k kubelet) instead(group string) string {
 	case k.minor < sinceV1Alpha1:
 		return ""
 	case k.minor < sinceV1Beta1:
-		return ": write " + group + "/v1alpha1"
+		return ": use " + group + "/v1alpha1"
 	}
-	return ": write " + group + "/v1beta1"
+	return ": use " + group + "/v1beta1"
 }
 
 // since returns the release that brought a version of a group, be it of files or

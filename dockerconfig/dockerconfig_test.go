@@ -33,13 +33,13 @@ func TestParse(t *testing.T) {
 		{"null", `null`, map[string]plugin.AuthConfig{}, ""},
 		{"null entry", `{"auths":{"r.io":null}}`, map[string]plugin.AuthConfig{"r.io": {}}, ""},
 		{"colon in the password", `{"auths":{"r.io":{"auth":"` + b64("u:a:b") + `"}}}`, map[string]plugin.AuthConfig{"r.io": {Username: "u", Password: plugin.NewSecret("a:b")}}, ""},
-		{"bad base64", `{"auths":{"r.io":{"auth":"` + canary.Password + `"}}}`, nil, `line 1, column 26: auths["r.io"].auth: it is not base64: write what this prints: printf %s user:password | base64 -w0`},
-		{"no colon", `{"auths":{"r.io":{"auth":"` + b64(canary.Password) + `"}}}`, nil, `line 1, column 26: auths["r.io"].auth: decoded, it has no colon between user and password: write what this prints: printf %s user:password | base64 -w0`},
-		{"trailing space", `{"auths":{"r.io":{"auth":"` + b64("u:pp") + ` "}}}`, nil, `line 1, column 26: auths["r.io"].auth: it has blanks around its base64, which no decoder takes: remove them`},
-		{"not JSON", `auths: ` + canary.Password, nil, "line 1, column 1: not JSON: it is YAML: write it as JSON, which alone is read"},
-		{"wrong type", `{"auths":{"r.io":"` + canary.Password + `"}}`, nil, `line 1, column 18: auths["r.io"]: a string where an object is wanted`},
-		{"headers", `{"HttpHeaders":{"x":1},"auths":{}}`, nil, "line 1, column 21: HttpHeaders: a number where a string is wanted"},
-		{"empty", ``, nil, `line 1, column 1: not JSON: it is empty: write {"auths":{}} if there is no login`},
+		{"bad base64", `{"auths":{"r.io":{"auth":"` + canary.Password + `"}}}`, nil, `line 1, column 26: auths["r.io"].auth: it is not base64: use the output of printf %s user:password | base64 -w0`},
+		{"no colon", `{"auths":{"r.io":{"auth":"` + b64(canary.Password) + `"}}}`, nil, `line 1, column 26: auths["r.io"].auth: the decoded text has no colon between user and password: use the output of printf %s user:password | base64 -w0`},
+		{"trailing space", `{"auths":{"r.io":{"auth":"` + b64("u:pp") + ` "}}}`, nil, `line 1, column 26: auths["r.io"].auth: it has spaces around the base64 text: remove the spaces`},
+		{"not JSON", `auths: ` + canary.Password, nil, "line 1, column 1: not JSON: it is YAML: convert it to JSON"},
+		{"wrong type", `{"auths":{"r.io":"` + canary.Password + `"}}`, nil, `line 1, column 18: auths["r.io"]: a string where an object is expected`},
+		{"headers", `{"HttpHeaders":{"x":1},"auths":{}}`, nil, "line 1, column 21: HttpHeaders: a number where a string is expected"},
+		{"empty", ``, nil, `line 1, column 1: not JSON: it is empty: use {"auths":{}} for a file without credentials`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestManyEntries(t *testing.T) {
 			t.Errorf("%s: refused: %v", name, err)
 		}
 		many := strings.Replace(few, "{}", `{"x":{},"y":{},"z":{}}`, 1)
-		if err := parse([]byte(many)); err == nil || err.Error() != "it has more than 131072 commas and braces: is it the right file?" {
+		if err := parse([]byte(many)); err == nil || err.Error() != "it has more than 131072 commas and braces: check that it is a docker config file" {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

@@ -45,17 +45,17 @@ func TestParseFile(t *testing.T) {
 		{"helpers", `{"credsStore":"pass","credHelpers":{"r.io":"ecr-login"}}`,
 			&File{Auths: map[string]Auth{}, CredsStore: "pass", CredHelpers: map[string]string{"r.io": "ecr-login"}}, ""},
 
-		{"empty", ``, nil, `line 1, column 1: not JSON: it is empty: write {"auths":{}} if there is no login`},
-		{"not JSON", `auths: ` + canary.Password, nil, "line 1, column 1: not JSON: it is YAML: write it as JSON, which alone is read"},
-		{"two values", `{} {}`, nil, "line 1, column 4: not JSON: there is text after the last bracket: remove it"},
-		{"a list", `[]`, nil, "line 1, column 1: an array where an object is wanted"},
-		{"auths is text", `{"auths":"` + canary.Password + `"}`, nil, "line 1, column 10: auths: a string where an object is wanted"},
-		{"helper is a number", `{"credHelpers":{"r.io":1}}`, nil, `line 1, column 24: credHelpers["r.io"]: a number where a string is wanted`},
-		{"bad base64", `{"auths":{"a.io":{},"r.io":{"auth":"` + canary.Password + `"}}}`, nil, `line 1, column 36: auths["r.io"].auth: it is not base64: write what this prints: printf %s user:password | base64 -w0`},
-		{"no colon", `{"auths":{"https://r.io/v1/":{"auth":"` + b64(canary.Password) + `"}}}`, nil, `line 1, column 38: auths["https://r.io/v1/"].auth: decoded, it has no colon between user and password: write what this prints: printf %s user:password | base64 -w0`},
-		{"entry is text", `{"auths":{"r.io":"` + canary.Password + `"}}`, nil, `line 1, column 18: auths["r.io"]: a string where an object is wanted`},
-		{"password for a key", `{"auths":{"` + canary.Password + `":{"auth":"r.io"}}}`, nil, "line 1, column 42: auths[a key that is not shown].auth: it is not base64: write what this prints: printf %s user:password | base64 -w0"},
-		{"bad legacy", `{"r.io":{"auth":"` + canary.Password + `"}}`, nil, `line 1, column 17: ["r.io"].auth: it is not base64: write what this prints: printf %s user:password | base64 -w0`},
+		{"empty", ``, nil, `line 1, column 1: not JSON: it is empty: use {"auths":{}} for a file without credentials`},
+		{"not JSON", `auths: ` + canary.Password, nil, "line 1, column 1: not JSON: it is YAML: convert it to JSON"},
+		{"two values", `{} {}`, nil, "line 1, column 4: not JSON: there is text after the last bracket: remove the text"},
+		{"a list", `[]`, nil, "line 1, column 1: an array where an object is expected"},
+		{"auths is text", `{"auths":"` + canary.Password + `"}`, nil, "line 1, column 10: auths: a string where an object is expected"},
+		{"helper is a number", `{"credHelpers":{"r.io":1}}`, nil, `line 1, column 24: credHelpers["r.io"]: a number where a string is expected`},
+		{"bad base64", `{"auths":{"a.io":{},"r.io":{"auth":"` + canary.Password + `"}}}`, nil, `line 1, column 36: auths["r.io"].auth: it is not base64: use the output of printf %s user:password | base64 -w0`},
+		{"no colon", `{"auths":{"https://r.io/v1/":{"auth":"` + b64(canary.Password) + `"}}}`, nil, `line 1, column 38: auths["https://r.io/v1/"].auth: the decoded text has no colon between user and password: use the output of printf %s user:password | base64 -w0`},
+		{"entry is text", `{"auths":{"r.io":"` + canary.Password + `"}}`, nil, `line 1, column 18: auths["r.io"]: a string where an object is expected`},
+		{"password for a key", `{"auths":{"` + canary.Password + `":{"auth":"r.io"}}}`, nil, "line 1, column 42: auths[a hidden key].auth: it is not base64: use the output of printf %s user:password | base64 -w0"},
+		{"bad legacy", `{"r.io":{"auth":"` + canary.Password + `"}}`, nil, `line 1, column 17: ["r.io"].auth: it is not base64: use the output of printf %s user:password | base64 -w0`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

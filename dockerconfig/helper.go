@@ -79,7 +79,7 @@ func (h Helper) Get(ctx context.Context, server string) (Auth, error) {
 
 func (h Helper) get(ctx context.Context, server string) (Auth, error) {
 	if h.getenv(AskedBy) == h.program() {
-		return Auth{}, fmt.Errorf("it is who asks (%s is set), and would ask itself: take it out of the docker config file that is read here", AskedBy)
+		return Auth{}, fmt.Errorf("the helper would call itself (%s is set): remove it from the docker config file", AskedBy)
 	}
 	path, err := h.find()
 	if err != nil {
@@ -111,22 +111,22 @@ func judge(x *plugin.Exchange, err error) error {
 	case notFound:
 		return nil
 	case noServerURL, noUsername:
-		return fmt.Errorf("%w: it says %q", failed.Err, said)
+		return fmt.Errorf("%w: %q", failed.Err, said)
 	}
-	return fmt.Errorf("%w; what it wrote may hold secrets and is not shown: run it by hand, as this user and with this environment", failed.Err)
+	return fmt.Errorf("%w; its output may contain secrets and is hidden: run the helper manually, as this user and with this environment", failed.Err)
 }
 
 // decodeAnswer reads what a helper wrote. Case and unknown fields do not count.
 func decodeAnswer(data []byte) (Auth, error) {
 	var answer struct{ Username, Secret *string }
 	if len(bytes.TrimSpace(data)) == 0 {
-		return Auth{}, errors.New("the answer is empty")
+		return Auth{}, errors.New("the response is empty")
 	}
 	if err := json.Unmarshal(data, &answer); err != nil {
-		return Auth{}, fmt.Errorf("the answer is not that of a credential helper: %w", describe(data, err, flatFile))
+		return Auth{}, fmt.Errorf("invalid response of a credential helper: %w", describe(data, err, flatFile))
 	}
 	if answer.Username == nil || answer.Secret == nil {
-		return Auth{}, errors.New("the answer is not that of a credential helper: it lacks Username or Secret")
+		return Auth{}, errors.New("invalid response of a credential helper: Username or Secret is missing")
 	}
 	if *answer.Username == tokenUser {
 		return Auth{IdentityToken: plugin.NewSecret(*answer.Secret)}, nil
@@ -138,7 +138,7 @@ func decodeAnswer(data []byte) (Auth, error) {
 // out: what they mean depends on who runs us.
 func (h Helper) find() (string, error) {
 	if !isHelperName(h.Name) {
-		return "", errors.New("that is not the name of a credential helper, which docker-credential- is put in front of: it needs letters, digits, dots, hyphens and underscores")
+		return "", errors.New("invalid helper name: use the name without docker-credential-, with only letters, digits, dots, hyphens and underscores")
 	}
 	file := helperPrefix + h.Name
 	if h.Dir != "" {
@@ -154,13 +154,13 @@ func (h Helper) find() (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("there is no such program in PATH, %q: name its directory, or put it into one of these", h.getenv("PATH"))
+	return "", fmt.Errorf("not found in PATH %q", h.getenv("PATH"))
 }
 
 // program is how errors name the helper.
 func (h Helper) program() string {
 	if !isHelperName(h.Name) {
-		return helperPrefix + "(a name that is not shown)"
+		return helperPrefix + "(hidden name)"
 	}
 	return helperPrefix + h.Name
 }

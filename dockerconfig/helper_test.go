@@ -131,8 +131,8 @@ func helpers(t testing.TB) (dir string, environ []string) {
 
 func TestHelperGet(t *testing.T) {
 	dir, environ := helpers(t)
-	const notShown = "what it wrote may hold secrets and is not shown: run it by hand, as this user and with this environment"
-	const notAnswer = "the answer is not that of a credential helper: "
+	const notShown = "its output may contain secrets and is hidden: run the helper manually, as this user and with this environment"
+	const notAnswer = "invalid response of a credential helper: "
 	tests := []struct {
 		name string
 		want Auth
@@ -145,15 +145,15 @@ func TestHelperGet(t *testing.T) {
 		{"forking", secret(), ""},
 		{"blank", Auth{}, ""},
 		{"none", Auth{}, ""},
-		{"no-url", Auth{}, `exit status 1: it says "no credentials server URL"`},
+		{"no-url", Auth{}, `exit status 1: "no credentials server URL"`},
 		{"failing", Auth{}, "exit status 1; " + notShown},
 		{"none-with-more", Auth{}, "exit status 1; " + notShown},
 		{"none-and-well", Auth{}, notAnswer + "line 1, column 1: not JSON from here on"},
 		{"garbage", Auth{}, notAnswer + "line 1, column 1: not JSON from here on"},
-		{"number", Auth{}, notAnswer + "line 1, column 26: a number where a string is wanted"},
-		{"no-secret", Auth{}, notAnswer + "it lacks Username or Secret"},
-		{"two-values", Auth{}, notAnswer + "line 2, column 1: not JSON: there is text after the last bracket: remove it"},
-		{"silent", Auth{}, "the answer is empty"},
+		{"number", Auth{}, notAnswer + "line 1, column 26: a number where a string is expected"},
+		{"no-secret", Auth{}, notAnswer + "Username or Secret is missing"},
+		{"two-values", Auth{}, notAnswer + "line 2, column 1: not JSON: there is text after the last bracket: remove the text"},
+		{"silent", Auth{}, "the response is empty"},
 		{"flooding", Auth{}, "standard output is longer than 1048576 bytes"},
 	}
 	for _, tt := range tests {
@@ -207,14 +207,14 @@ func TestHelperSearch(t *testing.T) {
 	}{
 		{"second directory", "good", "", path(empty, dir), ""},
 		{"a directory of that name", "args", "", path(empty, dir), ""},
-		{"relative", "good", "", path(relative, ""), `docker-credential-good get "r.io": there is no such program in PATH, "` + relative + `:": name its directory, or put it into one of these`},
-		{"no PATH", "good", "", environ, `docker-credential-good get "r.io": there is no such program in PATH, "": name its directory, or put it into one of these`},
+		{"relative", "good", "", path(relative, ""), `docker-credential-good get "r.io": not found in PATH "` + relative + `:"`},
+		{"no PATH", "good", "", environ, `docker-credential-good get "r.io": not found in PATH ""`},
 		{"explicit", "good", dir, environ, ""},
 		{"explicit and relative", "good", relative, environ, ""},
 		{"explicit, missing", "absent", dir, path(dir), `docker-credential-absent get "r.io": start "` + dir + `/docker-credential-absent": there is no such file: no such file or directory`},
 		{"explicit, not executable", "good", empty, path(dir), `docker-credential-good get "r.io": start "` + empty + `/docker-credential-good": it is not executable (mode -rw-r--r--); chmod +x it: permission denied`},
-		{"a path", "../good", dir, path(dir), `docker-credential-(a name that is not shown) get "r.io": that is not the name of a credential helper, which docker-credential- is put in front of: it needs letters, digits, dots, hyphens and underscores`},
-		{"no name", "", dir, path(dir), `docker-credential-(a name that is not shown) get "r.io": that is not the name of a credential helper, which docker-credential- is put in front of: it needs letters, digits, dots, hyphens and underscores`},
+		{"a path", "../good", dir, path(dir), `docker-credential-(hidden name) get "r.io": invalid helper name: use the name without docker-credential-, with only letters, digits, dots, hyphens and underscores`},
+		{"no name", "", dir, path(dir), `docker-credential-(hidden name) get "r.io": invalid helper name: use the name without docker-credential-, with only letters, digits, dots, hyphens and underscores`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestHelperAsksItself(t *testing.T) {
 	dir, environ := helpers(t)
 	environ = append(environ, AskedBy+"=docker-credential-good")
 	_, err := Helper{Name: "good", Dir: dir, Environ: environ}.Get(t.Context(), "r.io")
-	const want = `docker-credential-good get "r.io": it is who asks (REGCRED_ASKED_BY is set), and would ask itself: take it out of the docker config file that is read here`
+	const want = `docker-credential-good get "r.io": the helper would call itself (REGCRED_ASKED_BY is set): remove it from the docker config file`
 	if fmt.Sprint(err) != want {
 		t.Errorf("error %v, want %s", err, want)
 	}

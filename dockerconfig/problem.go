@@ -127,7 +127,7 @@ func (w *walker) want(kind jsonplace.Kind, v *jsonplace.Value, path string) bool
 }
 
 func mismatch(got, want jsonplace.Kind) string {
-	return fmt.Sprintf("%s %s where %s %s is wanted", article(got), got, article(want), want)
+	return fmt.Sprintf("%s %s where %s %s is expected", article(got), got, article(want), want)
 }
 
 func kindOf(t reflect.Type) jsonplace.Kind {

@@ -21,7 +21,7 @@ func ShowKey(key string) string {
 	return fmt.Sprintf("%q", key)
 }
 
-const hiddenKey = "a key that is not shown"
+const hiddenKey = "a hidden key"
 
 // ShowKeys returns keys as far as a report shows them, in their order.
 func ShowKeys(keys []string) []string {
@@ -38,7 +38,7 @@ func ShowKeys(keys []string) []string {
 // token or a key, which some registries take there and others by mistake, nothing.
 func ShowUser(name string) string {
 	if len(name) > maxShown || tokenLike(name) || strings.Contains(name, "{") || strings.Contains(name, "-----BEGIN") {
-		return "a user name that is not shown"
+		return "a hidden user name"
 	}
 	return name
 }

@@ -35,7 +35,7 @@ func TestShowUser(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"ghp_0123", "glpat-0123", "eyJhbGciOi.e30.x", `{"private_key":""}`, strings.Repeat("x", 500)} {
-		if got := ShowUser(name); got != "a user name that is not shown" {
+		if got := ShowUser(name); got != "a hidden user name" {
 			t.Errorf("%q is shown", name)
 		}
 	}

@@ -24,7 +24,7 @@ func syntaxProblem(data []byte, err error) *Problem {
 		msg = ": " + msg
 	}
 	if strings.Contains(err.Error(), "exceeded max depth") {
-		msg, fix = ": it is nested too deeply", "is it the right file?"
+		msg, fix = ": it is nested too deeply", "check that it is the right file"
 	}
 	line, column := jsonplace.LineColumn(data, at)
 	return &Problem{ProblemSyntax, line, column, "", "not JSON" + cmp.Or(msg, " from here on"), fix}
@@ -37,23 +37,23 @@ func syntaxCause(data []byte, at int) (msg, fix string) {
 	text := bytes.TrimSpace(data)
 	switch {
 	case len(text) == 0:
-		return "it is empty", `write {"auths":{}} if there is no login`
+		return "it is empty", `use {"auths":{}} for a file without credentials`
 	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
-		return "it begins with a byte order mark", "save it as UTF-8 without one"
+		return "it begins with a byte order mark", "save it as UTF-8 without a byte order mark"
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")), bytes.HasPrefix(data, []byte("{\x00")):
 		return "it is UTF-16", "save it as UTF-8 without a byte order mark"
 	case Encoded(data):
-		return "it is the base64 of JSON, so encoded once too often", "decode it once (base64 -d); in a Secret, data holds base64 and stringData the text itself"
+		return "it is base64 of JSON, encoded once too often", "decode it with base64 -d (in a Secret, only data holds base64)"
 	case at >= len(data):
-		return "it ends before its last bracket is closed", "is it cut off?"
+		return "it ends before the last bracket is closed", "check whether the file is truncated"
 	case bytes.HasPrefix(text, []byte("<")):
-		return "it begins like a page of HTML or XML", "is it what a server said instead of the file?"
+		return "it looks like HTML or XML", "check whether it is a server's error page"
 	}
 	if msg, fix := byteCause(data, at); msg != "" {
 		return msg, fix
 	}
 	if text[0] != '{' && text[0] != '"' && bytes.Contains(text, []byte("auths:")) || bytes.HasPrefix(text, []byte("---")) {
-		return "it is YAML", "write it as JSON, which alone is read"
+		return "it is YAML", "convert it to JSON"
 	}
 	return "", ""
 }
@@ -63,19 +63,19 @@ func byteCause(data []byte, at int) (msg, fix string) {
 	before := bytes.TrimRight(data[:at], " \t\r\n")
 	switch c := data[at]; {
 	case c == 0:
-		return "a NUL", "remove it"
+		return "a NUL", "remove the NUL"
 	case c == '/' || c == '#':
-		return "a comment, which JSON has not", "remove it"
+		return "a comment, which JSON does not allow", "remove the comment"
 	case c == '\'':
-		return "a text in single quotes", `write "…"`
+		return "a string in single quotes", "use double quotes"
 	case (c == '}' || c == ']') && bytes.HasSuffix(before, []byte(",")):
 		return "a comma before the closing bracket", "remove the comma"
 	case c == '"' && len(before) > 0 && bytes.IndexByte([]byte("\"}]0123456789el"), before[len(before)-1]) >= 0:
 		return "a comma or a colon is missing before this", ""
 	case c == '\n' || c == '\r' || c == '\t':
-		return "a line break or tab inside of a text", "is a quote not closed? a line break is written \\n"
+		return "a line break or tab inside a string", "close the quote, or write the line break as \\n"
 	case json.Valid(before):
-		return "there is text after the last bracket", "remove it"
+		return "there is text after the last bracket", "remove the text"
 	}
 	return "", ""
 }
@@ -95,21 +95,21 @@ func Encoded(data []byte) bool {
 
 // authProblem says why decodeAuth refuses a text.
 func authProblem(s string) (msg, fix string) {
-	const write = "write what this prints: printf %s user:password | base64 -w0"
+	const write = "use the output of printf %s user:password | base64 -w0"
 	trimmed := strings.TrimSpace(s)
 	switch {
 	case pair(trimmed, base64.StdEncoding) || pair(trimmed, base64.RawStdEncoding):
-		return "it has blanks around its base64, which no decoder takes", "remove them"
+		return "it has spaces around the base64 text", "remove the spaces"
 	case pair(trimmed, base64.URLEncoding) || pair(trimmed, base64.RawURLEncoding):
-		return "it is url-safe base64 (with - and _), which is not decoded", "write + and / for them"
+		return "it is URL-safe base64 (with - and _), which is not supported", "replace - with + and _ with /"
 	case pair(strings.TrimRight(trimmed, "="), base64.RawStdEncoding):
-		return "its base64 ends with the wrong number of equals signs", "take all of them away, or encode it anew"
+		return "its base64 ends with the wrong number of equals signs", "remove all of them"
 	case strings.HasPrefix(strings.ToLower(trimmed), "basic ") || strings.HasPrefix(strings.ToLower(trimmed), "bearer "):
-		return "it is a header", "write what follows the first word, if that is the base64 of user:password"
+		return "it is an HTTP header", "remove the first word"
 	case strings.ContainsAny(trimmed, "${}<>"):
 		return "it looks like an unfilled placeholder", write
 	case strings.Contains(trimmed, ":"):
-		return "it is user:password as it is, not the base64 of it", write
+		return "it is user:password without base64 encoding", write
 	}
 	decoded, err := base64.StdEncoding.DecodeString(trimmed)
 	if err != nil {
@@ -119,9 +119,9 @@ func authProblem(s string) (msg, fix string) {
 	case err != nil:
 		return "it is not base64", write
 	case pair(once, base64.StdEncoding) || pair(once, base64.RawStdEncoding):
-		return "it is the base64 of base64, encoded once too often", "decode it once"
+		return "it is encoded as base64 twice", "decode it once"
 	}
-	return "decoded, it has no colon between user and password", write
+	return "the decoded text has no colon between user and password", write
 }
 
 // pair reports whether a text is the base64 of user:password.

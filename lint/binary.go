@@ -60,19 +60,19 @@ func ruleMissingBinary(b *program) []remark {
 		return nil
 	}
 	if target, missing := executable.Dangling(b.path); missing != "" {
-		return say("install its target, or create the link again", "%s is a symbolic link to %s, which leads to nothing: there is no %s, so %s", b.path, excerpt.Value(target), missing, b.reader.fails())
+		return say("install the target, or recreate the link", "%s is a dangling symlink to %s: %s does not exist, so %s", b.path, excerpt.Value(target), missing, b.reader.fails())
 	}
 	if near, cure := b.near(); near != "" {
-		return say(cure, "%s does not exist, but %s does, so %s", b.path, filepath.Join(filepath.Dir(b.path), near), b.reader.fails())
+		return say(cure, "%s does not exist (%s does), so %s", b.path, filepath.Join(filepath.Dir(b.path), near), b.reader.fails())
 	}
-	return say("install the plugin there, or give the directory that it is in (--bin-dir)", "%s does not exist, so %s", b.path, b.reader.fails())
+	return say("install the plugin there, or set --bin-dir", "%s does not exist, so %s", b.path, b.reader.fails())
 }
 
 func ruleUnreadableBinary(b *program) []remark {
 	if b.err == nil || b.info == nil && errors.Is(b.err, fs.ErrNotExist) {
 		return nil
 	}
-	return say("run this as root", "%s cannot be examined: %v", b.path, regularfile.Cause(b.err))
+	return say("run this command as root", "%s cannot be inspected: %v", b.path, regularfile.Cause(b.err))
 }
 
 func ruleNotAFile(b *program) []remark {
@@ -108,7 +108,7 @@ func ruleWritableBinary(b *program) []remark {
 	if who == "" {
 		return nil
 	}
-	return say("make it belong to root and writable by root alone", "%s, so that others decide what %s", who, b.reader.runs())
+	return say("make root its owner, and make it writable only by root", "%s, so other users can change what %s", who, b.reader.runs())
 }
 
 // readable reports whether b's content was seen.
@@ -119,13 +119,13 @@ func ruleNotAProgram(b *program) []remark {
 	case !b.readable():
 		return nil
 	case b.Damage != nil:
-		return say("install it again", "%s cannot run: %v", b.path, b.Damage)
+		return say("reinstall it", "%s cannot run: %v", b.path, b.Damage)
 	case b.Format == executable.MarkedScript:
-		return say("save it without one", "%s cannot run, because a byte order mark stands before its #!", b.path)
+		return say("save it without a byte order mark", "%s cannot run, because a byte order mark precedes its #!", b.path)
 	case b.Format == executable.Script && b.goos == "windows":
-		return say("install a program for Windows", "%s is a script with #!, which Windows does not start", b.path)
+		return say("install a Windows executable", "%s is a #! script, which Windows cannot run", b.path)
 	case b.Format == executable.Script && b.Interpreter == "":
-		return say("begin the script with #!/bin/sh", "%s names no interpreter after its #!", b.path)
+		return say("begin the script with #!/bin/sh", "%s has no interpreter after #!, so it cannot run", b.path)
 	}
 	if what, cure := b.Format.Instead(); what != "" {
 		return say(cure, "%s is %s, so starting it fails with an exec format error", b.path, what)
@@ -143,9 +143,9 @@ func ruleWrongPlatform(b *program) []remark {
 	case system == "":
 		return nil
 	case b.Format != native:
-		return say("", "%s is a program for %s (%s), and this is %s", b.path, system, b.Format, b.goos)
+		return say("", "%s is built for %s (%s), but this system is %s", b.path, system, b.Format, b.goos)
 	case b.Arch != "" && !runsOn(b.Arch, b.goarch):
-		return say("", "%s is a program for %s, and this machine is %s", b.path, b.Arch, b.goarch)
+		return say("", "%s is built for %s, but this machine is %s", b.path, b.Arch, b.goarch)
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func ruleCRLFShebang(b *program) []remark {
 	if b.Format != executable.Script || !strings.HasSuffix(b.Interpreter, "\r") {
 		return nil
 	}
-	return say("save it with line feeds only", "%s cannot run, because its first line ends with a carriage return, which becomes part of the interpreter's name", b.path)
+	return say("save it with LF line endings", "%s cannot run, because its first line ends with a carriage return, which becomes part of the interpreter path", b.path)
 }
 
 func ruleMissingInterpreter(b *program) []remark {
@@ -174,14 +174,14 @@ func ruleMissingInterpreter(b *program) []remark {
 	}
 	suggestion := "install a statically linked build"
 	if b.Format == executable.Script {
-		suggestion = "install the interpreter, or use one that is there"
+		suggestion = "install the interpreter, or change the #! line"
 	}
-	return say(suggestion, "%s needs %s, which does not exist here: starting it fails with \"no such file or directory\" although it is there", b.path, excerpt.Value(b.Interpreter))
+	return say(suggestion, "%s needs %s, which does not exist here, so starting the plugin fails with \"no such file or directory\"", b.path, excerpt.Value(b.Interpreter))
 }
 
 func ruleDynamicBinary(b *program) []remark {
 	if b.Format != executable.ELF || b.Interpreter == "" {
 		return nil
 	}
-	return say("", "%s is dynamically linked (%s): it needs this machine's libraries", b.path, excerpt.Value(b.Interpreter))
+	return say("", "%s is dynamically linked (%s), so it needs shared libraries on this machine", b.path, excerpt.Value(b.Interpreter))
 }

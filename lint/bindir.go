@@ -71,7 +71,7 @@ func ruleMissingBinDir(d *binDirectory) []remark {
 	if d.err == nil {
 		return nil
 	}
-	return inFile(d.path, 0, "", "the directory of the plugins cannot be used (%v), so %s", regularfile.Cause(d.err), readerOfAny(d.config).fails())
+	return inFile(d.path, 0, "", "the plugin directory cannot be used (%v), so %s", regularfile.Cause(d.err), readerOfAny(d.config).fails())
 }
 
 func ruleWritableBinDir(d *binDirectory) []remark {
@@ -85,19 +85,19 @@ func ruleWritableBinDir(d *binDirectory) []remark {
 	if who == "" {
 		return nil
 	}
-	return inFile(d.path, 0, "make the directory and those above it writable by root alone", "%s, so that others decide what %s", who, readerOfAny(d.config).runs())
+	return inFile(d.path, 0, "make the directory and its parents writable only by root", "%s, so other users can change what %s", who, readerOfAny(d.config).runs())
 }
 
 func ruleNoexecMount(d *binDirectory) []remark {
 	if d.err != nil || !executable.Noexec(d.path) {
 		return nil
 	}
-	return inFile(d.path, 0, "put the plugins on a file system mounted with exec", "the directory is on a file system mounted with noexec, so no plugin in it can run")
+	return inFile(d.path, 0, "use a directory on a file system that allows exec", "the directory is on a file system mounted with noexec, so no plugin in it can run")
 }
 
 func ruleDockerHelperInBinDir(d *binDirectory) (rs []remark) {
 	for _, name := range d.helpers {
-		rs = append(rs, inFile(d.path, 0, "", "%q is a docker credential helper, which a kubelet cannot use; no provider names it", excerpt.Value(name))...)
+		rs = append(rs, inFile(d.path, 0, "", "%q is a docker credential helper, which a kubelet cannot use, and no provider refers to it", excerpt.Value(name))...)
 	}
 	return rs
 }

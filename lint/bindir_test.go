@@ -77,7 +77,7 @@ func TestLintBinDir(t *testing.T) {
 	}
 	const text = "if it is a script, begin it with #!/bin/sh; else install the program again"
 	const page = `download it again with "curl --fail --location", after a look at the address`
-	const static, lf = "install a statically linked build", "save it with line feeds only"
+	const static, lf = "install a statically linked build", "save it with LF line endings"
 	for title, tt := range map[string]struct {
 		content []byte
 		mode    os.FileMode
@@ -89,17 +89,17 @@ func TestLintBinDir(t *testing.T) {
 		"missing loader":       {image(native, "/lib/ld-musl-nowhere.so.1"), 0o755, []string{"missing-interpreter name: " + static, "dynamic-binary name"}},
 		"other architecture":   {image(elf.EM_S390, ""), 0o755, []string{"wrong-platform name"}},
 		"other, dynamic":       {image(elf.EM_S390, "/lib/ld64.so.1"), 0o755, []string{"wrong-platform name", "dynamic-binary name"}},
-		"damaged":              {image(native, this)[:70], 0o755, []string{"not-a-program name: install it again"}},
+		"damaged":              {image(native, this)[:70], 0o755, []string{"not-a-program name: reinstall it"}},
 		"Windows":              {[]byte("MZ\x90\x00"), 0o755, []string{"wrong-platform name"}},
 		"macOS":                {[]byte("\xcf\xfa\xed\xfe"), 0o755, []string{"wrong-platform name"}},
 		"macOS, universal":     {[]byte("\xca\xfe\xba\xbe"), 0o755, []string{"wrong-platform name"}},
 		"script":               {[]byte("#!" + this + " -x\n"), 0o755, nil},
 		"script with a blank":  {[]byte("#! " + this + "\n"), 0o755, nil},
 		"CRLF":                 {[]byte("#!" + this + "\r\nexit\r\n"), 0o755, []string{"crlf-shebang name: " + lf}},
-		"missing shell":        {[]byte("#!/bin/nosuchshell\n"), 0o755, []string{"missing-interpreter name: install the interpreter, or use one that is there"}},
+		"missing shell":        {[]byte("#!/bin/nosuchshell\n"), 0o755, []string{"missing-interpreter name: install the interpreter, or change the #! line"}},
 		"no interpreter":       {[]byte("#!\n"), 0o755, []string{"not-a-program name: begin the script with #!/bin/sh"}},
 		"script without #!":    {[]byte("echo hello\n"), 0o755, []string{"not-a-program name: " + text}},
-		"BOM":                  {[]byte("\xef\xbb\xbf#!/bin/sh\n"), 0o755, []string{"not-a-program name: save it without one"}},
+		"BOM":                  {[]byte("\xef\xbb\xbf#!/bin/sh\n"), 0o755, []string{"not-a-program name: save it without a byte order mark"}},
 		"empty":                {nil, 0o755, []string{"not-a-program name: install it again: the copy or download was broken off, or the disk was full"}},
 		"HTML":                 {[]byte("<html><body>Sign in"), 0o755, []string{"not-a-program name: " + page}},
 		"XML":                  {[]byte("<?xml version=\"1.0\"?><Error><Code>NoSuchKey</Code>"), 0o755, []string{"not-a-program name: " + page}},
@@ -109,9 +109,9 @@ func TestLintBinDir(t *testing.T) {
 		"git-lfs":              {[]byte("version https://git-lfs.github.com/spec/v1\noid sha256:00"), 0o755, []string{`not-a-program name: run "git lfs pull", and install what it brings`}},
 		"noise":                {[]byte("\x00\x01\x02"), 0o755, []string{"not-a-program name: install it again: it is damaged, or another file"}},
 		"no execute bit":       {image(native, ""), 0o644, []string{"not-executable name: chmod 0755"}},
-		"writable":             {image(native, ""), 0o777, []string{"writable-binary name: make it belong to root and writable by root alone"}},
+		"writable":             {image(native, ""), 0o777, []string{"writable-binary name: make root its owner, and make it writable only by root"}},
 		"execute for some":     {image(native, ""), 0o700, nil},
-		"both, and no program": {[]byte("x"), 0o666, []string{"not-executable name: chmod 0755", "writable-binary name: make it belong to root and writable by root alone", "not-a-program name: " + text}},
+		"both, and no program": {[]byte("x"), 0o666, []string{"not-executable name: chmod 0755", "writable-binary name: make root its owner, and make it writable only by root", "not-a-program name: " + text}},
 	} {
 		t.Run(title, func(t *testing.T) {
 			dir := binDir(t)
@@ -159,11 +159,11 @@ func TestLintBinDirEntries(t *testing.T) {
 		got = append(got, f.Path+" "+f.Rule+" "+strings.ReplaceAll(f.Message, dir, "DIR"))
 	}
 	want := []string{
-		` docker-helper-in-bin-dir "docker-credential-a" is a docker credential helper, which a kubelet cannot use; no provider names it`,
+		` docker-helper-in-bin-dir "docker-credential-a" is a docker credential helper, which a kubelet cannot use, and no provider refers to it`,
 		`providers[1].name not-a-file DIR/folder is a directory, so the kubelet exits`,
 		`providers[2].name not-a-file DIR/pipe is not a regular file`,
-		`providers[3].name missing-binary DIR/dangling is a symbolic link to nowhere, which leads to nothing: there is no DIR/nowhere, so the kubelet exits`,
-		`providers[5].name unreadable-binary DIR/loop cannot be examined: too many levels of symbolic links`,
+		`providers[3].name missing-binary DIR/dangling is a dangling symlink to nowhere: DIR/nowhere does not exist, so the kubelet exits`,
+		`providers[5].name unreadable-binary DIR/loop cannot be inspected: too many levels of symbolic links`,
 		`providers[6].name missing-binary DIR/missing does not exist, so the kubelet exits`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -197,9 +197,9 @@ func TestLintBinDirOfPredecessor(t *testing.T) {
 			"not-a-file DIR/folder is a directory, so regcred cannot run the plugin",
 			"not-executable DIR/mode has no execute permission (mode 0644), so regcred cannot run the plugin",
 			"missing-binary DIR/new does not exist, so the kubelet exits"}},
-		{c, filepath.Join(dir, "none"), []string{"missing-bin-dir the directory of the plugins cannot be used (no such file or directory), so regcred cannot run the plugin"}},
-		{mixed, filepath.Join(dir, "none"), []string{"missing-bin-dir the directory of the plugins cannot be used (no such file or directory), so the kubelet exits"}},
-		{&config.Config{}, filepath.Join(dir, "none"), []string{"missing-bin-dir the directory of the plugins cannot be used (no such file or directory), so the kubelet exits"}},
+		{c, filepath.Join(dir, "none"), []string{"missing-bin-dir the plugin directory cannot be used (no such file or directory), so regcred cannot run the plugin"}},
+		{mixed, filepath.Join(dir, "none"), []string{"missing-bin-dir the plugin directory cannot be used (no such file or directory), so the kubelet exits"}},
+		{&config.Config{}, filepath.Join(dir, "none"), []string{"missing-bin-dir the plugin directory cannot be used (no such file or directory), so the kubelet exits"}},
 	} {
 		var got []string
 		for _, f := range BinDir(tt.c, tt.dir) {
@@ -211,7 +211,7 @@ func TestLintBinDirOfPredecessor(t *testing.T) {
 	}
 }
 
-const missing = "missing-binary name: install the plugin there, or give the directory that it is in (--bin-dir)"
+const missing = "missing-binary name: install the plugin there, or set --bin-dir"
 
 func TestLintBinDirItself(t *testing.T) {
 	dir := binDir(t)
@@ -235,7 +235,7 @@ func TestLintBinDirItself(t *testing.T) {
 	if err := os.Symlink(below, link); err != nil {
 		t.Fatal(err)
 	}
-	const owned = "make the directory and those above it writable by root alone"
+	const owned = "make the directory and its parents writable only by root"
 	for path, want := range map[string][]string{
 		dir:                           {missing},
 		filepath.Join(dir, "nowhere"): {"missing-bin-dir "},
@@ -266,7 +266,7 @@ func TestLintBinDirLinkTarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"writable-binary name: make it belong to root and writable by root alone"}
+	want := []string{"writable-binary name: make root its owner, and make it writable only by root"}
 	if diff := cmp.Diff(want, briefly(lintBin(dir, "plugin"))); diff != "" {
 		t.Error(diff)
 	}
@@ -283,7 +283,7 @@ func TestLintBinDirWritableOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"writable-bin-dir : make the directory and those above it writable by root alone"}
+	want := []string{"writable-bin-dir : make the directory and its parents writable only by root"}
 	if diff := cmp.Diff(want, briefly(lintBin(dir, "plugin"))); diff != "" {
 		t.Error(diff)
 	}
@@ -309,9 +309,9 @@ func TestLintBinDirOwner(t *testing.T) {
 	}{
 		{0, 0, 0o775, ""},
 		{0, 4321, 0o755, ""},
-		{0, 4321, 0o775, path + " is writable by the group 4321 (mode 0775), so that others decide what the kubelet runs as root"},
-		{4321, 0, 0o775, path + " belongs to the user 4321, so that others decide what the kubelet runs as root"},
-		{4321, 0, 0o755, path + " belongs to the user 4321, so that others decide what the kubelet runs as root"},
+		{0, 4321, 0o775, path + " is writable by group 4321 (mode 0775), so other users can change what the kubelet runs as root"},
+		{4321, 0, 0o775, path + " is owned by user 4321, so other users can change what the kubelet runs as root"},
+		{4321, 0, 0o755, path + " is owned by user 4321, so other users can change what the kubelet runs as root"},
 	} {
 		if err := errors.Join(os.Chown(path, tt.uid, tt.gid), os.Chmod(path, tt.mode)); err != nil {
 			t.Fatal(err)
@@ -380,7 +380,7 @@ func TestLintWritableConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const tail = ", so that others decide what the kubelet runs as root"
+	const tail = ", so other users can change what the kubelet runs as root"
 	want := func(path, message string) {
 		t.Helper()
 		got := ""

@@ -34,8 +34,8 @@ func ruleOtherHosts(p *config.Provider) (rs []remark) {
 			continue
 		}
 		rs = and(rs, within(config.FieldPath{"matchImages", k},
-			"name the hosts that are meant; if it reaches others on purpose, regcred's plugin takes --other-hosts="+string(hostpattern.EmptyOthers),
-			"%q reaches hosts that are none of %s's: regcred's plugin fails for each of them, and Amazon's and Google's own give it a password",
+			"list the exact hosts, or pass regcred's plugin --other-hosts="+string(hostpattern.EmptyOthers),
+			"%q also matches hosts outside %s: regcred's plugin fails for them, and the Amazon and Google plugins return a password",
 			excerpt.Value(excerpt.Pattern(pattern)), cloud.Owner)...)
 	}
 	return rs
@@ -53,7 +53,7 @@ func ruleNoSuchRegistry(w *written) []remark {
 	if instead.Host, instead.Port = stray.Instead, ""; !ok || w.lists(instead.String()) {
 		return nil // or there is nothing to mend
 	}
-	return say(instead.String(), "%q matches no registry of %s; it is nearest to the form %s of their hosts, but %s", w.shown, stray.Owner, stray.Form, stray.Reason)
+	return say(instead.String(), "%q matches no %s registry: the nearest host form is %s, but %s", w.shown, stray.Owner, stray.Form, stray.Reason)
 }
 
 // mirrors are those among the arguments of a cloud's plugin.
@@ -74,10 +74,9 @@ func ruleMirrorOrigin(p *config.Provider) (rs []remark) {
 			continue
 		}
 		rs = and(rs, within(config.FieldPath{"args", m.Arg},
-			"keep the runtime from falling back (in hosts.toml, server is the mirror itself) and say so with --mirror-origin="+string(mirror.OriginNone)+
-				"; regcred doctor checks it",
-			"the mirrored name's own host may be shown this credential: containerd gives it to every host that answers 401, the origin if the mirror fails; "+
-				"CRI-O and podman give it to the origin alone, and never to the mirror")...)
+			"set server in hosts.toml to the mirror, and pass --mirror-origin="+string(mirror.OriginNone),
+			"the original registry may receive this credential: containerd sends it there if the mirror fails, "+
+				"and CRI-O and podman send it only there")...)
 	}
 	return rs
 }
@@ -90,8 +89,8 @@ func ruleMirrorNotAsked(p *config.Provider) (rs []remark) {
 			return err == nil && hostpattern.Match(cloudplugin.Host(pattern), m.Host) && begins(strings.TrimPrefix(m.Source, m.Host), at.Path)
 		})
 		if !asked {
-			rs = and(rs, within(config.FieldPath{"args", m.Arg}, "add the mirrored name to matchImages",
-				"the plugin is never asked for these images: a kubelet matches the image's own name, not the mirror's, and no pattern in matchImages does")...)
+			rs = and(rs, within(config.FieldPath{"args", m.Arg}, "add the mirrored registry to matchImages",
+				"the kubelet never calls the plugin for these images, because no pattern in matchImages matches the mirrored registry")...)
 		}
 	}
 	return rs

@@ -29,8 +29,8 @@ type whole struct {
 func ruleSecondDocument(c *whole) (rs []remark) {
 	for _, f := range c.Files() {
 		if _, line := f.Document(); line > 0 {
-			rs = and(rs, inFile(f.Name, line, "put the providers into one list, or into files of a directory",
-				"what begins here is a second YAML document, which %s ignores without a word", readerOf(f.Predecessor()))...)
+			rs = and(rs, inFile(f.Name, line, "merge the providers into one list, or split them into files in a directory",
+				"a second YAML document begins here, and %s silently ignores it", readerOf(f.Predecessor()))...)
 		}
 	}
 	return rs
@@ -39,8 +39,8 @@ func ruleSecondDocument(c *whole) (rs []remark) {
 func rulePredecessorConfig(c *whole) (rs []remark) {
 	for _, f := range c.Files() {
 		if f.Predecessor() {
-			rs = and(rs, inDocument(f.Position("kind"), "convert it with regcred convert",
-				"regcred reads files of kind %s, and no kubelet does: one that is given it does not start", f.Kind)...)
+			rs = and(rs, inDocument(f.Position("kind"), "run regcred convert",
+				"only regcred supports kind %s, and a kubelet with this file does not start", f.Kind)...)
 		}
 	}
 	return rs
@@ -51,7 +51,7 @@ func ruleOldConfigVersion(c *whole) (rs []remark) {
 		if f.APIVersion != config.V1Alpha1 && f.APIVersion != config.V1Beta1 {
 			continue
 		}
-		rs = and(rs, inDocument(f.Position("apiVersion"), config.V1, "%s is superseded by v1, which kubelets read since 1.26 and which alone has tokenAttributes", f.APIVersion)...)
+		rs = and(rs, inDocument(f.Position("apiVersion"), config.V1, "%s is superseded by v1, which kubelet 1.26 and newer support and which tokenAttributes requires", f.APIVersion)...)
 	}
 	return rs
 }
@@ -59,7 +59,7 @@ func ruleOldConfigVersion(c *whole) (rs []remark) {
 func ruleWritableConfig(c *whole) (rs []remark) {
 	if path, dir := c.Path(); dir {
 		if who := writableByOthers(path, false); who != "" {
-			return inFile(path, 0, "make the directory writable by its owner alone", "%s, so that others decide what %s", who, readerOfAny(c.Config).runs())
+			return inFile(path, 0, "make the directory writable only by its owner", "%s, so other users can change what %s", who, readerOfAny(c.Config).runs())
 		}
 	}
 	said := map[string]bool{} // a directory above several files
@@ -67,7 +67,7 @@ func ruleWritableConfig(c *whole) (rs []remark) {
 		name := f.Name
 		if who := tamperable(name, anyOwner); who != "" && !said[who] {
 			said[who] = true
-			rs = and(rs, inFile(name, 0, "make the file and the directories above it writable by their owner alone", "%s, so that others decide what %s", who, readerOf(f.Predecessor()).runs())...)
+			rs = and(rs, inFile(name, 0, "make the file and its parent directories writable only by their owner", "%s, so other users can change what %s", who, readerOf(f.Predecessor()).runs())...)
 		}
 	}
 	return rs
@@ -77,7 +77,7 @@ func ruleWritableConfig(c *whole) (rs []remark) {
 func ruleOverlappingProviders(c *whole) (rs []remark) {
 	for _, o := range c.overlaps {
 		if first := excerpt.Value(c.Providers[o.a].Name); o.pa.text != o.pb.text {
-			rs = and(rs, o.remark("%q also matches %s, which %q of provider %q matches: both plugins run, and what %q returns is tried first for the same auth key",
+			rs = and(rs, o.remark("%q also matches %s, as does %q of provider %q: both plugins run, and credentials from %q are tried first for the same auth key",
 				o.pb.shown(), o.image, o.pa.shown(), first, first))
 		}
 	}
@@ -91,7 +91,7 @@ func ruleSharedPattern(c *whole) (rs []remark) {
 	for _, o := range c.overlaps {
 		if first := excerpt.Value(c.Providers[o.a].Name); o.pa.text == o.pb.text && !reported[o.b] {
 			reported[o.b] = true
-			rs = and(rs, o.remark("provider %q has the pattern %q too: both plugins run for each of its images, and what %q returns is tried first for the same auth key",
+			rs = and(rs, o.remark("provider %q also has the pattern %q: both plugins run for its images, and credentials from %q are tried first for the same auth key",
 				first, o.pb.shown(), first))
 		}
 	}

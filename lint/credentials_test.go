@@ -165,7 +165,7 @@ func TestDockerFile(t *testing.T) {
 		"any case":       {`{"Auths":{"r.example":` + login + `}}`, []string{"info docker-config-case 1:2 auths"}},
 		"auth":           {`{"auth":{"r.example":` + login + `}}`, []string{"error docker-config-level 1:2 "}},
 		"auths in auths": {`{"auths":{"auths":{"r.example":` + login + `}}}`, []string{"error docker-config-level 1:11 auths.auths"}},
-		"no registry":    {`{"auths":` + login + `}`, []string{"error docker-config-level 1:2 auths", "error docker-config-type 1:18 auths[a key that is not shown]"}},
+		"no registry":    {`{"auths":` + login + `}`, []string{"error docker-config-level 1:2 auths", "error docker-config-type 1:18 auths[a hidden key]"}},
 		"beside auths":   {`{"auths":{},"r.example":` + login + `}`, []string{`error docker-config-level 1:13 "r.example"`}},
 		"too low":        {`{"data":{"auths":{"r.example":` + login + `}}}`, []string{"error docker-config-level 1:2 ", "info docker-config-field 1:2 "}},
 		"unknown":        {`{"auths":{"r.example":` + login + `},"x":1}`, []string{"info docker-config-field 1:60 "}},
@@ -243,7 +243,7 @@ func TestSecretManifest(t *testing.T) {
 func TestPullSecretObject(t *testing.T) {
 	data := []byte("{\"auths\":{\n\"r.example\":{\"auth\":\"" + b64("AWS:"+ecr(testNow.Add(-time.Hour))) + "\"}}}")
 	c := PullSecret(Secret{Namespace: "team", Name: "pull", Type: typeDockerConfigJSON, Data: map[string][]byte{keyDockerConfigJSON: data}}, testNow)
-	const want = `Secret team/pull, .dockerconfigjson:2:21: auths["r.example"].auth: the password for "r.example" is a token of Amazon ECR's that ended at 2026-05-01 11:00:00 UTC [docker-password-ended]`
+	const want = `Secret team/pull, .dockerconfigjson:2:21: auths["r.example"].auth: the password for "r.example" is an Amazon ECR token that expired at 2026-05-01 11:00:00 UTC [docker-password-ended]`
 	if len(c.Findings) != 1 || c.Findings[0].String() != want {
 		t.Errorf("got %v, want %s", c.Findings, want)
 	}

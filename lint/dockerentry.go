@@ -16,7 +16,7 @@ import (
 
 // anonymous is what a runtime makes of a login without a user name
 // (containerd: ParseAuth in internal/cri/server/images; CRI-O: PullImage).
-const anonymous = "the kubelet hands it to the runtime all the same, which takes a login without a user name for none and pulls anonymously"
+const anonymous = "the runtime ignores a credential without a user name and pulls anonymously"
 
 // ruleNoLogin is about entries with neither user nor password nor token.
 func ruleNoLogin(e *dockerEntry) []remark {
@@ -25,10 +25,10 @@ func ruleNoLogin(e *dockerEntry) []remark {
 	}
 	for _, f := range e.Members {
 		if name := misnamed[strings.ToLower(f.Key)]; name != "" && f.Kind == jsonplace.String {
-			return e.at(f.Start, e.path(), name, "%s has neither username nor password: %q is no field that anybody reads", e.shown(), strings.ToLower(f.Key))
+			return e.at(f.Start, e.path(), name, "%s has neither username nor password, and the kubelet ignores the field %q", e.shown(), strings.ToLower(f.Key))
 		}
 	}
-	return e.say("", "write auth, or username and password; or take the entry out", "%s has neither user name nor password: %s", e.shown(), anonymous)
+	return e.say("", "set auth, or set username and password", "%s has neither user name nor password: %s", e.shown(), anonymous)
 }
 
 // misnamed are names that people give to the fields.
@@ -46,15 +46,15 @@ func ruleTokenAlone(e *dockerEntry) []remark {
 	if e.text(field) == "" || e.broken || e.user != "" && e.password != "" {
 		return nil
 	}
-	return e.say(field, "log in with a user name and a password that the registry's token server takes, such as a token of its own for that",
-		"%s has an %s, which no kubelet reads, and no %s beside it", e.shown(), field, map[bool]string{true: "user name and password", false: "password"}[e.user == ""])
+	return e.say(field, "use a user name and password that the registry's token server accepts",
+		"%s has an %s, which kubelets ignore, but no %s", e.shown(), field, map[bool]string{true: "user name and password", false: "password"}[e.user == ""])
 }
 
 func ruleNoUser(e *dockerEntry) []remark {
 	if e.broken || e.user != "" || e.password == "" {
 		return nil
 	}
-	return e.say("password", "write the user name; registries that go by a token alone say which one they want",
+	return e.say("password", "set the user name that the registry expects",
 		"%s has a password without a user name: %s", e.shown(), anonymous)
 }
 
@@ -62,12 +62,12 @@ func ruleNoPassword(e *dockerEntry) []remark {
 	if e.broken || e.user == "" || e.password != "" || e.hasToken() {
 		return nil
 	}
-	return e.say("username", "write the password", "%s has a user name without a password, which is sent as it is", e.shown())
+	return e.say("username", "set the password", "%s has a user name but no password, so an empty password is sent", e.shown())
 }
 
 // ruleControlCharacter goes by RFC 7617: neither part holds any.
 func ruleControlCharacter(e *dockerEntry) []remark {
-	const cure = "encode it with printf %s, not with echo or a file that ends with a line feed"
+	const cure = "encode it with printf %s instead of echo"
 	for _, part := range []struct{ field, name, text string }{{"username", "user name", e.user}, {"password", "password", e.password}} {
 		text := part.text
 		if strings.HasPrefix(e.user, "_json_key") && part.field == "password" {
@@ -77,9 +77,9 @@ func ruleControlCharacter(e *dockerEntry) []remark {
 		switch {
 		case i < 0:
 		case strings.TrimRightFunc(text, unicode.IsControl) == text[:i]:
-			return e.say(part.field, cure, "the %s for %s ends with %s, which is sent with it", part.name, e.shown(), controlName(text[i:]))
+			return e.say(part.field, cure, "the %s for %s ends with %s, which is sent to the registry", part.name, e.shown(), controlName(text[i:]))
 		default:
-			return e.say(part.field, cure, "the %s for %s holds %s, which HTTP does not allow there", part.name, e.shown(), controlName(text[i:]))
+			return e.say(part.field, cure, "the %s for %s contains %s, which HTTP basic authentication does not allow", part.name, e.shown(), controlName(text[i:]))
 		}
 	}
 	return nil
@@ -104,7 +104,7 @@ func controlName(s string) string {
 func ruleLoginBlank(e *dockerEntry) []remark {
 	for _, part := range []struct{ field, name, text string }{{"username", "user name", e.user}, {"password", "password", e.password}} {
 		if text := strings.TrimFunc(part.text, unicode.IsControl); text == part.text && strings.TrimSpace(text) != text {
-			return e.say(part.field, "take it away, unless it is meant", "the %s for %s begins or ends with a blank", part.name, e.shown())
+			return e.say(part.field, "remove the space unless it is intended", "the %s for %s begins or ends with a space, which is sent to the registry", part.name, e.shown())
 		}
 	}
 	return nil
@@ -118,7 +118,7 @@ var wholeVariable = sync.OnceValue(func() *regexp.Regexp {
 func ruleDockerPlaceholder(e *dockerEntry) []remark {
 	for _, part := range []struct{ field, name, text string }{{"username", "user name", e.user}, {"password", "password", e.password}} {
 		if text := strings.TrimSpace(part.text); placeholders().MatchString(text) || wholeVariable().MatchString(text) {
-			return e.say(part.field, "write what it stands for; nothing replaces it", "the %s for %s looks like an unfilled placeholder", part.name, e.shown())
+			return e.say(part.field, "replace the placeholder with its value", "the %s for %s looks like an unfilled placeholder", part.name, e.shown())
 		}
 	}
 	return nil
@@ -128,7 +128,7 @@ func ruleAuthWrapped(e *dockerEntry) []remark {
 	if e.broken || !strings.ContainsAny(e.text("auth"), "\r\n") {
 		return nil
 	}
-	return e.say("auth", "encode it with base64 -w0", "the auth of %s has line breaks, which kubelets and docker skip and others may not", e.shown())
+	return e.say("auth", "encode it with base64 -w0", "the auth of %s has line breaks, which kubelets and docker ignore but other clients may reject", e.shown())
 }
 
 func ruleAuthWins(e *dockerEntry) []remark {
@@ -138,7 +138,7 @@ func ruleAuthWins(e *dockerEntry) []remark {
 	for _, part := range []struct{ field, text string }{{"username", e.user}, {"password", e.password}} {
 		if beside := e.text(part.field); beside != "" && beside != part.text {
 			v := e.fields[part.field]
-			return e.at(v.Start, e.path()+"."+part.field, "take it out, or encode auth anew", "the %s of %s is not the one in auth, which counts", part.field, e.shown())
+			return e.at(v.Start, e.path()+"."+part.field, "remove this field, or encode auth again", "the %s of %s differs from auth, which takes precedence", part.field, e.shown())
 		}
 	}
 	return nil
@@ -149,7 +149,7 @@ func rulePasswordEncoded(e *dockerEntry) []remark {
 	if err != nil || e.user == "" || !strings.HasPrefix(string(decoded), e.user+":") {
 		return nil
 	}
-	return e.say("password", "write the password itself, or the whole as auth", "the password for %s is the base64 of the user name and a password", e.shown())
+	return e.say("password", "set the password only, or move this value to auth", "the password for %s is user name and password in base64, so the registry rejects it", e.shown())
 }
 
 // ruleJSONKey is about keys of Google's service accounts.
@@ -164,19 +164,19 @@ func ruleJSONKey(e *dockerEntry) []remark {
 			return nil
 		}
 		if isJSONKeyBase64(text) {
-			return e.say("password", "write the user name _json_key_base64", "the password for %s is the base64 of a key, and the user name _json_key says that it is the key itself", e.shown())
+			return e.say("password", "set the user name to _json_key_base64", "the password for %s is a base64-encoded key, but the user name _json_key requires a plain key", e.shown())
 		}
 	case "_json_key_base64":
 		if isJSONKeyBase64(text) {
 			return nil
 		}
 		if json.Valid([]byte(text)) {
-			return e.say("password", "write the user name _json_key", "the password for %s is a key, and the user name _json_key_base64 says that it is the base64 of one", e.shown())
+			return e.say("password", "set the user name to _json_key", "the password for %s is a plain key, but the user name _json_key_base64 requires a base64-encoded key", e.shown())
 		}
 	default:
 		return nil
 	}
-	return e.say("password", "take the whole file of the key; jq -Rs . quotes it for JSON", "the password for %s is not the key of a service account, which is JSON: was it cut, or lost its quotes?", e.shown())
+	return e.say("password", "use the whole key file, quoted with jq -Rs .", "the password for %s is not a service account key in JSON, so the registry rejects it", e.shown())
 }
 
 func isJSONKeyBase64(s string) bool {

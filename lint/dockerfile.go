@@ -31,7 +31,7 @@ func dockerRules() []rule[*docker] {
 }
 
 // refusal says what follows from a problem.
-const refusal = "; a kubelet reads nothing of it, and a pull with it as a pull secret fails"
+const refusal = "; the kubelet ignores the whole file, and pulls with it as a pull secret fail"
 
 func (d *docker) problemsOf(kind dockerconfig.ProblemKind) (rs []remark) {
 	for _, p := range d.problems {
@@ -71,11 +71,11 @@ func ruleDockerForm(d *docker) []remark {
 	case d.root == nil:
 		return nil
 	case d.legacy && auths != nil && !isLogin(auths.Value):
-		return d.at(auths.Start, "auths", "save it as config.json; in a Secret, of type kubernetes.io/dockerconfigjson under .dockerconfigjson",
-			"this is a config.json, where a .dockercfg belongs: a kubelet takes auths for the name of a registry, and finds no login")
+		return d.at(auths.Start, "auths", "save it as config.json, or in a Secret of type kubernetes.io/dockerconfigjson under .dockerconfigjson",
+			"this .dockercfg has the format of a config.json: the kubelet treats auths as a registry name and finds no credential")
 	case !d.legacy && auths == nil && d.store == nil && d.helpers == nil && len(strayLogins(d)) > 0 && len(strayLogins(d)) == len(d.root.Members):
-		return d.at(d.root.Start, "", `put it into {"auths": …}; a Secret of type kubernetes.io/dockercfg has it as it is under .dockercfg`,
-			"this is a .dockercfg, where a config.json belongs: a kubelet looks for logins in auths alone, and finds none")
+		return d.at(d.root.Start, "", `wrap it in {"auths": …}, or use a Secret of type kubernetes.io/dockercfg`,
+			"this config.json has the format of a .dockercfg: the kubelet reads credentials only from auths and finds none")
 	}
 	return nil
 }
@@ -99,18 +99,18 @@ func ruleDockerLevel(d *docker) (rs []remark) {
 		case strings.EqualFold(m.Key, "auths"):
 			for _, inner := range m.Members {
 				if strings.EqualFold(inner.Key, "auths") && isLoginList(inner.Value) {
-					rs = and(rs, d.at(inner.Start, "auths.auths", "write auths once", "auths stands in auths: a kubelet takes the inner one for the name of a registry, and finds no login")...)
+					rs = and(rs, d.at(inner.Start, "auths.auths", "use only one auths", "auths is nested in auths: the kubelet treats the inner auths as a registry name and finds no credential")...)
 				}
 			}
 			if isLogin(m.Value) {
-				rs = and(rs, d.at(m.Start, "auths", `write {"auths": {"registry.example": {…}}}`, "auths holds a login itself: the registry that it is for is missing")...)
+				rs = and(rs, d.at(m.Start, "auths", `use {"auths": {"registry.example": {…}}}`, "auths contains a credential without a registry name, so the kubelet ignores it")...)
 			}
 		case isLogin(m.Value):
-			rs = and(rs, d.at(m.Start, dockerconfig.ShowKey(m.Key), "put it into auths", "%s is a credential outside auths, where the kubelet does not look", dockerconfig.ShowKey(m.Key))...)
+			rs = and(rs, d.at(m.Start, dockerconfig.ShowKey(m.Key), "move it into auths", "%s is a credential outside auths, so the kubelet ignores it", dockerconfig.ShowKey(m.Key))...)
 		case isLoginList(m.Value):
-			rs = and(rs, d.at(m.Start, "", `write "auths"`, "here are logins under a name that is not auths, where no kubelet looks")...)
+			rs = and(rs, d.at(m.Start, "", `rename it to "auths"`, "these credentials are under a name other than auths, so the kubelet ignores them")...)
 		case slices.ContainsFunc(m.Members, func(inner jsonplace.Member) bool { return strings.EqualFold(inner.Key, "auths") }):
-			rs = and(rs, d.at(m.Start, "", "move auths to the top", "auths stands one level too low: a kubelet looks for it at the top alone")...)
+			rs = and(rs, d.at(m.Start, "", "move auths to the top level", "auths is one level too deep: the kubelet reads it only at the top level")...)
 		}
 	}
 	return rs
@@ -134,21 +134,21 @@ func ruleDockerField(d *docker) (rs []remark) {
 		if known("auths") || slices.ContainsFunc(dockerFields, known) || isLogin(m.Value) || isLoginList(m.Value) {
 			continue
 		}
-		rs = and(rs, d.at(m.Start, "", "", "a field that neither a kubelet nor docker knows")...)
+		rs = and(rs, d.at(m.Start, "", "", "unknown field, which kubelets and docker ignore")...)
 	}
 	return rs
 }
 
 func ruleDockerCase(d *docker) []remark {
 	if m := d.member("auths"); m != nil && m.Key != "auths" && !d.legacy {
-		return d.at(m.Start, "auths", "auths", "kubelets and docker read it in any case; programs that are not written in Go do not")
+		return d.at(m.Start, "auths", "auths", "kubelets and docker accept this field in any case, but other programs may not")
 	}
 	return nil
 }
 
 // ruleDockerHelperIgnored is about logins that only docker finds.
 func ruleDockerHelperIgnored(d *docker) (rs []remark) {
-	const cure = "for the node, configure a credential provider for these registries; for a pull secret, log in with a config.json that has neither credsStore nor credHelpers"
+	const cure = "configure a credential provider for these registries, or run docker login without credsStore and credHelpers"
 	here := map[string]bool{}
 	var without []string
 	for i := range d.entries {
@@ -161,7 +161,7 @@ func ruleDockerHelperIgnored(d *docker) (rs []remark) {
 		}
 	}
 	if d.store != nil && (len(without) > 0 || len(d.entries) == 0) {
-		rs = d.at(d.store.Start, "credsStore", cure, "kubelets run no credential helper: %s", noLogin(without))
+		rs = d.at(d.store.Start, "credsStore", cure, "kubelets do not run credential helpers: %s", noLogin(without))
 	}
 	var named []string
 	for _, h := range d.helpers {
@@ -170,7 +170,7 @@ func ruleDockerHelperIgnored(d *docker) (rs []remark) {
 		}
 	}
 	if len(named) > 0 {
-		rs = append(rs, d.at(d.member("credHelpers").Start, "credHelpers", cure, "kubelets run no credential helper: %s", noLogin(named))...)
+		rs = append(rs, d.at(d.member("credHelpers").Start, "credHelpers", cure, "kubelets do not run credential helpers: %s", noLogin(named))...)
 	}
 	return rs
 }
@@ -180,27 +180,27 @@ func noLogin(keys []string) string {
 	const most = 5
 	switch {
 	case len(keys) == 0:
-		return "for no registry does this file have a login"
+		return "this file has no credentials"
 	case len(keys) > most:
 		keys = append(slices.Clone(keys[:most]), fmt.Sprintf("%d more", len(keys)-most))
 	}
-	return "this file has no login for " + strings.Join(keys, ", ")
+	return "this file has no credential for " + strings.Join(keys, ", ")
 }
 
 func ruleDockerDuplicate(d *docker) (rs []remark) {
 	for _, m := range d.emptied {
-		rs = and(rs, d.at(m.Start, "auths", "remove it", "auths stands above too, and this null takes back all of its logins")...)
+		rs = and(rs, d.at(m.Start, "auths", "remove it", "auths is also set above, and this null discards all its credentials")...)
 	}
 	for i := range d.entries {
 		e := &d.entries[i]
 		if e.replaced {
-			rs = and(rs, d.at(e.Start, e.path(), "remove it", "%s follows again below: of two members of one name the last one counts, and this login is lost", e.shown())...)
+			rs = and(rs, d.at(e.Start, e.path(), "remove it", "%s is repeated below: the last entry wins, and this credential is lost", e.shown())...)
 		}
 		seen := map[string]jsonplace.Member{}
 		for _, f := range e.Members {
 			name := fieldName(f.Key)
 			if first, again := seen[name]; again && isLogin(&jsonplace.Value{Members: []jsonplace.Member{f}}) {
-				rs = and(rs, d.at(first.Start, e.path()+"."+name, "remove it", "%s follows again below, which counts", name)...)
+				rs = and(rs, d.at(first.Start, e.path()+"."+name, "remove it", "%s is repeated below, and the last value wins", name)...)
 			}
 			seen[name] = f
 		}
@@ -223,7 +223,7 @@ func ruleDockerSameKey(d *docker) (rs []remark) {
 		}
 		if other.user != e.user || other.password != e.password {
 			line, _ := d.lines.At(other.Start)
-			rs = and(rs, d.at(e.Start, e.path(), "keep one of them", "%s is the same to a kubelet as %s on line %d, with another login: it tries both, in an order that changes from one start to the next", e.shown(), other.shown(), line)...)
+			rs = and(rs, d.at(e.Start, e.path(), "remove one of them", "%s is the same key to a kubelet as %s on line %d, with a different credential: the kubelet tries both in random order", e.shown(), other.shown(), line)...)
 		}
 	}
 	return rs
@@ -233,5 +233,5 @@ func ruleDockerEmpty(d *docker) []remark {
 	if d.root == nil || len(d.entries) > 0 || len(ruleDockerForm(d)) > 0 || len(ruleDockerLevel(d)) > 0 || len(ruleDockerHelperIgnored(d)) > 0 {
 		return nil
 	}
-	return d.at(d.root.Start, "", "", "it holds no login: pulls with it are as those without")
+	return d.at(d.root.Start, "", "", "it has no credentials, so it has no effect on pulls")
 }

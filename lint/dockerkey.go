@@ -47,7 +47,7 @@ func mendedKey(key string) string {
 // ruleKeyNoImage: no image can match the key, exactly.
 func ruleKeyNoImage(e *dockerEntry) []remark {
 	if !e.parses {
-		return e.at(e.Start, e.path(), mendedKey(e.Key), "%s does not parse as host and path, so that a kubelet leaves it out", e.shown())
+		return e.at(e.Start, e.path(), mendedKey(e.Key), "%s is not a valid host and path, so the kubelet ignores it", e.shown())
 	}
 	at := e.key.Location()
 	if e.key.String() == match.HubKey || matchable(at) {
@@ -61,27 +61,27 @@ func whyNoImage(key string, at match.Location) string {
 	_, scheme := bare(key)
 	switch {
 	case scheme != "" && scheme != "https://" && scheme != "http://":
-		return "a kubelet takes off https:// and http:// alone, in lower case, and takes another scheme for the host"
+		return "the kubelet removes only https:// and http:// in lower case, and treats any other scheme as the host"
 	case at.Host == "":
-		return "it names no host"
+		return "it has no host"
 	case strings.IndexFunc(key, unicode.IsSpace) >= 0:
-		return "it has blanks"
+		return "it contains white space"
 	case at.Host == "index.docker.io" && at.Port == "":
-		return "images of Docker Hub are docker.io/…, for which a kubelet looks under index.docker.io alone; it takes /v1/ and /v2/ off, each with its slash at the end"
+		return "the kubelet looks up Docker Hub images as index.docker.io, and removes /v1/ and /v2/ only with the trailing slash"
 	case strings.ContainsAny(at.Path, "*[") && !strings.ContainsAny(at.Path, ":@"):
-		return "globs do not work in a path; a path matches everything that begins with it"
+		return "globs do not work in a path, which matches as a prefix"
 	case strings.ContainsAny(at.Path, ":@"):
 		return "images are compared without tag and digest"
 	case strings.ContainsFunc(at.Path, unicode.IsUpper):
-		return "the path of an image name is lower case"
+		return "image paths are lower case"
 	case dotless(at):
-		return "without a dot or a port, what an image name begins with is no host, but a part of a name on Docker Hub"
+		return "a host without a dot or a port is part of a Docker Hub image name"
 	case !portPossible(at.Port):
-		return "that is no port"
+		return "its port is invalid"
 	case !pathPossible(at.Path):
-		return "no image name has such a path"
+		return "an image name cannot have this path"
 	}
-	return "no image has such a host"
+	return "an image name cannot have this host"
 }
 
 // ruleKeyOtherImage: images match the key, but others than it reads.
@@ -98,24 +98,24 @@ func ruleKeyOtherImage(e *dockerEntry) []remark {
 	}
 	switch {
 	case at.Port == "" && at.Host != "docker.io" && dockerAlias(at.Host):
-		return say("images of Docker Hub are docker.io/…, which this does not match")
+		return say("Docker Hub images are docker.io/…, which this key does not match")
 	case strings.Contains(authority, "@"):
-		return say("a kubelet drops what stands before the @; it is not the place for a login")
+		return say("the kubelet ignores the text before the @, so a credential there has no effect")
 	case strings.ContainsAny(rest, "?#"):
-		return say("a kubelet drops the query and the fragment")
+		return say("the kubelet ignores the query and the fragment")
 	case apiPath(at.Path):
-		return say("it serves only repositories named %s: a kubelet takes /v1/ and /v2/ off, each with its slash at the end", strings.Trim(at.Path, "/"))
+		return say("it matches only repositories named %s, because the kubelet removes /v1/ and /v2/ only with the trailing slash", strings.Trim(at.Path, "/"))
 	case hasCapital(at.Host):
-		return say("case counts, and image names have their host in lower case")
+		return say("matching is case-sensitive, and hosts in image names are lower case")
 	case at.Port == "443":
 		without := at
 		without.Port = ""
 		fix = without.String()
-		return say("it serves only images that spell the port out: a kubelet compares ports as text")
+		return say("it matches only images with an explicit port, because the kubelet compares ports as text")
 	case strings.HasPrefix(path, "v1/") || strings.HasPrefix(path, "v2/"):
 		if len(path) > 3 {
 			fix = at.String()
-			return say("a kubelet takes /%s off, so that it serves images of %s", path[:3], at.String())
+			return say("the kubelet removes /%s, so the key matches images of %s", path[:3], at.String())
 		}
 	}
 	return nil

@@ -15,11 +15,11 @@ import (
 // soon is how long a password has to last for there to be nothing to say.
 const soon = 7 * 24 * time.Hour
 
-const renew = "make a new one; for the node, a credential provider gets one for each pull"
+const renew = "create a new one, or use a credential provider"
 
 // lifetime is what a password says of its own end.
 type lifetime struct {
-	what string // e.g. "a token of Amazon ECR's"
+	what string // e.g. "an Amazon ECR token"
 	ends time.Time
 	span string // how long such ones last, where they have no date
 }
@@ -33,15 +33,15 @@ func lifetimeOf(user, password string) (l lifetime, ok bool) {
 		var token struct{ Expiration int64 }
 		data, err := base64.StdEncoding.DecodeString(password)
 		if err == nil && json.Unmarshal(data, &token) == nil && token.Expiration > 0 {
-			return lifetime{what: "a token of Amazon ECR's", ends: time.Unix(token.Expiration, 0)}, true
+			return lifetime{what: "an Amazon ECR token", ends: time.Unix(token.Expiration, 0)}, true
 		}
-		return lifetime{what: "a token of Amazon ECR's", span: "12 hours"}, true
+		return lifetime{what: "an Amazon ECR token", span: "12 hours"}, true
 	case user == "oauth2accesstoken" || strings.HasPrefix(password, "ya29."):
-		return lifetime{what: "an access token of Google's", span: "an hour"}, true
+		return lifetime{what: "a Google access token", span: "an hour"}, true
 	case strings.HasPrefix(password, "ghs_"):
-		return lifetime{what: "a token of a job or an app of GitHub's", span: "an hour, or as long as the job"}, true
+		return lifetime{what: "a GitHub job or app token", span: "an hour or the job's duration"}, true
 	case user == "gitlab-ci-token":
-		return lifetime{what: "a token of a job of GitLab's", span: "as long as the job"}, true
+		return lifetime{what: "a GitLab job token", span: "the job's duration"}, true
 	}
 	if claims, err := jwt.Parse(password); err == nil && !claims.Expires.IsZero() {
 		return lifetime{what: "a JSON Web Token", ends: claims.Expires}, true
@@ -57,7 +57,7 @@ func rulePasswordEnded(e *dockerEntry) []remark {
 	if !ok || l.ends.IsZero() || l.ends.After(e.now) {
 		return nil
 	}
-	return e.say("password", renew, "the password for %s is %s that ended at %s", e.shown(), l.what, date(l.ends))
+	return e.say("password", renew, "the password for %s is %s that expired at %s", e.shown(), l.what, date(l.ends))
 }
 
 func rulePasswordEnds(e *dockerEntry) []remark {
@@ -66,7 +66,7 @@ func rulePasswordEnds(e *dockerEntry) []remark {
 	case !ok || e.live || !l.ends.IsZero() && (!l.ends.After(e.now) || l.ends.After(e.now.Add(soon))):
 		return nil
 	case l.ends.IsZero():
-		return e.say("password", renew, "the password for %s is %s, which lasts %s: nothing renews it here", e.shown(), l.what, l.span)
+		return e.say("password", renew, "the password for %s is %s, which is valid for %s and is not renewed", e.shown(), l.what, l.span)
 	}
-	return e.say("password", renew, "the password for %s is %s that ends at %s: nothing renews it here", e.shown(), l.what, date(l.ends))
+	return e.say("password", renew, "the password for %s is %s that expires at %s and is not renewed", e.shown(), l.what, date(l.ends))
 }

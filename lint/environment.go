@@ -39,7 +39,7 @@ func settingRules() []rule[*config.Provider] {
 func ruleSplitFlag(p *config.Provider) (rs []remark) {
 	for k, a := range p.Arguments() {
 		if k > 0 && (a == "true" || a == "false") && isBareFlag(p.Args[k-1].Reveal()) {
-			rs = and(rs, within(config.FieldPath{"args", k}, "write the flag and its value as one item, with = between them", "a flag that switches takes its value behind = alone: here it is on, and this is an argument of its own")...)
+			rs = and(rs, within(config.FieldPath{"args", k}, "write the flag and its value as one item, joined by =", "a boolean flag takes its value only after =, so the flag is on and this is a separate argument")...)
 		}
 	}
 	return rs
@@ -59,7 +59,7 @@ func ruleJoinedArgs(p *config.Provider) (rs []remark) {
 		}
 		flagBehind := len(rest) > 1 && rest[0] == '-' && strings.IndexFunc(strings.TrimLeft(rest, "-"), unicode.IsLetter) == 0
 		if rest != "" && !forShell(p, k) && (flagBehind || isBareFlag(first)) {
-			rs = and(rs, within(config.FieldPath{"args", k}, "write each argument as an item of its own", "this is one argument with blanks in it: nothing splits it")...)
+			rs = and(rs, within(config.FieldPath{"args", k}, "write each argument as a separate item", "this is one argument with spaces, and no shell splits it")...)
 		}
 	}
 	return rs
@@ -72,7 +72,7 @@ func forShell(p *config.Provider, k int) bool { return k > 0 && p.Args[k-1].Reve
 func ruleEmptyArgument(p *config.Provider) (rs []remark) {
 	for k, a := range p.Arguments() {
 		if strings.TrimSpace(a) == "" && (k == 0 || !isBareFlag(p.Args[k-1].Reveal())) {
-			rs = and(rs, within(config.FieldPath{"args", k}, "remove it", "the plugin gets an argument with nothing in it, which most take for one too many")...)
+			rs = and(rs, within(config.FieldPath{"args", k}, "remove the argument", "the plugin receives an empty argument, which most plugins reject")...)
 		}
 	}
 	return rs
@@ -85,7 +85,7 @@ func ruleSecretInArgs(p *config.Provider) (rs []remark) {
 			value = p.Args[k+1].Reveal()
 		}
 		if strings.HasPrefix(name, "-") && secretName(name) && secretValue(value) {
-			rs = and(rs, within(config.FieldPath{"args", k}, "let the plugin read it from a file that only root can read", "this looks like a secret, which everybody sees in the list of processes")...)
+			rs = and(rs, within(config.FieldPath{"args", k}, "store it in a file that only root can read", "this looks like a secret, and every user can see it in the process list")...)
 		}
 	}
 	return rs
@@ -99,13 +99,13 @@ func ruleEnvName(p *config.Provider) (rs []remark) {
 		at := config.FieldPath{"env", k, "name"}
 		switch i := strings.IndexAny(e.Name, "=\x00"); {
 		case e.Name == "":
-			rs = and(rs, within(at, "write the name, or remove the entry", "a variable without a name does not reach the plugin")...)
+			rs = and(rs, within(at, "set the name, or remove the entry", "a variable without a name does not reach the plugin")...)
 		case i >= 0 && e.Name[i] == '=':
-			rs = and(rs, within(at, "write what follows the = as the value", "a name with = in it sets another variable: the one before the first =")...)
+			rs = and(rs, within(at, "move the text after the = to value", "the name contains =, so it sets the variable named before the first =")...)
 		case i >= 0 || strings.Contains(e.Value.Reveal(), "\x00"):
-			rs = and(rs, within(at, "remove it: in double quotes of YAML, \\0 is one", "a NUL in a variable keeps the plugin from being started")...)
+			rs = and(rs, within(at, "remove the NUL (\\0 in a double-quoted YAML string)", "the variable contains a NUL, so the plugin cannot start")...)
 		case strings.ContainsFunc(e.Name, unicode.IsSpace) || strings.ContainsAny(e.Name, "$%\"'`"):
-			rs = and(rs, within(at, "write the name alone", "a name with blanks, quotes, $ or %% in it sets a variable that no program asks for")...)
+			rs = and(rs, within(at, "set only the name", "the name contains spaces, quotes, $ or %%, so no program reads the variable")...)
 		}
 	}
 	return rs
@@ -121,7 +121,7 @@ func ruleDuplicateEnv(p *config.Provider) (rs []remark) {
 	}
 	for k, e := range p.Env {
 		if i := last[e.Name]; i != k && e.Name != "" {
-			rs = and(rs, within(config.FieldPath{"env", k}, "remove it", "%q is set again in env[%d], which wins", shownName(e), i)...)
+			rs = and(rs, within(config.FieldPath{"env", k}, "remove the entry", "%q is set again in env[%d], which takes precedence", shownName(e), i)...)
 		}
 	}
 	return rs
@@ -131,7 +131,7 @@ func ruleDuplicateEnv(p *config.Provider) (rs []remark) {
 func ruleEmptyVariable(p *config.Provider) (rs []remark) {
 	for k, e := range p.Env {
 		if name := strings.ToLower(e.Name); e.Name != "" && e.Value.IsZero() && !strings.HasSuffix(name, "_proxy") {
-			rs = and(rs, within(config.FieldPath{"env", k}, "", "%q is set to nothing, which hides what the kubelet's own environment has: is its value missing?", shownName(e))...)
+			rs = and(rs, within(config.FieldPath{"env", k}, "", "%q is empty, which hides the value in the kubelet's environment", shownName(e))...)
 		}
 	}
 	return rs
@@ -140,7 +140,7 @@ func ruleEmptyVariable(p *config.Provider) (rs []remark) {
 func ruleSecretInEnv(p *config.Provider) (rs []remark) {
 	for k, e := range p.Env {
 		if secretName(shownName(e)) && secretValue(e.Value.Reveal()) || urlPassword(e.Value.Reveal()) {
-			rs = and(rs, within(config.FieldPath{"env", k}, "let the plugin read it from a file that only root can read", "%q holds a secret, which all who can read this file can read", shownName(e))...)
+			rs = and(rs, within(config.FieldPath{"env", k}, "store it in a file that only root can read", "%q contains a secret, and every user who can read this file can read it", shownName(e))...)
 		}
 	}
 	return rs
@@ -213,5 +213,5 @@ func ruleProxiedMetadata(p *config.Provider) []remark {
 	if proxy < 0 || exempt {
 		return nil
 	}
-	return within(config.FieldPath{"env", proxy}, "add NO_PROXY with "+metadataAddress, "%q also sends requests to the cloud's metadata server through the proxy, unless NO_PROXY names %s", shownName(p.Env[proxy]), metadataAddress)
+	return within(config.FieldPath{"env", proxy}, "set NO_PROXY to "+metadataAddress, "%q also sends metadata server requests through the proxy, unless NO_PROXY includes %s", shownName(p.Env[proxy]), metadataAddress)
 }

@@ -97,8 +97,8 @@ func TestNamedVariable(t *testing.T) {
 	for _, f := range Check(&config.Config{Providers: []config.Provider{p}}) {
 		got = append(got, f.Message)
 	}
-	want := []string{"nothing expands the variable HOME in this argument: there is no shell", "nothing expands the variable OWN in this argument: there is no shell",
-		"nothing expands the variable in this argument: there is no shell", "nothing expands the variable programdata in this argument: there is no shell"}
+	want := []string{"no shell expands the variable HOME in this argument", "no shell expands the variable OWN in this argument",
+		"no shell expands the variable in this argument", "no shell expands the variable programdata in this argument"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -186,11 +186,11 @@ func TestMissingPath(t *testing.T) {
 			canary.Check(t, "finding", f.String()+f.Suggestion)
 		}
 	}
-	const is, near = " is a path, and this machine has nothing there (the directory that it would be in is ", "there)"
-	want := []string{"args[1]: this argument" + is + near, "args[2]: this argument" + is + "missing too)", "args[4]: this argument" + is + near,
+	const is, near = " is a path that does not exist on this machine (its directory ", "exists)"
+	want := []string{"args[1]: this argument" + is + near, "args[2]: this argument" + is + "is also missing)", "args[4]: this argument" + is + near,
 		"args[10]: this argument" + is + near,
-		"args[12]: this argument is a path, and this machine has nothing there (the directory that it would be in is missing too; it ends in token)", `env[0].value: the value of "AWS_CONFIG_FILE"` + is + near,
-		"args[11]: this argument is the path of a file that is empty on this machine (it ends in azure.json)"}
+		"args[12]: this argument is a path that does not exist on this machine (its directory is also missing; it ends in token)", `env[0].value: the value of "AWS_CONFIG_FILE"` + is + near,
+		"args[11]: this argument is the path of an empty file on this machine (it ends in azure.json)"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

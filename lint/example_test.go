@@ -36,9 +36,9 @@ func ExampleCheck() {
 		fmt.Printf("  write %s\n", f.Suggestion)
 	}
 	// Output:
-	// config.yaml:6:5: error: "harbor.example.com/*" never matches, because globs do not work in a path; a path matches everything that begins with it [path-glob]
+	// config.yaml:6:5: error: "harbor.example.com/*" never matches, because globs do not work in a path, which matches as a prefix [path-glob]
 	//   write harbor.example.com
-	// config.yaml:7:5: warning: "*.example.com/team" also matches a.example.com/team-other/app, because a path is a plain prefix; with a slash at the end it matches neither that nor an image a.example.com/team itself [sibling-path]
+	// config.yaml:7:5: warning: "*.example.com/team" also matches a.example.com/team-other/app, because a path is a plain prefix; with a trailing slash it matches neither that nor the image a.example.com/team [sibling-path]
 	//   write *.example.com/team/
 }
 
@@ -73,5 +73,5 @@ func ExampleBinary() {
 		fmt.Printf("%s: %s: %s\n", f.Severity, f.Rule, f.Suggestion)
 	}
 	// Output:
-	// error: crlf-shebang: save it with line feeds only
+	// error: crlf-shebang: save it with LF line endings
 }

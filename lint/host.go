@@ -24,7 +24,7 @@ func ruleEmptyLabel(w *written) []remark {
 	if h == "" || !strings.HasPrefix(h, ".") && !strings.HasSuffix(h, ".") && !strings.Contains(h, "..") {
 		return nil
 	}
-	return say(w.fixed(), "%q never matches, because the host of an image has no empty label: no dot at either end, nor two in a row", w.shown)
+	return say(w.fixed(), "%q never matches, because a host cannot begin or end with a dot or have two dots in a row", w.shown)
 }
 
 func ruleDotlessHost(w *written) []remark {
@@ -38,21 +38,21 @@ func ruleDotlessHost(w *written) []remark {
 	if strings.Contains(hub, "*") || !pathPossible(hub[len("docker.io"):]) {
 		hub = ""
 	}
-	return say(hub, "%q never matches, because a host without a dot or a port is part of a Docker Hub name; images are compared by their full name, host included", w.shown)
+	return say(hub, "%q never matches, because a host without a dot or a port is part of a Docker Hub image name", w.shown)
 }
 
 func ruleBareWildcard(w *written) []remark {
 	if w.rung || w.scheme != "" || !dotless(w.meant) || !strings.Contains(w.meant.Host, "*") || !domainPossible(w.meant) {
 		return nil
 	}
-	return say("name the registries, each * standing for one label", "%q matches only hosts of one label without a port, in practice localhost", w.shown)
+	return say("list the registries, with one * for each label", "%q matches only single-label hosts without a port, in practice localhost", w.shown)
 }
 
 func ruleDoubleWildcard(w *written) []remark {
 	if !strings.Contains(w.meant.Host, "**") {
 		return nil
 	}
-	return say(w.fixed(), "%q: ** means the same as *, which never matches a dot", w.shown)
+	return say(w.fixed(), "%q: ** is the same as *, which never matches a dot", w.shown)
 }
 
 // openLabels returns those of the last two labels that have a wildcard, in a
@@ -107,28 +107,28 @@ func ruleOpenDomain(w *written) []remark {
 	if !openDomain(w) || w.tokens || w.rung {
 		return nil
 	}
-	return say("", "%q matches registries you do not control: the plugin is run for each of them and has to refuse strangers itself", w.shown)
+	return say("", "%q matches registries you do not control, so the kubelet runs the plugin for each of them", w.shown)
 }
 
 func ruleOpenDomainToken(w *written) []remark {
 	if !openDomain(w) || !w.tokens || w.rung && w.raw != w.beside.rungs[len(w.beside.rungs)-1] {
 		return nil
 	}
-	return say("", "%q matches registries you do not control, so the plugin gets a service-account token for each and may hand on what it stands for", w.shown)
+	return say("", "%q matches registries you do not control, so the plugin receives service account tokens for pulls from them", w.shown)
 }
 
 func ruleUpperCaseHost(w *written) []remark {
 	if _, bad := badLabel(w.meant); bad || w.scheme != "" || !hasCapital(w.meant.Host) || strings.Contains(w.meant.Host, ":") {
 		return nil
 	}
-	return say(w.fixed(), "%q matches only images spelled with the same capitals, because case counts", w.shown)
+	return say(w.fixed(), "%q matches only images with the same capital letters, because matching is case-sensitive", w.shown)
 }
 
 func ruleDockerIndexHost(w *written) []remark {
 	if w.scheme != "" || w.meant.Host != "index.docker.io" || w.meant.Port != "" {
 		return nil
 	}
-	return say(w.fixed(), "%q never matches, because images of Docker Hub are compared as docker.io/…, even when written with index.docker.io", w.shown)
+	return say(w.fixed(), "%q never matches, because Docker Hub images are compared as docker.io/…, even if they name index.docker.io", w.shown)
 }
 
 func ruleDockerHubHost(w *written) []remark {
@@ -136,14 +136,14 @@ func ruleDockerHubHost(w *written) []remark {
 	if w.scheme != "" || !dockerAlias(host) || host == "index.docker.io" || w.meant.Port != "" || w.lists(w.mended.String()) || w.lists("docker.io") {
 		return nil
 	}
-	return say(w.fixed(), "%q does not match images of Docker Hub, which are compared as docker.io/…", w.shown)
+	return say(w.fixed(), "%q does not match Docker Hub images, which are compared as docker.io/…", w.shown)
 }
 
 func ruleIPv6WithoutPort(w *written) []remark {
 	if !strings.HasPrefix(w.meant.Host, "[") {
 		return nil
 	}
-	return say("", "%q never matches, because an IPv6 address without a port is taken for a character class: give the port in the pattern and in the image", w.shown)
+	return say("", "%q never matches, because an IPv6 address without a port is parsed as a character class: add the port to the pattern and the image", w.shown)
 }
 
 // ruleGoVersion names patterns that net/url accepted before Go 1.26: several
@@ -161,7 +161,7 @@ func ruleGoVersion(w *written) []remark {
 	if _, err := match.ParseLocation("x/" + path); err != nil {
 		return nil
 	}
-	return say("name each host; an IPv6 address stands in brackets, with a port", "%q parses in kubelets built with an older Go only: kubelet 1.36 rejects the whole configuration", w.shown)
+	return say("list each host separately, and write an IPv6 address in brackets with a port", "%q is valid only for kubelets built with an older Go: kubelet 1.36 rejects the whole configuration", w.shown)
 }
 
 // olderGoAccepts asks today's parser about the host without what only today's

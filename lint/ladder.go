@@ -49,6 +49,6 @@ func ruleWildcardLadder(p *config.Provider) []remark {
 		most = max(most, strings.Count(s, "*"))
 	}
 	return within(config.FieldPath{"matchImages", l.index[l.rungs[0]] - 1}, "",
-		"%d patterns of nothing but * cover registries of anybody with up to %d labels and without a port: the plugin runs for each and has to refuse strangers itself",
+		"%d patterns of only * match every registry host with up to %d labels and no port, so the kubelet runs the plugin for each of them",
 		len(l.rungs), most)
 }

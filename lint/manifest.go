@@ -98,7 +98,7 @@ type object struct {
 func (m *manifest) read(document []byte, before int) {
 	if !secretLook().Match(document) {
 		if wide := withoutNUL(document); len(wide) < len(document) && secretLook().Match(wide) && len(m.broken) < maxRemarks {
-			m.broken = append(m.broken, m.unread(before+1, "it is UTF-16, as PowerShell writes it: save it as UTF-8"))
+			m.broken = append(m.broken, m.unread(before+1, "it is UTF-16; save it as UTF-8"))
 		}
 		return
 	}
@@ -131,7 +131,7 @@ func (m *manifest) refuse(document []byte, before int) {
 
 func (m *manifest) unread(line int, why string) Finding {
 	rule := manifestRules()[0]
-	return Finding{Rule: rule.name, Severity: rule.severity, File: m.name, Line: line, Message: "this Secret is not read: " + why}
+	return Finding{Rule: rule.name, Severity: rule.severity, File: m.name, Line: line, Message: "cannot read this Secret: " + why}
 }
 
 // templateLine is the line on which a document has a template's braces, such as
@@ -141,7 +141,7 @@ func templateLine(document []byte) (line int, why string) {
 	if !found || bytes.HasPrefix(bytes.TrimSpace(document), []byte("{{\"")) {
 		return 0, ""
 	}
-	return 1 + bytes.Count(before, []byte("\n")), "it is a template ({{ … }}), and no manifest yet: check what is made of it, such as helm template prints"
+	return 1 + bytes.Count(before, []byte("\n")), "it is an unrendered template ({{ … }}); check the output of helm template"
 }
 
 // expanded is the size of a document with its aliases written out, as the
@@ -179,7 +179,7 @@ func parseYAML(document []byte) (root yaml3.Node, err error) {
 func yamlLine(document []byte) (line int, why string) {
 	_, err := parseYAML(document)
 	if err == nil {
-		return 1, "one of its fields is of another type, or its aliases expand to too much"
+		return 1, "a field has the wrong type, or its YAML aliases expand to too much"
 	}
 	line = 1
 	_, _ = fmt.Sscanf(err.Error(), "yaml: line %d:", &line)
@@ -188,10 +188,10 @@ func yamlLine(document []byte) (line int, why string) {
 	for n := line; n <= min(line+1, len(lines)); n++ {
 		text := lines[n-1]
 		if bytes.ContainsRune(text[:len(text)-len(bytes.TrimLeft(text, " \t"))], '\t') {
-			return n, "a tab in the indentation, where YAML wants blanks"
+			return n, "it is indented with a tab, but YAML requires spaces"
 		}
 	}
-	return line, "it is not YAML here, or above"
+	return line, "invalid YAML on this line or above"
 }
 
 func (m *manifest) add(p *page, o object, n *yaml3.Node) {
@@ -263,7 +263,7 @@ func (p *page) encoded(key string, value any, n *yaml3.Node) *datum {
 	v := &datum{at: p.at(n, path)}
 	text, ok := value.(string)
 	if !ok && value != nil {
-		v.problem = "it is not text"
+		v.problem = "it is not a string"
 		return v
 	}
 	decoded, err := base64.StdEncoding.DecodeString(text)
@@ -273,7 +273,7 @@ func (p *page) encoded(key string, value any, n *yaml3.Node) *datum {
 	case strings.HasPrefix(strings.TrimSpace(text), "{{"):
 		v.problem = unfilled
 	case strings.HasPrefix(strings.TrimSpace(text), "{"):
-		v.problem = "it is JSON itself, where data wants its base64"
+		v.problem = "it is JSON, but data requires base64"
 	default:
 		v.problem = "it is not base64"
 	}
@@ -287,7 +287,7 @@ func (p *page) plain(key string, value any, n *yaml3.Node) *datum {
 	v := &datum{at: p.at(n, path), text: true}
 	text, ok := value.(string)
 	if !ok && value != nil {
-		v.problem = "it is not text"
+		v.problem = "it is not a string"
 		return v
 	}
 	v.data = []byte(text)

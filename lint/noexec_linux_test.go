@@ -44,7 +44,7 @@ func lintNoexecMount(t *testing.T, dir string) {
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_NOEXEC, "size=64k,mode=755"); err != nil {
 		t.Fatalf("may not mount: %v", err)
 	}
-	want := []string{"noexec-mount : put the plugins on a file system mounted with exec"}
+	want := []string{"noexec-mount : use a directory on a file system that allows exec"}
 	if diff := cmp.Diff(want, briefly(lintBin(dir))); diff != "" {
 		t.Error(diff)
 	}

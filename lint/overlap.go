@@ -142,7 +142,7 @@ func ruleShadowedPattern(p *config.Provider) (rs []remark) {
 			}
 			same := a.text == b.text
 			if !same && covers(a, b) && (i < k || !covers(b, a)) {
-				rs = and(rs, within(config.FieldPath{"matchImages", b.index}, "remove it", "%q adds nothing, because %q matches all its images",
+				rs = and(rs, within(config.FieldPath{"matchImages", b.index}, "remove the pattern", "%q is redundant, because %q matches all its images",
 					b.shown(), a.shown())...)
 				break
 			}

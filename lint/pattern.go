@@ -53,14 +53,14 @@ func ruleScheme(w *written) []remark {
 	if w.scheme == "" {
 		return nil
 	}
-	return say(w.fixed(), "%q never matches, because a pattern has no scheme: %q is taken for the host", w.shown, strings.TrimSuffix(w.scheme, "//"))
+	return say(w.fixed(), "%q never matches, because a pattern cannot have a scheme: %q is parsed as the host", w.shown, strings.TrimSuffix(w.scheme, "//"))
 }
 
 func ruleWhitespace(w *written) []remark {
 	if !w.blank {
 		return nil
 	}
-	return say(w.fixed(), "%q never matches, because no image name has white space", w.shown)
+	return say(w.fixed(), "%q never matches, because an image name cannot contain white space", w.shown)
 }
 
 func ruleUserinfo(w *written) []remark {
@@ -68,7 +68,7 @@ func ruleUserinfo(w *written) []remark {
 	if !w.valid || !strings.Contains(authority, "@") {
 		return nil
 	}
-	return say(w.fixed(), "%q: what stands before the @ is dropped; it is not the place for credentials", w.shown)
+	return say(w.fixed(), "%q: the kubelet ignores the text before the @, so credentials there have no effect", w.shown)
 }
 
 func ruleQuery(w *written) []remark {
@@ -76,14 +76,14 @@ func ruleQuery(w *written) []remark {
 	if i < 0 {
 		return nil
 	}
-	return say(w.fixed(), "%q: everything from the first %q on is dropped", w.shown, w.body[i:i+1])
+	return say(w.fixed(), "%q: the kubelet ignores everything from the first %q", w.shown, w.body[i:i+1])
 }
 
 func rulePathGlob(w *written) []remark {
 	if !strings.ContainsAny(w.meant.Path, "*[") {
 		return nil
 	}
-	return say(w.fixed(), "%q never matches, because globs do not work in a path; a path matches everything that begins with it", w.shown)
+	return say(w.fixed(), "%q never matches, because globs do not work in a path, which matches as a prefix", w.shown)
 }
 
 func ruleTagOrDigest(w *written) []remark {
@@ -99,7 +99,7 @@ func ruleUpperCasePath(w *written) []remark {
 	if !strings.ContainsFunc(path, unicode.IsUpper) {
 		return nil
 	}
-	return say(w.fixed(), "%q never matches, because the path of an image name is lower case", w.shown)
+	return say(w.fixed(), "%q never matches, because image paths are lower case", w.shown)
 }
 
 func rulePercentEscape(w *written) []remark {
@@ -108,14 +108,14 @@ func rulePercentEscape(w *written) []remark {
 	if _, path, _ := strings.Cut(raw, "/"); !w.valid || !strings.Contains(path, "%") {
 		return nil
 	}
-	return say(w.fixed(), "%q is compared decoded, as the path %q", w.shown, excerpt.Value(w.meant.Path))
+	return say(w.fixed(), "%q is decoded before matching, to the path %q", w.shown, excerpt.Value(w.meant.Path))
 }
 
 func ruleAPIPath(w *written) []remark {
 	if !apiPath(w.meant.Path) {
 		return nil
 	}
-	return say(w.fixed(), "%q matches only repositories named %s, because the path of the registry's API is no part of an image name",
+	return say(w.fixed(), "%q matches only repositories named %s, because the registry's API path is not part of an image name",
 		w.shown, strings.Trim(w.meant.Path, "/"))
 }
 
@@ -125,7 +125,7 @@ func ruleSiblingPath(w *written) []remark {
 		return nil
 	}
 	image := match.Location{Host: meetHosts(w.meant.Host, w.meant.Host), Port: w.meant.Port, Path: path}.String()
-	return say(w.mended.String()+"/", "%q also matches %s-other/app, because a path is a plain prefix; with a slash at the end it matches neither that nor an image %s itself",
+	return say(w.mended.String()+"/", "%q also matches %s-other/app, because a path is a plain prefix; with a trailing slash it matches neither that nor the image %s",
 		w.shown, image, image)
 }
 
@@ -133,7 +133,7 @@ func ruleSlashOnly(w *written) []remark {
 	if !w.matches || w.meant.Path != "/" {
 		return nil
 	}
-	return say(w.fixed(), "%q matches the same images without the slash; with it, a lookup for the bare registry does not match", w.shown)
+	return say(w.fixed(), "%q matches the same images without the slash, which excludes only lookups for the registry without a path", w.shown)
 }
 
 func rulePortRange(w *written) []remark {
@@ -149,7 +149,7 @@ func ruleDefaultPort(w *written) []remark {
 	if w.scheme != "" || w.meant.Port != "443" || w.lists(without.String()) || !matchable(without) {
 		return nil
 	}
-	return say(without.String(), "%q matches only images that spell the port out; ports are compared as text, and %s has none",
+	return say(without.String(), "%q matches only images with an explicit port: ports are compared as text, and %s has none",
 		w.shown, fmt.Sprintf("%s/app", strings.TrimSuffix(without.String(), "/")))
 }
 
@@ -158,7 +158,7 @@ func ruleEmptyPort(w *written) []remark {
 	if !w.valid || !strings.HasSuffix(authority, ":") || w.meant.Host == "" {
 		return nil
 	}
-	return say(w.fixed(), "%q: a colon without a port means the same as none", w.shown)
+	return say(w.fixed(), "%q: a colon without a port has no effect", w.shown)
 }
 
 func ruleUnmatchable(w *written) []remark {
@@ -166,10 +166,10 @@ func ruleUnmatchable(w *written) []remark {
 		return nil
 	}
 	if label, bad := badLabel(w.mended); bad && label != "" && !strings.HasPrefix(label, "[") {
-		return say("", "%q never matches, because no image has a host with the label %q", w.shown, excerpt.Value(label))
+		return say("", "%q never matches, because an image host cannot contain the label %q", w.shown, excerpt.Value(label))
 	}
 	if !pathPossible(w.mended.Path) {
-		return say("", "%q never matches, because no image name has a path that begins with %q", w.shown, excerpt.Value(w.mended.Path))
+		return say("", "%q never matches, because an image path cannot begin with %q", w.shown, excerpt.Value(w.mended.Path))
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func lintOne(pattern string, tokens bool) []Finding {
 }
 
 func TestLintPatterns(t *testing.T) {
-	const registries, drop, ipv6 = "name the registries, each * standing for one label", "", "name each host; an IPv6 address stands in brackets, with a port"
+	const registries, drop, ipv6 = "list the registries, with one * for each label", "", "list each host separately, and write an IPv6 address in brackets with a port"
 	tests := map[string][]string{
 		// Nothing to say.
 		"registry.example.com":       nil,
@@ -185,7 +185,7 @@ func TestLintPatternsBeside(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := &config.Config{Providers: []config.Provider{lintProvider("example", patterns...)}}
 			if got := briefly(Check(c)); patterns[0] == "docker.io" {
-				if diff := cmp.Diff([]string{"shadowed-pattern matchImages[2]: remove it"}, got); diff != "" {
+				if diff := cmp.Diff([]string{"shadowed-pattern matchImages[2]: remove the pattern"}, got); diff != "" {
 					t.Error(diff)
 				}
 			} else if got != nil {
@@ -197,12 +197,12 @@ func TestLintPatternsBeside(t *testing.T) {
 
 func TestLintMessages(t *testing.T) {
 	for pattern, want := range map[string]string{
-		"harbor.example.com/*":                  `"harbor.example.com/*" never matches, because globs do not work in a path; a path matches everything that begins with it`,
-		"https://harbor.example.com":            `"https://harbor.example.com" never matches, because a pattern has no scheme: "https:" is taken for the host`,
-		"user:open-sesame@registry.example.com": `"…@registry.example.com": what stands before the @ is dropped; it is not the place for credentials`,
-		"*.example.com/team":                    `"*.example.com/team" also matches a.example.com/team-other/app, because a path is a plain prefix; with a slash at the end it matches neither that nor an image a.example.com/team itself`,
+		"harbor.example.com/*":                  `"harbor.example.com/*" never matches, because globs do not work in a path, which matches as a prefix`,
+		"https://harbor.example.com":            `"https://harbor.example.com" never matches, because a pattern cannot have a scheme: "https:" is parsed as the host`,
+		"user:open-sesame@registry.example.com": `"…@registry.example.com": the kubelet ignores the text before the @, so credentials there have no effect`,
+		"*.example.com/team":                    `"*.example.com/team" also matches a.example.com/team-other/app, because a path is a plain prefix; with a trailing slash it matches neither that nor the image a.example.com/team`,
 		"*example.com":                          `"*example.com" also matches evilexample.com, a domain that anyone can register`,
-		"<HOST>":                                `"<HOST>" never matches, because no image has a host with the label "<HOST>"`,
+		"<HOST>":                                `"<HOST>" never matches, because an image host cannot contain the label "<HOST>"`,
 	} {
 		fs := lintOne(pattern, false)
 		if len(fs) == 0 || fs[0].Message != want {

@@ -75,7 +75,7 @@ func writableByOthers(path string, stickyIsSafe bool) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	// A group of number 0 or of the owner's own number has nobody else in it.
 	if ok && perm&0o020 != 0 && st.Gid != 0 && st.Gid != st.Uid {
-		return fmt.Sprintf("%s is writable by the group %d (mode %04o)", path, st.Gid, perm)
+		return fmt.Sprintf("%s is writable by group %d (mode %04o)", path, st.Gid, perm)
 	}
 	return ""
 }
@@ -91,5 +91,5 @@ func foreignOwner(path string) string {
 	if !ok || st.Uid == 0 || int(st.Uid) == os.Geteuid() {
 		return ""
 	}
-	return fmt.Sprintf("%s belongs to the user %d", path, st.Uid)
+	return fmt.Sprintf("%s is owned by user %d", path, st.Uid)
 }

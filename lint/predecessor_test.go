@@ -21,7 +21,7 @@ import (
 func TestLintPredecessorExample(t *testing.T) {
 	path := filepath.FromSlash("../config/testdata/predecessor.yaml")
 	want := []Finding{{Rule: "predecessor-config", Severity: SeverityWarning, File: path, Line: 1, Column: 7, Path: "kind",
-		Message: "regcred reads files of kind credentialprovider, and no kubelet does: one that is given it does not start", Suggestion: "convert it with regcred convert"}}
+		Message: "only regcred supports kind credentialprovider, and a kubelet with this file does not start", Suggestion: "run regcred convert"}}
 	if diff := cmp.Diff(want, findingsIn(t, path)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -56,17 +56,17 @@ kind: Other
 	}
 	canary.Check(t, "findings", fmt.Sprint(got))
 	want := []string{
-		"2:7 kind predecessor-config: regcred reads files of kind RegistryCredentialConfig, and no kubelet does: one that is given it does not start",
-		`4:9 providers[0].name docker-helper-name: "docker-credential-a" is by its name a docker credential helper, which speaks another protocol than kubelet plugins`,
-		`5:19 providers[0].imageMatchers[0] path-glob: "a.example/*" never matches, because globs do not work in a path; a path matches everything that begins with it`,
-		`5:32 providers[0].imageMatchers[1] userinfo: "…@c.example": what stands before the @ is dropped; it is not the place for credentials`,
-		`7:5 providers[0].extraArgs.password secret-in-env: "PASSWORD" holds a secret, which all who can read this file can read`,
-		`8:11 providers[0].extraArgs.home unexpanded-variable: nothing expands the variable HOME in the value of "HOME": there is no shell`,
-		`9:5 providers[0].extraArgs.http_proxy proxied-metadata: "HTTP_PROXY" also sends requests to the cloud's metadata server through the proxy, unless NO_PROXY names 169.254.169.254`,
+		"2:7 kind predecessor-config: only regcred supports kind RegistryCredentialConfig, and a kubelet with this file does not start",
+		`4:9 providers[0].name docker-helper-name: "docker-credential-a" is named like a docker credential helper, which uses a different protocol from kubelet plugins`,
+		`5:19 providers[0].imageMatchers[0] path-glob: "a.example/*" never matches, because globs do not work in a path, which matches as a prefix`,
+		`5:32 providers[0].imageMatchers[1] userinfo: "…@c.example": the kubelet ignores the text before the @, so credentials there have no effect`,
+		`7:5 providers[0].extraArgs.password secret-in-env: "PASSWORD" contains a secret, and every user who can read this file can read it`,
+		`8:11 providers[0].extraArgs.home unexpanded-variable: no shell expands the variable HOME in the value of "HOME"`,
+		`9:5 providers[0].extraArgs.http_proxy proxied-metadata: "HTTP_PROXY" also sends metadata server requests through the proxy, unless NO_PROXY includes 169.254.169.254`,
 		`11:30 providers[1].imageMatchers[1] duplicate-pattern: "b.example" is already in matchImages[0]`,
-		`14:12 providers[1].extraArgs[0].value unexpanded-variable: nothing expands the variable X in the value of "X": there is no shell`,
-		`15:5 providers[1].extraArgs[1] secret-in-env: "API-TOKEN" holds a secret, which all who can read this file can read`,
-		"16:0  second-document: what begins here is a second YAML document, which regcred ignores without a word",
+		`14:12 providers[1].extraArgs[0].value unexpanded-variable: no shell expands the variable X in the value of "X"`,
+		`15:5 providers[1].extraArgs[1] secret-in-env: "API-TOKEN" contains a secret, and every user who can read this file can read it`,
+		"16:0  second-document: a second YAML document begins here, and regcred silently ignores it",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

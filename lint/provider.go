@@ -41,7 +41,7 @@ func ruleDockerHelperName(p *config.Provider) []remark {
 	if !strings.HasPrefix(p.Name, "docker-credential-") {
 		return nil
 	}
-	return within(config.FieldPath{"name"}, "use the vendor's kubelet plugin", "%q is by its name a docker credential helper, which speaks another protocol than kubelet plugins", excerpt.Value(p.Name))
+	return within(config.FieldPath{"name"}, "use the vendor's kubelet plugin", "%q is named like a docker credential helper, which uses a different protocol from kubelet plugins", excerpt.Value(p.Name))
 }
 
 func ruleExeSuffix(p *config.Provider) []remark {
@@ -49,21 +49,21 @@ func ruleExeSuffix(p *config.Provider) []remark {
 	if ext := filepath.Ext(name); !strings.EqualFold(ext, ".exe") {
 		return nil
 	}
-	return within(config.FieldPath{"name"}, name[:len(name)-len(".exe")], "%q: Windows finds the file without .exe too, and other systems have none with it", name)
+	return within(config.FieldPath{"name"}, name[:len(name)-len(".exe")], "%q: Windows also finds the file without .exe, and other systems do not use .exe", name)
 }
 
 func ruleHiddenName(p *config.Provider) []remark {
 	if !strings.HasPrefix(p.Name, ".") || config.CheckName(p.Name) != nil {
 		return nil
 	}
-	return within(config.FieldPath{"name"}, strings.TrimLeft(excerpt.Value(p.Name), "."), "%q is hidden in listings of the directory", excerpt.Value(p.Name))
+	return within(config.FieldPath{"name"}, strings.TrimLeft(excerpt.Value(p.Name), "."), "%q begins with a dot, so directory listings hide it", excerpt.Value(p.Name))
 }
 
 func ruleDuplicatePattern(p *config.Provider) (rs []remark) {
 	first := map[string]int{}
 	for k, s := range p.MatchImages {
 		if i, seen := first[s]; seen {
-			rs = and(rs, within(config.FieldPath{"matchImages", k}, "remove it", "%q is already in matchImages[%d]", excerpt.Value(excerpt.Pattern(s)), i)...)
+			rs = and(rs, within(config.FieldPath{"matchImages", k}, "remove the duplicate", "%q is already in matchImages[%d]", excerpt.Value(excerpt.Pattern(s)), i)...)
 			continue
 		}
 		first[s] = k
@@ -76,7 +76,7 @@ func ruleZeroCache(p *config.Provider) []remark {
 	if p.DefaultCacheDuration == nil || *p.DefaultCacheDuration != 0 || p.Predecessor() {
 		return nil
 	}
-	return within(config.FieldPath{"defaultCacheDuration"}, "", "0 means that the plugin runs for each pull, unless its answer has a cacheDuration")
+	return within(config.FieldPath{"defaultCacheDuration"}, "", "0 disables caching, so the plugin runs for each pull unless its response sets cacheDuration")
 }
 
 func ruleShortCache(p *config.Provider) []remark {
@@ -84,7 +84,7 @@ func ruleShortCache(p *config.Provider) []remark {
 	if d == nil || *d <= 0 || *d >= time.Second {
 		return nil
 	}
-	return within(config.FieldPath{"defaultCacheDuration"}, `write the unit that is meant, such as "12h"`, "%s is too short to cache anything; is the unit right?", *d)
+	return within(config.FieldPath{"defaultCacheDuration"}, `set a duration with a unit, such as "12h"`, "%s is too short to cache anything, so the plugin runs for each pull", *d)
 }
 
 func ruleLongCache(p *config.Provider) []remark {
@@ -92,14 +92,14 @@ func ruleLongCache(p *config.Provider) []remark {
 	if d == nil || *d <= 24*time.Hour {
 		return nil
 	}
-	return within(config.FieldPath{"defaultCacheDuration"}, "12h", "%s outlives the credentials of most registries, and a kubelet keeps an entry even after the registry has refused it", *d)
+	return within(config.FieldPath{"defaultCacheDuration"}, "12h", "%s is longer than most registry credentials are valid, and the kubelet keeps a cache entry even after the registry rejects it", *d)
 }
 
 func ruleOldPluginVersion(p *config.Provider) []remark {
 	if p.APIVersion != plugin.V1Alpha1 && p.APIVersion != plugin.V1Beta1 {
 		return nil
 	}
-	return within(config.FieldPath{"apiVersion"}, plugin.V1, "%s is superseded: the plugin has to answer in the same version, and newer plugins know v1 only, which kubelets speak since 1.26", p.APIVersion)
+	return within(config.FieldPath{"apiVersion"}, plugin.V1, "%s is superseded: newer plugins support only v1, which kubelet 1.26 and newer support", p.APIVersion)
 }
 
 // ruleEchoedToken knows this repository's own plugin, and goes by names with
@@ -114,9 +114,9 @@ func ruleEchoedToken(p *config.Provider) []remark {
 		if exchangesToken(p) {
 			return nil
 		}
-		return within(field, string(config.CachePerToken), "without --config and --exchange-url, %s returns the token itself as the password, which is refused unless cacheType is Token", tokenProvider)
+		return within(field, string(config.CachePerToken), "without --config and --exchange-url, %s returns the token as the password, which fails unless cacheType is Token", tokenProvider)
 	case slices.ContainsFunc(append(p.Arguments(), p.Name), namesPassthrough):
-		return within(field, string(config.CachePerToken), "a plugin that returns the token itself as the password, as this one seems to, is refused unless cacheType is Token")
+		return within(field, string(config.CachePerToken), "this plugin seems to return the token as the password, which fails unless cacheType is Token")
 	}
 	return nil
 }
@@ -155,12 +155,12 @@ func ruleAPIServerAudience(p *config.Provider) []remark {
 	if host != "kubernetes.default" && host != "kubernetes.default.svc" && host != "kubernetes.default.svc.cluster.local" {
 		return nil
 	}
-	return within(config.FieldPath{"tokenAttributes", "serviceAccountTokenAudience"}, "an audience of the registry's own", "%q is usually the audience of the API server: whoever gets this token can act as the pod's service account", excerpt.Value(audience))
+	return within(config.FieldPath{"tokenAttributes", "serviceAccountTokenAudience"}, "set an audience specific to the registry", "%q is usually the API server's audience, so anyone who gets this token can act as the pod's service account", excerpt.Value(audience))
 }
 
 func ruleRequiredAnnotation(p *config.Provider) []remark {
 	if p.TokenAttributes == nil || len(p.TokenAttributes.RequiredServiceAccountAnnotationKeys) == 0 {
 		return nil
 	}
-	return within(config.FieldPath{"tokenAttributes", "requiredServiceAccountAnnotationKeys"}, "", "the provider is skipped, without a line in the kubelet's log at its usual level, for pods whose service account lacks one of these annotations")
+	return within(config.FieldPath{"tokenAttributes", "requiredServiceAccountAnnotationKeys"}, "", "the kubelet silently skips this provider for pods whose service account lacks one of these annotations")
 }

@@ -18,7 +18,7 @@ import (
 
 // Each case changes a provider about which there is nothing to say.
 func TestLintProvider(t *testing.T) {
-	const rootFile = "let the plugin read it from a file that only root can read"
+	const rootFile = "store it in a file that only root can read"
 	cache := func(d time.Duration) func(*config.Provider) {
 		return func(p *config.Provider) { p.DefaultCacheDuration = &d }
 	}
@@ -49,7 +49,7 @@ func TestLintProvider(t *testing.T) {
 		"dot":           {name(".."), nil}, // refused by Validate
 
 		"0s":               {cache(0), []string{"zero-cache defaultCacheDuration"}},
-		"21.6µs":           {cache(21600), []string{`short-cache defaultCacheDuration: write the unit that is meant, such as "12h"`}},
+		"21.6µs":           {cache(21600), []string{`short-cache defaultCacheDuration: set a duration with a unit, such as "12h"`}},
 		"1s":               {cache(time.Second), nil},
 		"24h":              {cache(24 * time.Hour), nil},
 		"25h":              {cache(25 * time.Hour), []string{"long-cache defaultCacheDuration: 12h"}},
@@ -57,21 +57,21 @@ func TestLintProvider(t *testing.T) {
 		"v1beta1":          {func(p *config.Provider) { p.APIVersion = plugin.V1Beta1 }, []string{"old-plugin-version apiVersion: " + plugin.V1}},
 		"v1alpha1":         {func(p *config.Provider) { p.APIVersion = plugin.V1Alpha1 }, []string{"old-plugin-version apiVersion: " + plugin.V1}},
 		"args":             {args(plugin.NewSecret("get-credentials"), plugin.NewSecret("--v=3"), plugin.NewSecret("-x"), plugin.NewSecret("a b"), plugin.NewSecret("https://x.example/--y"), plugin.NewSecret("-c"), plugin.NewSecret("cat --x")), nil},
-		"joined args":      {args(plugin.NewSecret("--v=3 --flag"), plugin.NewSecret("get-credentials --v=3")), []string{"joined-args args[0]: write each argument as an item of its own", "joined-args args[1]: write each argument as an item of its own"}},
+		"joined args":      {args(plugin.NewSecret("--v=3 --flag"), plugin.NewSecret("get-credentials --v=3")), []string{"joined-args args[0]: write each argument as a separate item", "joined-args args[1]: write each argument as a separate item"}},
 		"secret args":      {args(plugin.NewSecret("--password="+canary.Arg), plugin.NewSecret("-api-key"), plugin.NewSecret(canary.Arg)), []string{"secret-in-args args[0]: " + rootFile, "secret-in-args args[1]: " + rootFile}},
 		"no secret args":   {args(plugin.NewSecret("--token-file="+canary.Arg), plugin.NewSecret("--token"), plugin.NewSecret("--x"), plugin.NewSecret("--use-token=true"), plugin.NewSecret("--password=/run/secret"), plugin.NewSecret("token="+canary.Arg)), nil},
-		"variable in args": {args(plugin.NewSecret("--x=${HOME}"), plugin.NewSecret("$(HOME)"), plugin.NewSecret("$HOME"), plugin.NewSecret("$$"), plugin.NewSecret("${")), []string{"unexpanded-variable args[0]: write the value", "unexpanded-variable args[1]: write the value", "unexpanded-variable args[2]: write the value"}},
+		"variable in args": {args(plugin.NewSecret("--x=${HOME}"), plugin.NewSecret("$(HOME)"), plugin.NewSecret("$HOME"), plugin.NewSecret("$$"), plugin.NewSecret("${")), []string{"unexpanded-variable args[0]: set the value", "unexpanded-variable args[1]: set the value", "unexpanded-variable args[2]: set the value"}},
 
 		"env": {env(config.EnvVar{Name: "AWS_PROFILE", Value: plugin.NewSecret(canary.Env)}, config.EnvVar{Name: "HOME", Value: plugin.NewSecret("/root")}, config.EnvVar{Name: "AWS_WEB_IDENTITY_TOKEN_FILE", Value: plugin.NewSecret(canary.Env)},
 			config.EnvVar{Name: "AWS_ACCESS_KEY_ID", Value: plugin.NewSecret(canary.Env)}, config.EnvVar{Name: "USE_TOKEN", Value: plugin.NewSecret("true")}, config.EnvVar{Name: "TOKEN", Value: plugin.Secret{}}, config.EnvVar{Name: "KEY", Value: plugin.NewSecret(canary.Env)}, config.EnvVar{Name: "_", Value: plugin.NewSecret(canary.Env)}), []string{"empty-variable env[5]"}},
-		"env without name": {env(config.EnvVar{Name: "", Value: plugin.NewSecret(canary.Env)}), []string{"env-name env[0].name: write the name, or remove the entry"}},
-		"env name with =":  {env(config.EnvVar{Name: "A=B", Value: plugin.NewSecret(canary.Env)}), []string{"env-name env[0].name: write what follows the = as the value"}},
-		"env with NUL":     {env(config.EnvVar{Name: "A", Value: plugin.NewSecret(canary.Env + "\x00")}), []string{`env-name env[0].name: remove it: in double quotes of YAML, \0 is one`}},
-		"env twice":        {env(config.EnvVar{Name: "A", Value: plugin.NewSecret("1")}, config.EnvVar{Name: "B", Value: plugin.NewSecret("2")}, config.EnvVar{Name: "A", Value: plugin.NewSecret("3")}), []string{"duplicate-env env[0]: remove it"}},
+		"env without name": {env(config.EnvVar{Name: "", Value: plugin.NewSecret(canary.Env)}), []string{"env-name env[0].name: set the name, or remove the entry"}},
+		"env name with =":  {env(config.EnvVar{Name: "A=B", Value: plugin.NewSecret(canary.Env)}), []string{"env-name env[0].name: move the text after the = to value"}},
+		"env with NUL":     {env(config.EnvVar{Name: "A", Value: plugin.NewSecret(canary.Env + "\x00")}), []string{`env-name env[0].name: remove the NUL (\0 in a double-quoted YAML string)`}},
+		"env twice":        {env(config.EnvVar{Name: "A", Value: plugin.NewSecret("1")}, config.EnvVar{Name: "B", Value: plugin.NewSecret("2")}, config.EnvVar{Name: "A", Value: plugin.NewSecret("3")}), []string{"duplicate-env env[0]: remove the entry"}},
 		"env secrets": {env(config.EnvVar{Name: "AWS_SECRET_ACCESS_KEY", Value: plugin.NewSecret(canary.Env)}, config.EnvVar{Name: "github_token", Value: plugin.NewSecret(canary.Env)}, config.EnvVar{Name: "UPSTREAM", Value: plugin.NewSecret("https://u:" + canary.Env + "@x.example")}),
 			[]string{"secret-in-env env[0]: " + rootFile, "secret-in-env env[1]: " + rootFile, "secret-in-env env[2]: " + rootFile}},
-		"variable in env": {env(config.EnvVar{Name: "X", Value: plugin.NewSecret(canary.Env + "${Y}")}), []string{"unexpanded-variable env[0].value: write the value"}},
-		"proxy":           {env(config.EnvVar{Name: "HTTP_PROXY", Value: plugin.NewSecret("http://proxy.example:3128")}), []string{"proxied-metadata env[0]: add NO_PROXY with 169.254.169.254"}},
+		"variable in env": {env(config.EnvVar{Name: "X", Value: plugin.NewSecret(canary.Env + "${Y}")}), []string{"unexpanded-variable env[0].value: set the value"}},
+		"proxy":           {env(config.EnvVar{Name: "HTTP_PROXY", Value: plugin.NewSecret("http://proxy.example:3128")}), []string{"proxied-metadata env[0]: set NO_PROXY to 169.254.169.254"}},
 		"proxy, exempt":   {env(config.EnvVar{Name: "http_proxy", Value: plugin.NewSecret("http://proxy.example:3128")}, config.EnvVar{Name: "no_proxy", Value: plugin.NewSecret("localhost,169.254.169.254")}), nil},
 		"proxy for https": {env(config.EnvVar{Name: "HTTPS_PROXY", Value: plugin.NewSecret("http://proxy.example:3128")}), nil},
 
@@ -100,15 +100,15 @@ func TestLintProvider(t *testing.T) {
 			p.Name = "echo"
 			*p = lintTokens(*p, func(a *config.TokenAttributes) { a.CacheType = config.CachePerToken })
 		}, nil},
-		"API audience":   {audience("https://kubernetes.default.svc.cluster.local"), []string{"api-server-audience tokenAttributes.serviceAccountTokenAudience: an audience of the registry's own"}},
-		"API audience 2": {audience("kubernetes.default.svc"), []string{"api-server-audience tokenAttributes.serviceAccountTokenAudience: an audience of the registry's own"}},
+		"API audience":   {audience("https://kubernetes.default.svc.cluster.local"), []string{"api-server-audience tokenAttributes.serviceAccountTokenAudience: set an audience specific to the registry"}},
+		"API audience 2": {audience("kubernetes.default.svc"), []string{"api-server-audience tokenAttributes.serviceAccountTokenAudience: set an audience specific to the registry"}},
 		"STS audience":   {audience("sts.amazonaws.com"), nil},
 		"required annotation": {tokens(func(a *config.TokenAttributes) {
 			a.RequiredServiceAccountAnnotationKeys = []string{"registry.example/role"}
 		}),
 			[]string{"required-annotation tokenAttributes.requiredServiceAccountAnnotationKeys"}},
 		"hosts of strangers": {cloudPlugin("ecr-credential-provider", []string{"public.ecr.aws", "*.*.ecr.*.amazonaws.com", "registry.example"}),
-			[]string{"other-hosts matchImages[1]: name the hosts that are meant; if it reaches others on purpose, regcred's plugin takes --other-hosts=empty"}},
+			[]string{"other-hosts matchImages[1]: list the exact hosts, or pass regcred's plugin --other-hosts=empty"}},
 		"on purpose": {cloudPlugin("auth-provider-gcp", []string{"*.*.pkg.dev"}, "--other-hosts=empty"), []string{"no-such-registry matchImages[0]: *-docker.pkg.dev"}},
 		"any host":   {cloudPlugin("auth-provider-gcp", []string{"*.*.pkg.dev"}, "--any-host"), []string{"no-such-registry matchImages[0]: *-docker.pkg.dev"}},
 		"a mirror": {cloudPlugin("ecr-credential-provider", []string{"public.ecr.aws", "docker.io"}, "--mirror", "docker.io=111122223333.dkr.ecr.us-west-2.amazonaws.com", "--mirror=public.ecr.aws/x=111122223333.dkr.ecr.us-west-2.amazonaws.com"),
@@ -117,22 +117,22 @@ func TestLintProvider(t *testing.T) {
 			[]string{mirrorOrigin + "args[1]: " + mirrorCure}},
 		"a mirror alone": {cloudPlugin("auth-provider-gcp", []string{"*.io"}, "--mirror-origin=none", "--mirror=quay.io=europe-docker.pkg.dev/p/r", "--other-hosts=empty"), []string{"open-domain matchImages[0]"}},
 		"a mirror unheard of": {cloudPlugin("auth-provider-gcp", []string{"docker.io/team/", "quay.io:8443"}, "--mirror-origin=none", "--mirror=quay.io=europe-docker.pkg.dev/p/r", "--mirror=docker.io/library=europe-docker.pkg.dev/p/r"),
-			[]string{"mirror-not-asked args[1]: add the mirrored name to matchImages", "mirror-not-asked args[2]: add the mirrored name to matchImages", "no-such-registry matchImages[1]: quay.io"}},
+			[]string{"mirror-not-asked args[1]: add the mirrored registry to matchImages", "mirror-not-asked args[2]: add the mirrored registry to matchImages", "no-such-registry matchImages[1]: quay.io"}},
 		"AKS without a way out": {cloudPlugin("acr-credential-provider", []string{"*.azurecr.io", "mcr.microsoft.com"}, "/etc/kubernetes/azure.json", "--registry-mirror=mcr.microsoft.com:boot.azurecr.io"), nil},
-		"Azure's map":           {cloudPlugin("acr-credential-provider", []string{"*.azurecr.io", "docker.io"}, "-r", "mcr.microsoft.com/x:a.azurecr.io, docker.io:boot.azurecr.io"), []string{mirrorOrigin + "args[0]: " + mirrorCure, "mirror-not-asked args[0]: add the mirrored name to matchImages"}},
+		"Azure's map":           {cloudPlugin("acr-credential-provider", []string{"*.azurecr.io", "docker.io"}, "-r", "mcr.microsoft.com/x:a.azurecr.io, docker.io:boot.azurecr.io"), []string{mirrorOrigin + "args[0]: " + mirrorCure, "mirror-not-asked args[0]: add the mirrored registry to matchImages"}},
 		"another's mirror":      {cloudPlugin("my-plugin", []string{"docker.io"}, "--mirror=quay.io=x.example"), nil},
 		"optional annotation": {tokens(func(a *config.TokenAttributes) {
 			a.OptionalServiceAccountAnnotationKeys = []string{"registry.example/role"}
 		}), nil},
 
 		"duplicate": {func(p *config.Provider) { p.MatchImages = []string{"a.example.com", "b.example.com", "a.example.com"} },
-			[]string{"duplicate-pattern matchImages[2]: remove it"}},
+			[]string{"duplicate-pattern matchImages[2]: remove the duplicate"}},
 		"shadowed": {func(p *config.Provider) {
 			p.MatchImages = []string{"a.example.com/team/", "*.example.com", "a*.example.com", "b.example.com:5000"}
 		},
-			[]string{"shadowed-pattern matchImages[0]: remove it", "shadowed-pattern matchImages[2]: remove it"}},
+			[]string{"shadowed-pattern matchImages[0]: remove the pattern", "shadowed-pattern matchImages[2]: remove the pattern"}},
 		"mutually": {func(p *config.Provider) { p.MatchImages = []string{"a.example.com", "a.example.com:"} },
-			[]string{"shadowed-pattern matchImages[1]: remove it", "empty-port matchImages[1]: a.example.com"}},
+			[]string{"shadowed-pattern matchImages[1]: remove the pattern", "empty-port matchImages[1]: a.example.com"}},
 	} {
 		t.Run(title, func(t *testing.T) {
 			p := lintProvider("example-plugin", "registry.example.com")
@@ -153,15 +153,15 @@ func TestLintOverlap(t *testing.T) {
 		"none":        {[]string{"a.example.com", "*.a.example.com", "x.example.com:5000"}, []string{"b.example.com", "x.example.com", "*.b.example.com"}, ""},
 		"other paths": {[]string{"a.example.com/x"}, []string{"a.example.com/y"}, "sibling"},
 		"glob": {[]string{"b.example.com", "*.dkr.ecr.*.amazonaws.com"}, []string{"a.example.com", "111122223333.dkr.ecr.*.amazonaws.com"},
-			`overlapping-providers matchImages[1] "111122223333.dkr.ecr.*.amazonaws.com" also matches 111122223333.dkr.ecr.a.amazonaws.com/app, which "*.dkr.ecr.*.amazonaws.com" of provider "one" matches: both plugins run, and what "one" returns is tried first for the same auth key`},
+			`overlapping-providers matchImages[1] "111122223333.dkr.ecr.*.amazonaws.com" also matches 111122223333.dkr.ecr.a.amazonaws.com/app, as does "*.dkr.ecr.*.amazonaws.com" of provider "one": both plugins run, and credentials from "one" are tried first for the same auth key`},
 		"path": {[]string{"a.example.com"}, []string{"*.example.com/team/"},
-			`overlapping-providers matchImages[0] "*.example.com/team/" also matches a.example.com/team/app, which "a.example.com" of provider "one" matches: both plugins run, and what "one" returns is tried first for the same auth key`},
+			`overlapping-providers matchImages[0] "*.example.com/team/" also matches a.example.com/team/app, as does "a.example.com" of provider "one": both plugins run, and credentials from "one" are tried first for the same auth key`},
 		"Docker Hub": {[]string{"docker.io/app"}, []string{"docker.io"},
-			`overlapping-providers matchImages[0] "docker.io" also matches docker.io/app/app, which "docker.io/app" of provider "one" matches: both plugins run, and what "one" returns is tried first for the same auth key`},
+			`overlapping-providers matchImages[0] "docker.io" also matches docker.io/app/app, as does "docker.io/app" of provider "one": both plugins run, and credentials from "one" are tried first for the same auth key`},
 		"same": {[]string{"a.example.com"}, []string{"b.example.com", "a.example.com"},
-			`shared-pattern matchImages[1] provider "one" has the pattern "a.example.com" too: both plugins run for each of its images, and what "one" returns is tried first for the same auth key`},
+			`shared-pattern matchImages[1] provider "one" also has the pattern "a.example.com": both plugins run for its images, and credentials from "one" are tried first for the same auth key`},
 		"same and another": {[]string{"a.example.com", "*.example.net"}, []string{"a.example.com", "x.example.net"},
-			`overlapping-providers matchImages[1] "x.example.net" also matches x.example.net/app, which "*.example.net" of provider "one" matches: both plugins run, and what "one" returns is tried first for the same auth key`},
+			`overlapping-providers matchImages[1] "x.example.net" also matches x.example.net/app, as does "*.example.net" of provider "one": both plugins run, and credentials from "one" are tried first for the same auth key`},
 	} {
 		t.Run(title, func(t *testing.T) {
 			c := &config.Config{Providers: []config.Provider{lintProvider("one", tt.first...), lintProvider("two", tt.second...)}}
@@ -207,7 +207,7 @@ func TestLintOverlapIsBounded(t *testing.T) {
 			last = f.Message
 		}
 	}
-	if want := fmt.Sprintf("there are %d more findings of this rule; fix those above first", 10*40-55-maxRemarks); last != want {
+	if want := fmt.Sprintf("%d more findings of this rule; fix the ones above first", 10*40-55-maxRemarks); last != want {
 		t.Errorf("got %q, want %q", last, want)
 	}
 }
@@ -232,7 +232,7 @@ func TestLintFindingsAreBounded(t *testing.T) {
 	for _, f := range Check(c) {
 		got[f.Rule]++
 		var more int
-		if n, _ := fmt.Sscanf(f.Message, "there are %d more findings of this rule", &more); n == 1 {
+		if n, _ := fmt.Sscanf(f.Message, "%d more findings of this rule", &more); n == 1 {
 			got[f.Rule] += more - 1
 		}
 	}
@@ -263,7 +263,7 @@ func BenchmarkLint(b *testing.B) {
 
 const (
 	mirrorOrigin = "mirror-origin "
-	mirrorCure   = "keep the runtime from falling back (in hosts.toml, server is the mirror itself) and say so with --mirror-origin=none; regcred doctor checks it"
+	mirrorCure   = "set server in hosts.toml to the mirror, and pass --mirror-origin=none"
 )
 
 // cloudPlugin is a provider by its name, patterns and arguments.

@@ -122,16 +122,16 @@ func ruleSecretType(s *secret) []remark {
 		if astray == keyDockercfg {
 			kind = typeDockercfg
 		}
-		return inDocument(s.typeAt, fmt.Sprintf("make it anew with type %s and the value under %s; the type of a Secret cannot be changed", kind, map[string]string{typeDockerConfigJSON: keyDockerConfigJSON, typeDockercfg: keyDockercfg}[kind]),
-			"it has a docker config under %s, and is of %s: kubelets pass over it without a word", ShowName(astray), s.shownType())
+		return inDocument(s.typeAt, fmt.Sprintf("recreate the Secret with type %s and key %s, because its type is immutable", kind, map[string]string{typeDockerConfigJSON: keyDockerConfigJSON, typeDockercfg: keyDockercfg}[kind]),
+			"it has a docker config under %s but is of %s, so kubelets silently ignore it", ShowName(astray), s.shownType())
 	case key == "" && s.asked:
-		return inDocument(s.typeAt, "kubectl create secret docker-registry makes one", "it is of %s, which kubelets pass over as a pull secret without a word", s.shownType())
+		return inDocument(s.typeAt, "create one with kubectl create secret docker-registry", "it is of %s, so kubelets silently ignore it as a pull secret", s.shownType())
 	case key == "" || v != nil && (len(v.data) > 0 || v.problem != ""):
 		return nil
 	case astray != "":
-		return inDocument(s.typeAt, fmt.Sprintf("rename %s to %q, if it holds such a file", ShowName(astray), key), "it is of type %s and has its file under %s: kubelets look under %q alone, and the API server takes no such Secret", s.kind, ShowName(astray), key)
+		return inDocument(s.typeAt, fmt.Sprintf("rename %s to %q if it contains a docker config", ShowName(astray), key), "it is of type %s but has its file under %s: kubelets read only %q, and the API server rejects the Secret", s.kind, ShowName(astray), key)
 	}
-	return inDocument(s.at, "", "it is of type %s and has nothing under %q: kubelets pass over it, and the API server takes no such Secret", s.kind, key)
+	return inDocument(s.at, "", "it is of type %s but has no value under %q: kubelets ignore it, and the API server rejects it", s.kind, key)
 }
 
 // shownType is the type as a message shows it.
@@ -154,11 +154,11 @@ func ShowType(kind string) string {
 func ruleSecretBase64(s *secret) (rs []remark) {
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
 		if v := s.values[key]; v.problem != "" {
-			fix := "write its base64 (base64 -w0), or move it to stringData, which takes text"
+			fix := "encode it with base64 -w0, or move it to stringData"
 			if v.problem == unfilled {
-				fix = "check what is made of it, such as helm template prints"
+				fix = "check the output of helm template"
 			}
-			rs = and(rs, inDocument(v.at, fix, "%s, so that the API server refuses the Secret", v.problem)...)
+			rs = and(rs, inDocument(v.at, fix, "%s, so the API server rejects the Secret", v.problem)...)
 		}
 	}
 	return rs
@@ -167,7 +167,7 @@ func ruleSecretBase64(s *secret) (rs []remark) {
 func ruleSecretTwice(s *secret) (rs []remark) {
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
 		if v := s.values[key]; v.hides && (key == keyDockerConfigJSON || key == keyDockercfg) {
-			rs = and(rs, inDocument(v.at, "keep one of them", "it stands in data and in stringData, which counts")...)
+			rs = and(rs, inDocument(v.at, "remove one of them", "it is set in both data and stringData, and stringData takes precedence")...)
 		}
 	}
 	return rs
@@ -177,5 +177,5 @@ func ruleNoPullSecret(s *secret) []remark {
 	if s.key() != "" || s.astray() != "" || s.asked {
 		return nil
 	}
-	return inDocument(s.typeAt, "", "it is of %s and holds no docker config: it is no pull secret", s.shownType())
+	return inDocument(s.typeAt, "", "it is of %s and has no docker config, so it is not a pull secret", s.shownType())
 }

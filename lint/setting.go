@@ -107,7 +107,7 @@ func ruleUnexpandedVariable(p *config.Provider) []remark {
 		if found == nil {
 			return "", ""
 		}
-		return "write the value", "nothing expands the variable" + namedVariable(p, found) + " in " + s.what + ": there is no shell"
+		return "set the value", "no shell expands the variable" + namedVariable(p, found) + " in " + s.what
 	})
 }
 
@@ -116,7 +116,7 @@ func ruleUnexpandedCommand(p *config.Provider) []remark {
 		if !commands().MatchString(s.text) {
 			return "", ""
 		}
-		return "write what it would print, or name a script as the plugin that runs it", "nothing runs the command in " + s.what + ": there is no shell"
+		return "set the command's output, or use a script as the plugin", "no shell runs the command in " + s.what
 	})
 }
 
@@ -125,7 +125,7 @@ func ruleUnexpandedHome(p *config.Provider) []remark {
 		if !homes().MatchString(s.value()) {
 			return "", ""
 		}
-		return "write the whole path", "nothing expands the ~ in " + s.what + ", so it is a directory of that name"
+		return "write the absolute path", "no shell expands the ~ in " + s.what + ", so the plugin uses a directory named ~"
 	})
 }
 
@@ -134,7 +134,7 @@ func rulePlaceholder(p *config.Provider) []remark {
 		if !placeholders().MatchString(strings.TrimSpace(s.value())) {
 			return "", ""
 		}
-		return "write the value, or render the template first", s.what + " looks like a placeholder that was never filled in"
+		return "set the value, or render the template", s.what + " looks like an unfilled placeholder"
 	})
 }
 
@@ -143,7 +143,7 @@ func ruleLiteralQuotes(p *config.Provider) []remark {
 		if !isQuoted(s.text) && !isQuoted(s.value()) {
 			return "", ""
 		}
-		return "leave out the inner quotes", s.what + " has quotes around it that reach the plugin: no shell takes them off"
+		return "remove the inner quotes", s.what + " is in quotes, which no shell removes"
 	})
 }
 
@@ -169,11 +169,11 @@ func ruleOuterBlanks(p *config.Provider) []remark {
 		}
 		switch {
 		case strings.HasSuffix(s.text, "\r") || strings.HasSuffix(s.text, "\r\n"):
-			return "save the file with line feeds only", s.what + " ends with a carriage return, which is a part of it"
+			return "save the file with LF line endings", s.what + " ends with a carriage return, which the plugin receives"
 		case strings.HasSuffix(s.text, "\n"):
-			return "write it on one line, or with |- in place of |", s.what + " ends with a line end, which is a part of it"
+			return "write it on one line, or use |- instead of |", s.what + " ends with a newline, which the plugin receives"
 		}
-		return "remove them", s.what + " begins or ends with blanks, which are a part of it"
+		return "remove the spaces", s.what + " begins or ends with spaces, which the plugin receives"
 	})
 }
 
@@ -184,7 +184,7 @@ func ruleReplacedPath(p *config.Provider) (rs []remark) {
 		if e.Name != "PATH" || !strings.HasPrefix(dirs[0], "/") || slices.Contains(dirs, "/bin") || slices.Contains(dirs, "/usr/bin") {
 			continue
 		}
-		rs = and(rs, within(config.FieldPath{"env", k, "value"}, "", "\"PATH\" takes the place of the kubelet's, and has neither /usr/bin nor /bin: a plugin that runs other programs does not find them")...)
+		rs = and(rs, within(config.FieldPath{"env", k, "value"}, "", "\"PATH\" replaces the kubelet's and has neither /usr/bin nor /bin, so the plugin may not find other programs")...)
 	}
 	return rs
 }
@@ -204,7 +204,7 @@ func ruleNoHome(p *config.Provider) []remark {
 			files = []string{"CLOUDSDK_CONFIG"}
 		}
 		if files != nil && !e.Value.IsZero() && !has(append(files, "HOME")...) {
-			return within(config.FieldPath{"env", k}, "add HOME, or "+strings.Join(files, " or "), "%q names something in a file below the home directory, and a kubelet that systemd starts has no HOME", e.Name)
+			return within(config.FieldPath{"env", k}, "set HOME, or "+strings.Join(files, " or "), "%q refers to a file in the home directory, but systemd starts the kubelet without HOME", e.Name)
 		}
 	}
 	return nil
@@ -228,11 +228,11 @@ func ruleMissingPath(p *config.Provider) []remark {
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 			return "", ""
 		}
-		where := "the directory that it would be in is missing too"
+		where := "its directory is also missing"
 		if info, err := os.Stat(filepath.Dir(path)); err == nil && info.IsDir() {
-			where = "the directory that it would be in is there"
+			where = "its directory exists"
 		}
-		return "create the file, or correct the path", fmt.Sprintf("%s is a path, and this machine has nothing there (%s%s)", s.what, where, called("; ", path))
+		return "create the file, or fix the path", fmt.Sprintf("%s is a path that does not exist on this machine (%s%s)", s.what, where, called("; ", path))
 	})
 }
 
@@ -242,7 +242,7 @@ func ruleEmptyFile(p *config.Provider) []remark {
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 0 {
 			return "", ""
 		}
-		return "write the file again", strings.TrimSuffix(s.what+" is the path of a file that is empty on this machine ("+called("", path)+")", " ()")
+		return "restore the file", strings.TrimSuffix(s.what+" is the path of an empty file on this machine ("+called("", path)+")", " ()")
 	})
 }
 

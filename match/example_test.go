@@ -20,8 +20,8 @@ func ExampleParse() {
 	}
 	// Output:
 	// true ""
-	// false "port: the image has 5000, the pattern none"
-	// false "host: 1 label too long: \"*.registry.example\" has 3 labels, \"registry.example\" has 2 labels (a * stands for one label)"
+	// false "port: the image has 5000, the pattern has none"
+	// false "host: 1 label too long: \"*.registry.example\" has 3 labels, \"registry.example\" has 2 labels (a * matches one label)"
 }
 
 func ExampleRepository() {
@@ -42,7 +42,7 @@ func ExampleRegistry() {
 	// Output:
 	// registry.example:5000 <nil>
 	// docker.io <nil>
-	//  registry "https://registry.example": want a host with an optional port, such as registry.example:5000
+	//  registry "https://registry.example": must be host[:port], such as registry.example:5000
 }
 
 func ExampleSelect() {

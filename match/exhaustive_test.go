@@ -151,7 +151,7 @@ func TestShorten(t *testing.T) {
 // TestEscapeError: the error names the whole escape.
 func TestEscapeError(t *testing.T) {
 	_, err := ParseLocation("a%41b")
-	if want := `escape "%41" in the host`; err == nil || err.Error() != want {
+	if want := `invalid escape "%41" in the host`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

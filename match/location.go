@@ -153,7 +153,7 @@ func checkUserinfo(s string) error {
 	for i := range len(s) {
 		c := s[i]
 		if !isLower(c) && !isUpper(c) && !isDigit(c) && strings.IndexByte("-._:~!$&'()*+,;=%@", c) < 0 {
-			return fmt.Errorf("user information before @: character %q", c)
+			return fmt.Errorf("invalid character %q in user information before @", c)
 		}
 	}
 	_, err := unescape(s, inPath)
@@ -166,7 +166,7 @@ func parseHost(s string, colon func(string, byte) int) (string, error) {
 	case open == 0:
 		return parseIPLiteral(s)
 	case open > 0:
-		return "", errors.New("[ inside the host: only an IPv6 address can be in brackets")
+		return "", errors.New("unexpected [ in the host: only an IPv6 address can be in brackets")
 	}
 	if i := colon(s, ':'); i >= 0 {
 		if err := checkPort(s[i:]); err != nil {
@@ -213,10 +213,10 @@ func checkPort(s string) error {
 		return nil
 	}
 	if s[0] != ':' {
-		return errors.New("what follows an IPv6 address is not a port")
+		return errors.New("the text after an IPv6 address is not a port")
 	}
 	if !isDigits(s[1:]) {
-		return errors.New("what follows the first colon of the host is not a port") // it may be a password
+		return errors.New("the text after the first colon of the host is not a port") // it may be a password
 	}
 	return nil
 }
@@ -236,16 +236,16 @@ func unescape(s string, part urlPart) (string, error) {
 	for i := 0; i < len(s); i++ {
 		if s[i] != '%' {
 			if part != inPath && s[i] < 0x80 && !hostByte(s[i]) {
-				return "", fmt.Errorf("character %q in the host", s[i])
+				return "", fmt.Errorf("invalid character %q in the host", s[i])
 			}
 			continue
 		}
 		v, ok := unhex(s, i)
 		if !ok {
-			return "", fmt.Errorf("percent sign at byte %d without two hex digits", i)
+			return "", fmt.Errorf("percent sign at byte %d is not followed by two hex digits", i)
 		}
 		if !mayEscape(v, part) {
-			return "", fmt.Errorf("escape %q in the host", s[i:i+3])
+			return "", fmt.Errorf("invalid escape %q in the host", s[i:i+3])
 		}
 		escapes++
 		i += 2

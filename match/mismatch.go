@@ -24,7 +24,7 @@ type Mismatch struct {
 func (p Pattern) Why(repository string) string {
 	at, err := ParseLocation(repository)
 	if err != nil {
-		return "not a repository: " + err.Error()
+		return "invalid repository: " + err.Error()
 	}
 	return p.Mismatch(at).Reason
 }
@@ -54,19 +54,19 @@ func (l Location) meantFor(at Location) (meant Location, slip string) {
 	meant, err := ParseLocation(rest)
 	switch {
 	case hasScheme && err == nil && l.labels == 1:
-		return meant, fmt.Sprintf("scheme: a pattern has none, so %q is taken for the host", l.Host)
+		return meant, fmt.Sprintf("scheme: a pattern cannot have one, so %q is parsed as the host", l.Host)
 	case at.Host == hub && at.Port == "" && l.Port == "" && hubAlias(l.Host):
 		meant = l
 		meant.Host, meant.labels = at.Host, at.labels
-		return meant, fmt.Sprintf("host: images of Docker Hub are compared as docker.io/…, not as %s/…", l.Host)
+		return meant, fmt.Sprintf("host: Docker Hub images are compared as docker.io/…, not as %s/…", l.Host)
 	case at.Host == hub && at.Port == "" && l.Port == "" && l.labels == 1 && strings.HasPrefix(hubPath(l)+"/", at.Path+"/"):
 		meant = at
 		meant.Path = hubPath(l)
-		return meant, "host: the pattern has none; images are compared by their full name, docker.io/… included"
+		return meant, "host: the pattern has none, and Docker Hub images are compared as docker.io/…"
 	case at.Host == hub && l.Host == hub && !strings.HasPrefix(at.Path, l.Path) && strings.HasPrefix(at.Path+"/", "/library"+l.Path+"/"):
 		meant = l
 		meant.Path = "/library" + l.Path
-		return meant, fmt.Sprintf("path: %q does not begin with %q (an image of Docker Hub with a name of one part is in library/)", at.Path, l.Path)
+		return meant, fmt.Sprintf("path: %q does not begin with %q (official Docker Hub images are in library/)", at.Path, l.Path)
 	}
 	return l, ""
 }
@@ -104,13 +104,13 @@ func (c *comparison) reason() string {
 }
 
 func (c *comparison) countMismatch() string {
-	counts := fmt.Sprintf("host: %q has %s, %q has %s (a * stands for one label)",
+	counts := fmt.Sprintf("host: %q has %s, %q has %s (a * matches one label)",
 		c.pattern.Host, count(c.pattern.labels, "label"), c.at.Host, count(c.at.labels, "label"))
 	if c.kin < relative {
 		return counts
 	}
 	if p, i := c.ends(); p != "" && i != "" {
-		return fmt.Sprintf("host: it ends in %q, the image's in %q", p, i)
+		return fmt.Sprintf("host: the pattern ends in %q, the image in %q", p, i)
 	}
 	d, much := c.pattern.labels-c.at.labels, "long"
 	if d < 0 {
@@ -151,9 +151,9 @@ func (c *comparison) labelMismatch() string {
 		reason := fmt.Sprintf("%s: %q does not match %q", where, got, want)
 		switch {
 		case got == want:
-			reason += " (brackets without a port are taken for a character class)"
+			reason += " (brackets without a port are parsed as a character class)"
 		case strings.EqualFold(got, want):
-			reason += " (case counts)"
+			reason += " (matching is case-sensitive)"
 		}
 		return reason
 	}
@@ -163,11 +163,11 @@ func (c *comparison) labelMismatch() string {
 func portMismatch(want, got string) string {
 	switch {
 	case got == "":
-		return fmt.Sprintf("port: the pattern wants %s, the image has none", want)
+		return fmt.Sprintf("port: the pattern has %s, the image has none", want)
 	case want == "":
-		return fmt.Sprintf("port: the image has %s, the pattern none", got)
+		return fmt.Sprintf("port: the image has %s, the pattern has none", got)
 	}
-	return fmt.Sprintf("port: the image has %s, the pattern wants %s", got, want)
+	return fmt.Sprintf("port: the image has %s, the pattern has %s", got, want)
 }
 
 func pathMismatch(want, got string) string {
@@ -178,9 +178,9 @@ func pathMismatch(want, got string) string {
 	case strings.ContainsAny(want, ":@"):
 		reason += " (images are compared without tag and digest)"
 	case strings.ContainsFunc(want, unicode.IsUpper):
-		reason += " (the path of an image is lower case)"
+		reason += " (image paths are lower case)"
 	case got != "" && got+"/" == want:
-		reason += " (the slash at the end asks for more)"
+		reason += " (the trailing slash requires a longer path)"
 	}
 	return reason
 }

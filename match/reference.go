@@ -44,7 +44,7 @@ func Registry(host string) (string, error) {
 	case host == "index.docker.io" || host == "registry-1.docker.io":
 		return hub, nil
 	case !isHostPort(host):
-		return "", fmt.Errorf("registry %q: want a host with an optional port, such as registry.example:5000", shorten(host))
+		return "", fmt.Errorf("registry %q: must be host[:port], such as registry.example:5000", shorten(host))
 	}
 	return host, nil
 }
@@ -72,13 +72,13 @@ func parseReference(image string) (repository string, err error) {
 	case !isPath(path):
 		return "", nameError(name, path)
 	case len(image) == 64 && isHex(image):
-		return "", invalid("64 hex digits alone are the ID of an image, not its name")
+		return "", invalid("64 hex digits are an image ID, not an image name")
 	case len(namespace)+len(path) > 255:
-		return "", invalid("the name behind the registry has more than 255 characters")
+		return "", invalid("the name after the registry has more than 255 characters")
 	case hasTag && !isTag(tag):
-		return "", invalid("a tag is at most 128 letters, digits, _, - and ., and begins with neither - nor .")
+		return "", invalid("a tag has at most 128 letters, digits, _, - and ., and cannot begin with - or .")
 	case hasDigest && !isDigest(digest):
-		return "", invalid("behind the @ stands sha256:, sha384: or sha512:, and 64, 96 or 128 hex digits in lower case")
+		return "", invalid("a digest is sha256:, sha384: or sha512: followed by 64, 96 or 128 lower-case hex digits")
 	case registry != hub || namespace == "" && strings.HasPrefix(name, hub+"/"):
 		return name, nil
 	}
@@ -217,15 +217,15 @@ func nameError(name, path string) error {
 	first, _, found := strings.Cut(name, "/")
 	switch {
 	case strings.Contains(name, "://"):
-		return invalid("an image has no scheme")
+		return invalid("an image name cannot have a scheme")
 	case found && strings.ContainsAny(first, ".:") && !isHostPort(first):
-		return invalid("what stands before the first slash is not a host with an optional port")
+		return invalid("the text before the first slash is not host[:port]")
 	case found && strings.Contains("/"+path+"/", "//"):
-		return invalid("a part before, behind or between slashes is empty")
+		return invalid("the name has an empty part before, after or between slashes")
 	case strings.ContainsFunc(path, unicode.IsUpper):
 		return invalid("repository name (" + shorten(path) + ") must be lowercase")
 	case path != "" && strings.Trim(path, "abcdefghijklmnopqrstuvwxyz0123456789./_-") == "":
-		return invalid("letters and digits of a name are separated by one ., one _ or two, or any number of -")
+		return invalid("separate letters and digits with one ., one or two _, or any number of -")
 	}
 	return errors.New(invalidFormat)
 }

@@ -151,20 +151,20 @@ func TestRepositoryErrors(t *testing.T) {
 		"A:B:C":                            `: repository name (A) must be lowercase`,
 		"r.io/" + strings.Repeat("X", 301): `: repository name (` + strings.Repeat("X", 300) + `…) must be lowercase`,
 
-		"https://r.io/a":          `: an image has no scheme`,
-		"r.io:x/a":                `: what stands before the first slash is not a host with an optional port`,
-		"-r.io/a":                 `: what stands before the first slash is not a host with an optional port`,
-		"r.io//a":                 `: a part before, behind or between slashes is empty`,
-		"r.io/":                   `: a part before, behind or between slashes is empty`,
-		"/a":                      `: a part before, behind or between slashes is empty`,
-		"a..b":                    `: letters and digits of a name are separated by one ., one _ or two, or any number of -`,
-		"r.io/a-":                 `: letters and digits of a name are separated by one ., one _ or two, or any number of -`,
-		hex64:                     `: 64 hex digits alone are the ID of an image, not its name`,
-		strings.Repeat("a", 248):  `: the name behind the registry has more than 255 characters`,
-		"a:":                      `: a tag is at most 128 letters, digits, _, - and ., and begins with neither - nor .`,
-		"user@r.io/a":             `: behind the @ stands sha256:, sha384: or sha512:, and 64, 96 or 128 hex digits in lower case`,
-		"a@sha512:" + hex64:       `: behind the @ stands sha256:, sha384: or sha512:, and 64, 96 or 128 hex digits in lower case`,
-		"r.io/a:@sha256:" + hex64: `: a tag is at most 128 letters, digits, _, - and ., and begins with neither - nor .`,
+		"https://r.io/a":          `: an image name cannot have a scheme`,
+		"r.io:x/a":                `: the text before the first slash is not host[:port]`,
+		"-r.io/a":                 `: the text before the first slash is not host[:port]`,
+		"r.io//a":                 `: the name has an empty part before, after or between slashes`,
+		"r.io/":                   `: the name has an empty part before, after or between slashes`,
+		"/a":                      `: the name has an empty part before, after or between slashes`,
+		"a..b":                    `: separate letters and digits with one ., one or two _, or any number of -`,
+		"r.io/a-":                 `: separate letters and digits with one ., one or two _, or any number of -`,
+		hex64:                     `: 64 hex digits are an image ID, not an image name`,
+		strings.Repeat("a", 248):  `: the name after the registry has more than 255 characters`,
+		"a:":                      `: a tag has at most 128 letters, digits, _, - and ., and cannot begin with - or .`,
+		"user@r.io/a":             `: a digest is sha256:, sha384: or sha512: followed by 64, 96 or 128 lower-case hex digits`,
+		"a@sha512:" + hex64:       `: a digest is sha256:, sha384: or sha512: followed by 64, 96 or 128 lower-case hex digits`,
+		"r.io/a:@sha256:" + hex64: `: a tag has at most 128 letters, digits, _, - and ., and cannot begin with - or .`,
 	} {
 		_, err := Repository(image)
 		if err == nil {
@@ -208,7 +208,7 @@ func TestRegistry(t *testing.T) {
 		checkRegistry(t, s)
 	}
 	_, err := Registry("r.io/x")
-	if want := `registry "r.io/x": want a host with an optional port, such as registry.example:5000`; err == nil || err.Error() != want {
+	if want := `registry "r.io/x": must be host[:port], such as registry.example:5000`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

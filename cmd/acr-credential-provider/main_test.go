@@ -247,7 +247,7 @@ func TestFailures(t *testing.T) {
 		"half a binding":        {[]string{"CONFIG", "--ib-sni-name=ib.example"}, testcloud.Fault{}, "--ib-sni-name needs --ib-apiserver-ip", plugin.Request{}},
 		"binding with https":    {[]string{"CONFIG", "--ib-sni-name=https://ib.example", "--ib-apiserver-ip=10.0.0.1"}, testcloud.Fault{}, "is not the name of a host, without scheme and port", plugin.Request{}},
 		"binding's client":      {[]string{"CONFIG", "--ib-default-client-id=c"}, testcloud.Fault{}, "--ib-default-client-id needs --ib-sni-name", plugin.Request{}},
-		"allowed host":          {[]string{"CONFIG", "--allow-host=*"}, testcloud.Fault{}, `--allow-host "*": a * in one of the last two labels would give the password to strangers`, plugin.Request{}},
+		"allowed host":          {[]string{"CONFIG", "--allow-host=*"}, testcloud.Fault{}, `--allow-host "*": a * in one of the last two labels would send the password to third-party hosts`, plugin.Request{}},
 		"a mirror that is none": {[]string{"CONFIG", "--registry-mirror=mcr.microsoft.com:boot.azurecr.io,nothing"}, testcloud.Fault{}, `--registry-mirror "nothing": it is neither SOURCE:TARGET nor SOURCE=TARGET`, plugin.Request{}},
 		"a mirror of strangers": {[]string{"CONFIG", "--mirror=docker.io=boot.azurecr.io"}, testcloud.Fault{}, "--mirror-origin=none", plugin.Request{}},
 		"a mirror's target":     {[]string{"CONFIG", "--mirror=mcr.microsoft.com=boot.example"}, testcloud.Fault{}, "the target boot.example is not a registry of Azure Container Registry", plugin.Request{}},

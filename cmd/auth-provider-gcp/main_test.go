@@ -173,7 +173,7 @@ func TestFails(t *testing.T) {
 		"cache type":         {env: []string{"KUBE_SIDECAR_CACHE_TYPE=Global"}, want: `KUBE_SIDECAR_CACHE_TYPE="Global" is not one of image, registry and global, in lower case`},
 		"cache duration":     {env: []string{"KUBE_SIDECAR_CACHE_DURATION=1"}, want: `KUBE_SIDECAR_CACHE_DURATION="1" is not a duration like 10m or 0s`},
 		"metadata host":      {env: []string{"GCE_METADATA_HOST=http://x"}, want: `GCE_METADATA_HOST or GCE_METADATA_IP="http://x" is not a host with or without a port`},
-		"allowed host":       {args: []string{"--allow-host=a.example,*"}, want: `--allow-host "*": a * in one of the last two labels would give the password to strangers; name the domain`},
+		"allowed host":       {args: []string{"--allow-host=a.example,*"}, want: `--allow-host "*": a * in one of the last two labels would send the password to third-party hosts; name the domain`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			google, net := world(t)
@@ -217,8 +217,8 @@ func TestOtherHosts(t *testing.T) {
 	for _, image := range []string{"docker.io/library/nginx", "gcr.io.example/p/app", "evilgcr.io/p/app", "localhost:5000/x", "registry.k8s.io/pause"} {
 		host, _, _ := strings.Cut(image, "/")
 		x, err := command(t, google, "get-credentials").Run(t.Context(), &plugin.Request{Image: image})
-		want := "auth-provider-gcp: image host \"" + host + "\": it is none of Google's registries and gets no credential; " +
-			"take it out of matchImages, name it in --allow-host or --mirror, or set --other-hosts=empty if a pattern reaches it on purpose\n"
+		want := "auth-provider-gcp: image host \"" + host + "\" is none of Google's registries, so it gets no credential; " +
+			"remove it from matchImages, name it in --allow-host or --mirror, or set --other-hosts=empty\n"
 		if err == nil || x.Stderr != want || x.Stdout.Reveal() != "" {
 			t.Errorf("got  %swant %s", x.Stderr, want)
 		}

@@ -108,8 +108,8 @@ func TestPluginFails(t *testing.T) {
 		{"no file named", "r.example/app", nil, "no file is named: --config is needed, such as --config /etc/registry/config.json"},
 		{"no such file", "r.example/app", []string{"--config=/nonexistent"}, `registry "r.example": read "[redacted: args[0]]": there is no such file: no such file or directory; mend --config, or give --optional if there may be none`},
 		{"unknown flag", "r.example/app", []string{"--confg=x"}, "unknown flag: --confg; --help lists the flags"},
-		{"helper fails", "f.example/app", []string{file, "--helper-dir", dir, "--v=4"}, `registry "f.example": docker-credential-failing get "f.example": exit status 1; what it wrote may hold secrets and is not shown: run it by hand, as this user and with this environment`},
-		{"no helper", "f.example/app", []string{file}, `registry "f.example": docker-credential-failing get "f.example": there is no such program in PATH, "": name its directory, or put it into one of these`},
+		{"helper fails", "f.example/app", []string{file, "--helper-dir", dir, "--v=4"}, `registry "f.example": docker-credential-failing get "f.example": exit status 1; its output may contain secrets and is hidden: run the helper manually, as this user and with this environment`},
+		{"no helper", "f.example/app", []string{file}, `registry "f.example": docker-credential-failing get "f.example": not found in PATH ""`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			x, err := command(dir, tt.args...).Run(t.Context(), &plugin.Request{Image: tt.image})

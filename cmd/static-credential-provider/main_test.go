@@ -89,8 +89,8 @@ func TestPluginFails(t *testing.T) {
 		{"", "one user name is needed: give either --username or --username-file"},
 		{"--username=u --password-credential=p --host=r.example", "--password-credential: CREDENTIALS_DIRECTORY is not set: the kubelet's unit needs LoadCredential= or LoadCredentialEncrypted=, and a restart"},
 		{"--username=u --password-file=/nonexistent --host=r.example", `registry "r.example": read "/nonexistent": there is no such file: no such file or directory; write it, or mend the flag that names it`},
-		{"--username=u --password-file=/nonexistent --host=s.example", `image host "r.example": it is matched by no --host and gets no credential; take it out of matchImages, add --host=r.example, or set --other-hosts=empty if a pattern reaches it on purpose`},
-		{"--other-hosts=x", `invalid argument "[redacted]" for "--other-hosts" flag: it is neither fail nor empty; --help lists the flags`},
+		{"--username=u --password-file=/nonexistent --host=s.example", `image host "r.example" is matched by no --host, so it gets no credential; remove it from matchImages, add --host=r.example, or set --other-hosts=empty`},
+		{"--other-hosts=x", `invalid argument "[redacted]" for "--other-hosts" flag: must be fail or empty; --help lists the flags`},
 		{"--user=u", "unknown flag: --user; --help lists the flags"},
 	} {
 		x, err := command(dir, strings.Fields(tt.args)...).Run(t.Context(), &plugin.Request{Image: "r.example/app"})

@@ -34,7 +34,7 @@ func TestConvertBad(t *testing.T) {
 		"the kubelet's own":       {head("KubeletConfiguration", "kubelet.config.k8s.io/v1beta1"), "config.yaml:1:7: kind: "},
 		"another version":         {head("CredentialProviderConfig", "kubelet.config.k8s.io/v2"), "config.yaml:2:13: apiVersion: "},
 		"unknown field":           {v1beta1 + entry + secrets + "  matchimages: []\n", "providers[0]"},
-		"tokenAttributes":         {v1beta1 + entry + secrets + "  tokenAttributes: {}\n", "only files of version kubelet.config.k8s.io/v1 have it"},
+		"tokenAttributes":         {v1beta1 + entry + secrets + "  tokenAttributes: {}\n", "supported only in version kubelet.config.k8s.io/v1"},
 		"the same name twice":     {v1beta1 + entry + entry, "config.yaml:8:9: "},
 		"value that is no text":   {v1beta1 + entry + "  env: [{name: A, value: [" + canary.Env + "]}]\n", "providers[0].env[0].value"},
 		"tab":                     {v1beta1 + "\t" + entry, "tab"},
@@ -80,18 +80,18 @@ func TestResultValidate(t *testing.T) {
 		}
 	}
 	check(config.Target{}, "out:12:26: providers[0].defaultCacheDuration: must not be negative")
-	check(config.Target{KubeletVersion: "1.25"}, "out:5:13: apiVersion: kubelet 1.25 does not know this version of the file")
-	check(config.Target{KubeletVersion: "x"}, `kubelet version "x"`)
+	check(config.Target{KubeletVersion: "1.25"}, "out:5:13: apiVersion: kubelet 1.25 does not support this version of the file")
+	check(config.Target{KubeletVersion: "x"}, `invalid kubelet version "x"`)
 	var err error
 	if res, err = Convert(mixed(t), Split, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	check(config.Target{KubeletVersion: "1.33"}, "out: kubelet 1.33 does not know a configuration directory")
+	check(config.Target{KubeletVersion: "1.33"}, "out: kubelet 1.33 does not support a configuration directory")
 	check(config.Target{KubeletVersion: "1.25"}, "out: kubelet 1.25 does not support a configuration directory (added in 1.34); use a single file\n"+filepath.Join("out", "10-ecr.yaml")+":1:13: ")
 	if res, err = Convert(filepath.Dir(write(t, t.TempDir(), "only.yaml", beta)), Keep, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	check(config.Target{KubeletVersion: "1.33"}, "out: kubelet 1.33 does not know a configuration directory")
+	check(config.Target{KubeletVersion: "1.33"}, "out: kubelet 1.33 does not support a configuration directory")
 	if err := convert(t, beta, Keep, Options{}).Validate(config.Target{}, "out"); err != nil {
 		t.Error(err)
 	}

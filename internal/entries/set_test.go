@@ -261,7 +261,7 @@ func TestSetRefuses(t *testing.T) {
 		"comments alone":                 {"# x\n", []string{"f: is empty"}},
 		"no YAML":                        {"a: [", []string{"f:", "not valid YAML"}},
 		"twice":                          {head + "kind: CredentialProviderConfig\nproviders: []\n", []string{"f:3:1: kind: a field is set twice"}},
-		"another kind":                   {"kind: Pod\napiVersion: v1\n", []string{"f:1:7: kind: another kind"}},
+		"another kind":                   {"kind: Pod\napiVersion: v1\n", []string{"f:1:7: kind: unsupported kind"}},
 		"predecessor":                    {"kind: RegistryCredentialConfig\napiVersion: v1alpha1\nproviders: []\n", []string{"f:1:7: kind: the kubelet does not support this kind; nothing was changed"}},
 		"our name":                       {head + "providers:\n- name: regcred-credential-provider-3\n" + lines, []string{"f:4:9: providers[0].name: this entry has regcred's name but another installation wrote it"}},
 		"missing":                        {head, []string{"f:1:1: the list cannot be extended", hand}},

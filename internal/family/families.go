@@ -20,12 +20,12 @@ func languages(region string) []language {
 	}
 	return []language{
 		aws,
-		{name: "ACCOUNT", what: "an account of 12 digits", expr: `[0-9]{12}`, example: "111122223333"},
-		{name: "ENDPOINT", what: "an endpoint", expr: `vpce-[0-9a-z-]+`, example: "vpce-0"},
+		{name: "ACCOUNT", what: "a 12-digit account", expr: `[0-9]{12}`, example: "111122223333"},
+		{name: "ENDPOINT", what: "a VPC endpoint", expr: `vpce-[0-9a-z-]+`, example: "vpce-0"},
 		{name: "LOCATION", what: "a location such as europe-west1", expr: `[a-z]+[a-z0-9-]*`, example: "europe-west1"},
 		// With the hash of a domain name label, which follows a dash.
-		{name: "REGISTRY", what: "the name of a registry, 5 to 50 letters and digits", expr: `[a-z0-9]{5,50}(-[a-z0-9]+)?`, example: "registry"},
-		{name: "NAME", what: "one label", expr: `[a-z0-9]([a-z0-9-]*[a-z0-9])?`, example: "name"},
+		{name: "REGISTRY", what: "a registry name of 5 to 50 letters and digits", expr: `[a-z0-9]{5,50}(-[a-z0-9]+)?`, example: "registry"},
+		{name: "NAME", what: "a DNS label", expr: `[a-z0-9]([a-z0-9-]*[a-z0-9])?`, example: "name"},
 	}
 }
 

@@ -43,7 +43,7 @@ func Check(at match.Location) (Stray, bool) {
 			return Stray{f.owner, best.text, best.mismatch(labels), best.mended(labels)}, true
 		case at.Port != "" && at.Port != "443":
 			best := f.nearest(at)
-			return Stray{f.owner, best.text, "they have no port " + at.Port, best.mended(labels)}, true
+			return Stray{f.owner, best.text, "the hosts do not have port " + at.Port, best.mended(labels)}, true
 		}
 		return Stray{}, false
 	}
@@ -150,7 +150,7 @@ func (f form) serves(pattern []string) bool {
 // mismatch says why no host of the form is matched by a pattern; "" if some is.
 func (f form) mismatch(pattern []string) string {
 	if n := len(f.labels); len(pattern) != n {
-		return fmt.Sprintf("it has %d labels, not %d (a * stands for one label)", len(pattern), n)
+		return fmt.Sprintf("the pattern has %d labels instead of %d (a * matches one label)", len(pattern), n)
 	}
 	for i, l := range f.labels {
 		if !l.meets(pattern[i]) {

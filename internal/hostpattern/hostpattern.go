@@ -23,15 +23,15 @@ func Check(pattern string) error {
 	// What stands for a * cannot be wrong; the rest is a host, or not.
 	host := strings.ReplaceAll(pattern, "*", "x")
 	if (&plugin.Request{Image: host + "/x"}).Registry() != host || hasEmptyLabel(host) {
-		return errors.New("it is not host[:port]; give it without scheme and path")
+		return errors.New("it is not host[:port]; remove the scheme and path")
 	}
 	if _, err := netip.ParseAddrPort(host); err != nil && strings.HasPrefix(host, "[") {
-		return errors.New("an address in brackets needs a port, [address]:port; no kubelet matches it without")
+		return errors.New("an address in brackets needs a port; use [address]:port")
 	}
 	name, _, _ := strings.Cut(pattern, ":")
 	labels := strings.Split(name, ".")
 	if strings.Contains(strings.Join(labels[max(0, len(labels)-2):], "."), "*") {
-		return errors.New("a * in one of the last two labels would give the password to strangers; name the domain")
+		return errors.New("a * in one of the last two labels would send the password to third-party hosts; name the domain")
 	}
 	return nil
 }

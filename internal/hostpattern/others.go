@@ -31,8 +31,8 @@ func (o Others) Answer(host, why, serve string) (*plugin.Response, error) {
 	if o == EmptyOthers {
 		return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Duration(0))}, nil
 	}
-	return nil, fmt.Errorf("image host %q: it is %s and gets no credential; take it out of matchImages, %s, "+
-		"or set --other-hosts=%s if a pattern reaches it on purpose", host, why, serve, EmptyOthers)
+	return nil, fmt.Errorf("image host %q is %s, so it gets no credential; remove it from matchImages, %s, "+
+		"or set --other-hosts=%s", host, why, serve, EmptyOthers)
 }
 
 // MarshalText is the value as it is written.
@@ -45,5 +45,5 @@ func (o *Others) UnmarshalText(text []byte) error {
 		*o = v
 		return nil
 	}
-	return fmt.Errorf("it is neither %s nor %s", FailOthers, EmptyOthers)
+	return fmt.Errorf("must be %s or %s", FailOthers, EmptyOthers)
 }

@@ -167,7 +167,7 @@ func TestWishOfDirectory(t *testing.T) {
 	}
 	w := wish(dir, "a")
 	w.Config = directory(t)
-	if _, err := in.Plan(t.Context(), w); !strings.Contains(fmt.Sprint(err), "b.yaml:1:7: kind: no kubelet reads this kind") || strings.Contains(err.Error(), "directory") {
+	if _, err := in.Plan(t.Context(), w); !strings.Contains(fmt.Sprint(err), "b.yaml:1:7: kind: kubelets do not support this kind") || strings.Contains(err.Error(), "directory") {
 		t.Errorf("with a file of the predecessor: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(w.Config, "b.yaml"), []byte("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders: []\n"), 0o600); err != nil {

@@ -55,7 +55,7 @@ func (o *Origin) UnmarshalText(text []byte) error {
 		*o = v
 		return nil
 	}
-	return fmt.Errorf("it is neither %s nor %s", OriginNone, OriginTrusted)
+	return fmt.Errorf("must be %s or %s", OriginNone, OriginTrusted)
 }
 
 // Options are what a plugin knows.

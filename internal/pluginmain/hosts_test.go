@@ -33,7 +33,7 @@ func TestHostFlags(t *testing.T) {
 		t.Errorf("with flags: got %q, %q, %q and %v", others, entries, origin, err)
 	}
 	for _, arg := range []string{"--other-hosts=none", "--other-hosts=", "--mirror-origin=empty"} {
-		if _, _, _, err := parse(arg); err == nil || !strings.Contains(err.Error(), "it is neither") {
+		if _, _, _, err := parse(arg); err == nil || !strings.Contains(err.Error(), "must be ") {
 			t.Errorf("%s: got the error %v", arg, err)
 		}
 	}

@@ -165,15 +165,15 @@ func checkMatches(t *testing.T, key, image string) {
 
 // failures are the errors for one registry, r.io.
 var failures = []struct{ name, file, want string }{
-	{"no credential in the helper's words", `{"credHelpers":{"r.io":"failing"}}`, `docker-credential-failing get "r.io": exit status 1; what it wrote may hold secrets and is not shown: run it by hand, as this user and with this environment`},
+	{"no credential in the helper's words", `{"credHelpers":{"r.io":"failing"}}`, `docker-credential-failing get "r.io": exit status 1; its output may contain secrets and is hidden: run the helper manually, as this user and with this environment`},
 	{"no helper", `{"credsStore":"absent"}`, `docker-credential-absent get "r.io": start "DIR/docker-credential-absent": there is no such file: no such file or directory`},
-	{"helper with a path", `{"credsStore":"../good"}`, `docker-credential-(a name that is not shown) get "r.io": that is not the name of a credential helper, which docker-credential- is put in front of: it needs letters, digits, dots, hyphens and underscores`},
+	{"helper with a path", `{"credsStore":"../good"}`, `docker-credential-(hidden name) get "r.io": invalid helper name: use the name without docker-credential-, with only letters, digits, dots, hyphens and underscores`},
 	{"helper's identity token", `{"credsStore":"identity"}`, `docker-credential-identity has an identity token for "r.io", with which a kubelet cannot pull: log in with a user name and a password or access token`},
 	{"identity token", `{"auths":{"https://r.io":{"auth":"dTo=","identitytoken":"` + canary.Token + `"}}}`, `read "FILE": auths["https://r.io"] has an identity token, with which a kubelet cannot pull: log in with a user name and a password or access token`},
 	{"registry token", `{"auths":{"r.io":{"registrytoken":"` + canary.Token + `"}}}`, `read "FILE": auths["r.io"] has a registry token, with which a kubelet cannot pull: log in with a user name and a password or access token`},
 	{"not JSON", canary.Password, `read "FILE": line 1, column 1: not JSON from here on`},
-	{"bad auth", `{"auths":{"s.io":{"auth":"` + canary.Password + `"}}}`, `read "FILE": line 1, column 26: auths["s.io"].auth: it is not base64: write what this prints: printf %s user:password | base64 -w0`},
-	{"wrong type", `{"auths":"` + canary.Password + `"}`, `read "FILE": line 1, column 10: auths: a string where an object is wanted`},
+	{"bad auth", `{"auths":{"s.io":{"auth":"` + canary.Password + `"}}}`, `read "FILE": line 1, column 26: auths["s.io"].auth: it is not base64: use the output of printf %s user:password | base64 -w0`},
+	{"wrong type", `{"auths":"` + canary.Password + `"}`, `read "FILE": line 1, column 10: auths: a string where an object is expected`},
 }
 
 func TestFailures(t *testing.T) {
@@ -284,8 +284,8 @@ func TestDocsFailures(t *testing.T) {
 		`read "x": others may read or change it: chmod 600 "x"`, "an entry is left out, with which a kubelet cannot pull",
 		"no entry and no helper for the registry: the answer is empty",
 		`read "x" is a directory; name a regular file`, `read "x": this user may not read it`, `image "" does not begin with the host of a registry`,
-		`read "x": it has more than 1048576 bytes: is it the right file?`, `no response within 45s`, `there is no such program in PATH, "/bin": name its directory`,
-		"read files: they were replaced again and again meanwhile", `the answer is empty`, `the answer is not that of a credential helper: not JSON`, `standard output is longer than 1048576 bytes`,
+		`read "x": it has more than 1048576 bytes: is it the right file?`, `no response within 45s`, `not found in PATH "/bin"`,
+		"read files: they were replaced again and again meanwhile", `the answer is empty`, `invalid response of a credential helper: not JSON`, `standard output is longer than 1048576 bytes`,
 	}
 	for _, f := range failures {
 		said = append(said, f.want)

@@ -43,7 +43,7 @@ func TestNotServed(t *testing.T) {
 	} {
 		req := &plugin.Request{Image: image}
 		_, err := get(t, ecr.Options{AllowHosts: []string{"registry.corp.example"}}, req)
-		want := `image host "` + req.Registry() + `": it is none of Amazon ECR's and gets no credential; take it out of matchImages, ` +
+		want := `image host "` + req.Registry() + `" is none of Amazon ECR's, so it gets no credential; remove it from matchImages, ` +
 			"name it in --allow-host or --mirror, or set --other-hosts=empty"
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

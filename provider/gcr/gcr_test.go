@@ -215,8 +215,8 @@ func TestHosts(t *testing.T) {
 			req := &plugin.Request{Image: image}
 			if want == none {
 				_, err := ask(t, w.provider(t, gcr.Options{AllowHosts: allow}), req)
-				cure := `image host "` + req.Registry() + `": it is none of Google's registries and gets no credential; ` +
-					"take it out of matchImages, name it in --allow-host or --mirror, or set --other-hosts=empty if a pattern reaches it on purpose"
+				cure := `image host "` + req.Registry() + `" is none of Google's registries, so it gets no credential; ` +
+					"remove it from matchImages, name it in --allow-host or --mirror, or set --other-hosts=empty"
 				if err == nil || err.Error() != cure {
 					t.Errorf("got %v", err)
 				}
@@ -338,7 +338,7 @@ func TestNewRefuses(t *testing.T) {
 		`the target registry.example is not a registry of Google`:                         {Mirrors: []string{"docker.io=registry.example"}, MirrorOrigin: mirror.OriginNone},
 		`a runtime that falls back to docker.io shows it this credential`:                 {Mirrors: []string{"docker.io=gcr.io/p"}},
 		`--mirror is for the flow gcr`:                                                    {Mirrors: []string{"docker.io=gcr.io/p"}, MirrorOrigin: mirror.OriginNone, Flow: gcr.FlowDockercfg},
-		`--allow-host "*.co.uk": anybody may have a name under the public suffix "co.uk"`: {AllowHosts: []string{"*.co.uk"}},
+		`--allow-host "*.co.uk": anyone can register a name under the public suffix "co.uk"`: {AllowHosts: []string{"*.co.uk"}},
 		`the flow "GCR" is not one of gcr, dockercfg and dockercfg-url`:                   {Flow: "GCR"},
 		`set --project-id`: {IdentityProvider: cluster},
 		`an identity provider needs a project: set --project-id`: {IdentityProvider: cluster, Flow: gcr.FlowDockercfg},
@@ -355,8 +355,8 @@ func TestNewRefuses(t *testing.T) {
 		`the metadata server "x?" is not a host with or without a port`:                                {MetadataHost: "x?"},
 		`the cache key type "image" is not one of Image, Registry and Global`:                          {CacheKeyType: "image"},
 		`the cache duration -1s is negative`:                                                           {CacheDuration: new(-time.Second)},
-		`--allow-host "*": a * in one of the last two labels would give the password to strangers`:     {AllowHosts: []string{"registry.example", "*"}},
-		`--allow-host "*.*.*": a * in one of the last two labels would give the password to strangers`: {AllowHosts: []string{"*.*.*"}},
+		`--allow-host "*": a * in one of the last two labels would send the password to third-party hosts`:     {AllowHosts: []string{"registry.example", "*"}},
+		`--allow-host "*.*.*": a * in one of the last two labels would send the password to third-party hosts`: {AllowHosts: []string{"*.*.*"}},
 		`--allow-host "": it is not host[:port]`:                                                       {AllowHosts: []string{""}},
 		`--allow-host "https://a.example": it is not host[:port]`:                                      {AllowHosts: []string{"https://a.example"}},
 		`--allow-host "a.example/team": it is not host[:port]`:                                         {AllowHosts: []string{"a.example/team"}},

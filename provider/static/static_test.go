@@ -88,7 +88,7 @@ func wantOther(t *testing.T, opts static.Options, image string) {
 	t.Helper()
 	host, _, _ := strings.Cut(image, "/")
 	_, err := ask(t, opts, image)
-	want := fmt.Sprintf("image host %q: it is matched by no --host and gets no credential; take it out of matchImages, add --host=%s, or set --other-hosts=empty if a pattern reaches it on purpose", host, host)
+	want := fmt.Sprintf("image host %q is matched by no --host, so it gets no credential; remove it from matchImages, add --host=%s, or set --other-hosts=empty", host, host)
 	if fmt.Sprint(err) != want {
 		t.Errorf("%s: error %v, want %s", image, err, want)
 	}
@@ -176,14 +176,14 @@ func failures(t *testing.T) []failure {
 		{"no credentials", static.Options{Username: "u", PasswordCredential: "p", Hosts: host}, image, "--password-credential: CREDENTIALS_DIRECTORY is not set: the kubelet's unit needs LoadCredential= or LoadCredentialEncrypted=, and a restart"},
 		{"no host", named(), image, "no registry is named: give --host for each one that may get the password, such as --host registry.example:5000"},
 		{"negative", static.Options{Username: "u", PasswordFile: password, Hosts: host, CacheDuration: -1}, image, "--cache-duration -1ns is negative: 0s means that answers are not reused"},
-		{"host with a scheme", named("https://r.example"), image, `--host "https://r.example": it is not host[:port]; give it without scheme and path`},
-		{"host with a path", named("r.example/team"), image, `--host "r.example/team": it is not host[:port]; give it without scheme and path`},
-		{"host with a port that is none", named("r.example:x"), image, `--host "r.example:x": it is not host[:port]; give it without scheme and path`},
-		{"address without a port", named("[::1]"), image, `--host "[::1]": an address in brackets needs a port, [address]:port; no kubelet matches it without`},
-		{"empty host", named(""), image, `--host "": it is not host[:port]; give it without scheme and path`},
-		{"every host", named("*"), image, `--host "*": a * in one of the last two labels would give the password to strangers; name the domain`},
-		{"every domain", named("*.example"), image, `--host "*.example": a * in one of the last two labels would give the password to strangers; name the domain`},
-		{"every address", named("10.0.0.*:5000"), image, `--host "10.0.0.*:5000": a * in one of the last two labels would give the password to strangers; name the domain`},
+		{"host with a scheme", named("https://r.example"), image, `--host "https://r.example": it is not host[:port]; remove the scheme and path`},
+		{"host with a path", named("r.example/team"), image, `--host "r.example/team": it is not host[:port]; remove the scheme and path`},
+		{"host with a port that is none", named("r.example:x"), image, `--host "r.example:x": it is not host[:port]; remove the scheme and path`},
+		{"address without a port", named("[::1]"), image, `--host "[::1]": an address in brackets needs a port; use [address]:port`},
+		{"empty host", named(""), image, `--host "": it is not host[:port]; remove the scheme and path`},
+		{"every host", named("*"), image, `--host "*": a * in one of the last two labels would send the password to third-party hosts; name the domain`},
+		{"every domain", named("*.example"), image, `--host "*.example": a * in one of the last two labels would send the password to third-party hosts; name the domain`},
+		{"every address", named("10.0.0.*:5000"), image, `--host "10.0.0.*:5000": a * in one of the last two labels would send the password to third-party hosts; name the domain`},
 
 		{"missing", static.Options{Username: "u", PasswordFile: missing, Hosts: host}, image, `registry "r.example": read "` + missing + `": there is no such file: no such file or directory; write it, or mend the flag that names it`},
 		{"missing user name", static.Options{UsernameFile: missing, PasswordFile: password, Hosts: host}, image, `registry "r.example": read "` + missing + `": there is no such file: no such file or directory; write it, or mend the flag that names it`},
@@ -223,7 +223,7 @@ func TestDocsFailures(t *testing.T) {
 		rows = append(rows, regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(m[1]), "…", ".*")))
 	}
 	said := []string{`read "x": this user may not read it: permission denied`, `read "x": it has more than 1048576 bytes: is it the right file?`,
-		`image host "x": it is matched by no --host and gets no credential; take it out of matchImages, add --host=x`,
+		`image host "x" is matched by no --host, so it gets no credential; remove it from matchImages, add --host=x`,
 		"read files: they were replaced again and again meanwhile"}
 	for _, f := range failures(t) {
 		said = append(said, f.want)

@@ -210,7 +210,7 @@ func TestOtherHosts(t *testing.T) {
 			req.Image = image
 			host, _, _ := strings.Cut(image, "/")
 			_, err := get(t, newProvider(t, opts), req)
-			wantError(t, err, fmt.Sprintf("image host %q: it is matched by none of the registries that are configured and gets no credential; take it out of matchImages, add it with --registry or under registries in the file, or set --other-hosts=empty", host))
+			wantError(t, err, fmt.Sprintf("image host %q is matched by none of the registries that are configured, so it gets no credential; remove it from matchImages, add it with --registry or under registries in the file, or set --other-hosts=empty", host))
 			opts.OtherHosts = hostpattern.EmptyOthers
 			if got, err := get(t, newProvider(t, opts), req); err != nil || got.Key != "" || got.Cache != 0 {
 				t.Errorf("error %v, or an answer that is not empty", err)
@@ -274,12 +274,12 @@ func TestNewRefuses(t *testing.T) {
 		"no audience":       {Options{Registries: []string{"a.example"}}, "no audience: a token that is passed through needs --audience, the same as serviceAccountTokenAudience"},
 		"relative file":     {Options{Registries: []string{"a"}, Audience: "a", TokenFile: "token"}, `tokenFile "token": it needs an absolute path`},
 		"file and optional": {Options{Registries: []string{"a"}, Audience: "a", TokenFile: "/token", Optional: true}, "tokenFile and optional: "},
-		"a public suffix":   {Options{Registries: []string{"*.github.io/team"}, Audience: "a"}, `registry "*.github.io/team": anybody may have a name under the public suffix "github.io"`},
-		"every domain":      {Options{Registries: []string{"*.com"}, Audience: "a"}, `registry "*.com": a * in one of the last two labels would give the password to strangers`},
+		"a public suffix":   {Options{Registries: []string{"*.github.io/team"}, Audience: "a"}, `registry "*.github.io/team": anyone can register a name under the public suffix "github.io"`},
+		"every domain":      {Options{Registries: []string{"*.com"}, Audience: "a"}, `registry "*.com": a * in one of the last two labels would send the password to third-party hosts`},
 		"every host":        {Options{Registries: []string{"*.*"}, Audience: "a"}, `registry "*.*": a * in one`},
 		"every label":       {Options{Registries: []string{"*"}, Audience: "a"}, `registry "*": a * in one`},
 		"every name":        {Options{Registries: []string{"ghcr.i*"}, Audience: "a"}, `registry "ghcr.i*": a * in one`},
-		"every owner's":     {Options{Registries: []string{"*.github.io/team"}, Audience: "a"}, `registry "*.github.io/team": anybody may have a name under the public suffix "github.io"`},
+		"every owner's":     {Options{Registries: []string{"*.github.io/team"}, Audience: "a"}, `registry "*.github.io/team": anyone can register a name under the public suffix "github.io"`},
 		"every domain's":    {Options{Registries: []string{"r.example", "*.com:443/team/"}, Audience: "a"}, `registry "*.com:443/team/": a * in one`},
 		"exchanged":         {Options{Registries: []string{"*.com"}, Username: "u", Exchange: url("https://sts.example")}, `registry "*.com": a * in one`},
 		"no registries":     {Options{Audience: "a"}, "no registries: name those that may be given credentials"},
