@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The regcred Authors
 #
-# An image for nodes of EKS on Amazon Linux 2023 with regcred installed: nothing is
-# downloaded when a node boots. docs/node-images.md has other ways to build one.
+# An image with regcred for EKS nodes on Amazon Linux 2023. Nodes download nothing at
+# boot. docs/node-images.md shows other ways to build one.
 #
 #   packer init . && packer build -var release=dist/regcred_1.2.3_linux_amd64.tar.gz .
 
@@ -46,7 +46,7 @@ build {
     destination = "/tmp/regcred.tar.gz"
   }
 
-  # The configuration and the list of images are beside this file.
+  # The configuration and the list of images are next to this file.
   provisioner "file" {
     sources     = ["node.yaml", "prepull.list"]
     destination = "/tmp/"
