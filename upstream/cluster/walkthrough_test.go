@@ -20,7 +20,7 @@ import (
 func TestWalkThrough(t *testing.T) {
 	node.Require(t)
 	node.CacheType.Need(t) // the documentation's configuration has it
-	transcript.Replay(t, "../../docs/service-accounts.md", "## A walk-through\n", func(section string) func(*testing.T, string) string {
+	transcript.Replay(t, "../../docs/service-accounts.md", "## Walkthrough\n", func(section string) func(*testing.T, string) string {
 		return startWalk(t, section).run
 	})
 }
