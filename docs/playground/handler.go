@@ -42,10 +42,10 @@ func handler(files map[string][]byte) http.Handler {
 		header.Set("Cache-Control", "no-cache")
 		switch {
 		case !ours(r.Host):
-			http.Error(w, "this is served as 127.0.0.1 or localhost alone", http.StatusMisdirectedRequest)
+			http.Error(w, "served only as 127.0.0.1 or localhost", http.StatusMisdirectedRequest)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			header.Set("Allow", "GET, HEAD")
-			http.Error(w, "there is nothing but pages to read", http.StatusMethodNotAllowed)
+			http.Error(w, "only GET and HEAD are supported", http.StatusMethodNotAllowed)
 		case !found:
 			http.NotFound(w, r)
 		default:

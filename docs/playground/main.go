@@ -34,14 +34,14 @@ func main() {
 
 func run(ctx context.Context, args []string, stdout io.Writer) error {
 	f := flag.NewFlagSet("playground", flag.ContinueOnError)
-	port := f.Int("port", 0, "of 127.0.0.1 to serve on; 0 is any that is free")
-	out := f.String("o", "", "write the site to this directory, which must be empty or missing, and end")
-	version := f.String("version", "", "that the page shows as regcred's, such as v1.2.3")
+	port := f.Int("port", 0, "port of 127.0.0.1 to listen on; 0 chooses a free port")
+	out := f.String("o", "", "write the site to this directory, which must be empty or not exist, and exit")
+	version := f.String("version", "", "regcred's version, shown on the page, such as v1.2.3")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
 	if f.NArg() > 0 {
-		return fmt.Errorf("unexpected %q: it takes flags alone", f.Arg(0))
+		return fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
 	files, err := site(ctx, *version)
 	if err != nil {

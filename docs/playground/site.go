@@ -111,7 +111,7 @@ func write(dir string, files map[string][]byte) error {
 	if there, err := os.ReadDir(dir); err != nil {
 		return err
 	} else if len(there) > 0 {
-		return fmt.Errorf("%s is not empty: name a directory that is, or that is not there", dir)
+		return fmt.Errorf("%s is not empty: use an empty directory, or one that does not exist", dir)
 	}
 	var errs []error
 	for name, data := range files {

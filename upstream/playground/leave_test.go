@@ -130,12 +130,12 @@ func TestWithoutModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.do(chromedp.Navigate(server.URL + "/?broken"))
-	b.until(`document.querySelector("#state").innerText.includes("There is no answer")`)
+	b.until(`document.querySelector("#state").innerText.includes("The check failed")`)
 	if err := os.Remove(filepath.Join(dir, "regcred.wasm.z")); err != nil {
 		t.Fatal(err)
 	}
 	b.do(chromedp.Navigate(server.URL + "/?missing"))
-	b.until(`document.querySelector("#state").innerText.includes("There is no answer: regcred.wasm.z: 404")`)
+	b.until(`document.querySelector("#state").innerText.includes("The check failed: regcred.wasm.z: 404")`)
 	if !get[bool](b, `(() => { const c = document.querySelector("#config"); c.value = "x"; return c.dispatchEvent(new InputEvent("input")); })()`) {
 		t.Error("the field does not take text")
 	}

@@ -20,12 +20,12 @@ func TestSamples(t *testing.T) {
 	b.open("")
 	names := get[[]string](b, `[...document.querySelector("#sample").options].map((o) => o.value).filter(Boolean)`)
 	wants := map[string][]string{
-		"eks":              {"Kubelet 1.37 starts", "No provider matches", "nearest", "label 4", "Instead: *.dkr.ecr.eu-central-1.amazonaws.com"},
+		"eks":              {"Kubelet 1.37 starts", "No provider matches", "nearest", "label 4", "Fix: *.dkr.ecr.eu-central-1.amazonaws.com"},
 		"gke":              {"Kubelet 1.37 starts", "Would ask 1 provider: auth-provider-gcp", "*.pkg.dev"},
 		"aks":              {"Kubelet 1.37 starts", "Would ask 1 provider: acr-credential-provider", "*.azurecr.io"},
 		"service-accounts": {"Kubelet 1.37 starts", "Would ask 1 provider: token-credential-provider"},
-		"broken":           {"2 errors", "never matches", "Instead: registry.example.com", "scheme", "line 9, column 5"},
-		"refused":          {"Kubelet 1.37 would not start", "refused", "bin/corp-provider", "line 11, column 16"},
+		"broken":           {"2 errors", "never matches", "Fix: registry.example.com", "scheme", "line 9, column 5"},
+		"refused":          {"Kubelet 1.37 would not start", "rejected", "bin/corp-provider", "line 11, column 16"},
 	}
 	if len(names) != len(wants) {
 		t.Errorf("samples are %q, want %d", names, len(wants))
@@ -196,8 +196,8 @@ func TestHostile(t *testing.T) {
 		{"100 providers, half of them faulty", strings.ReplaceAll(fifty(), "- name: provider-", "- name: again\n- name: provider-"), "would not start"},
 		{"1 MiB in a line", strings.Repeat("x", 1<<20), "would not start"},
 		{"1 MiB in 20,000 lines", strings.Repeat("- "+strings.Repeat("x", 49)+"\n", 19_999), "would not start"},
-		{"more than that", strings.Repeat("x", 1<<20+1), "the page takes 1 MiB"},
-		{"more lines than that", strings.Repeat("\n", 20_000), "the page takes 20000"},
+		{"more than that", strings.Repeat("x", 1<<20+1), "this page accepts at most 1 MiB"},
+		{"more lines than that", strings.Repeat("\n", 20_000), "this page accepts at most 20000"},
 	} {
 		b.put("#config", tt.text)
 		if said := b.text("#answer"); !strings.Contains(said, tt.want) {
@@ -285,7 +285,7 @@ func TestShare(t *testing.T) {
 	}
 	for _, fragment := range []string{"#z=", "#z=AAAA", "#p=bnVsbA", "#p=e30", "#z=" + strings.Repeat("A", 40<<10), "#p=%%%"} {
 		b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(site.url+fragment))
-		b.until(`document.querySelector("#state").innerText.includes("The link cannot be read")`)
+		b.until(`document.querySelector("#state").innerText.includes("Cannot read the link")`)
 	}
 }
 

@@ -28,7 +28,7 @@ export class Asker {
 		this.worker.onmessage = ({ data }) => this.receive(data);
 		this.worker.onerror = (event) => {
 			event.preventDefault();
-			this.fail(event.message || "the worker could not be loaded");
+			this.fail(event.message || "cannot load the worker");
 		};
 	}
 
@@ -73,7 +73,7 @@ export class Asker {
 	giveUp() {
 		this.worker.terminate();
 		this.current = null;
-		this.on.failed("no answer within 20 seconds: try a smaller configuration");
+		this.on.failed("no result within 20 seconds; use a smaller configuration");
 		this.start();
 	}
 

@@ -29,10 +29,10 @@ const mostLines = 20_000; // many more, and browsers take minutes to lay them ou
 function tooLarge(text) {
 	const mib = Math.ceil(text.length / largestText * 10) / 10;
 	if (text.length > largestText) {
-		return `That is ${mib} MiB, and the page takes 1 MiB: use the command regcred validate.`;
+		return `The text has ${mib} MiB, but this page accepts at most 1 MiB. Use the command regcred validate.`;
 	}
 	const lines = text.split("\n").length;
-	return lines > mostLines ? `Those are ${lines} lines, and the page takes ${mostLines}: use the command regcred validate.` : "";
+	return lines > mostLines ? `The text has ${lines} lines, but this page accepts at most ${mostLines}. Use the command regcred validate.` : "";
 }
 
 // refuse keeps out what somebody brings, before the browser lays it out.
@@ -116,10 +116,10 @@ function failed(why) {
 	if (why.includes("call stack")) {
 		why = "the configuration is nested too deeply for a browser";
 	}
-	const fix = location.protocol === "file:" ? "A page that is opened as a file cannot load it: go run ./docs/playground serves it."
-		: typeof WebAssembly === "undefined" ? "This browser has no WebAssembly: use another, or the command regcred validate."
+	const fix = location.protocol === "file:" ? "A page opened as a file cannot load the module. Run: go run ./docs/playground"
+		: typeof WebAssembly === "undefined" ? "This browser has no WebAssembly. Use another browser, or the command regcred validate."
 		: "Change it and try again, or use the command regcred validate.";
-	state(`There is no answer: ${why}. ${fix}`, true);
+	state(`The check failed: ${why}. ${fix}`, true);
 	clear();
 }
 
@@ -208,7 +208,7 @@ async function restore() {
 		ask();
 	} catch (err) {
 		clear();
-		state(`The link cannot be read: ${err.message || err}. Was it cut? Ask for it again.`, true);
+		state(`Cannot read the link: ${err.message || err}. Check that the link is complete.`, true);
 	}
 }
 addEventListener("hashchange", () => {
@@ -229,8 +229,8 @@ $("share").addEventListener("click", () => {
 	const known = last && last.question.text === text && last.question.image === image && last.question.kubelet === kubelet;
 	const secret = !known || last.answer.mayBeSecret;
 	$("warningText").textContent = known && last.answer.validation && JSON.parse(last.answer.validation).hash
-		? "It has arguments or variables of the environment (args, env), in which secrets are kept."
-		: "It is not a configuration that could be read, so that nobody knows whether there are secrets in it.";
+		? "The configuration has arguments or environment variables (args, env), which may contain secrets."
+		: "The text is not a valid configuration, so it may contain secrets.";
 	part("warning", secret);
 	part("make", secret);
 	part("linkPart", false);
@@ -249,7 +249,7 @@ async function make() {
 	$("copied").textContent = "";
 	if (fragment === "") {
 		$("link").value = "";
-		$("copied").textContent = "It is too large for a link: send the file.";
+		$("copied").textContent = "The configuration is too large for a link. Send the file instead.";
 		return;
 	}
 	history.replaceState(null, "", fragment);
@@ -266,7 +266,7 @@ $("copy").addEventListener("click", async () => {
 		$("copied").textContent = "Copied.";
 	} catch {
 		$("link").select();
-		$("copied").textContent = "The browser does not let the page copy: press Ctrl+C.";
+		$("copied").textContent = "The browser does not allow copying. Press Ctrl+C.";
 	}
 });
 $("close").addEventListener("click", () => $("dialog").close());

@@ -39,7 +39,7 @@ export async function decode(fragment) {
 	}
 	const { text, image = "", kubelet = "" } = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
 	if ([text, image, kubelet].some((value) => typeof value !== "string")) {
-		throw new Error("it holds no configuration");
+		throw new Error("it contains no configuration");
 	}
 	return { text, image, kubelet };
 }
@@ -56,7 +56,7 @@ async function inflate(bytes) {
 		size += value.length;
 		if (size > 4 * largestText) {
 			await reader.cancel();
-			throw new Error("it holds too much");
+			throw new Error("it is too large");
 		}
 		parts.push(value);
 	}

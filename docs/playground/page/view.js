@@ -34,7 +34,7 @@ export function summary(v) {
 	}
 	return kubelet
 		? `${kubelet} starts with this configuration: ${count(v.providers, "provider")}.`
-		: `regcred reads this, and no kubelet starts with it: ${count(v.providers, "provider")}.`;
+		: `regcred supports this configuration, but no kubelet starts with it: ${count(v.providers, "provider")}.`;
 }
 
 // tally counts findings by severity.
@@ -43,7 +43,7 @@ export function tally(findings) {
 	for (const severity of ["error", "warning", "info"]) {
 		const n = findings.filter((f) => f.severity === severity).length;
 		if (n > 0) {
-			words.push(severity === "info" ? `${n} worth knowing` : count(n, severity));
+			words.push(count(n, severity === "info" ? "note" : severity));
 		}
 	}
 	return words.join(", ");
@@ -57,14 +57,14 @@ export function verdict(v, x, problem) {
 	const severity = !v.valid || v.findings.some((f) => f.severity === "error") ? "error"
 		: !v.kubeletVersion || v.findings.some((f) => f.severity === "warning") ? "warning" : "ok";
 	const first = el("div", `card ${severity}`,
-		el("p", "title", badge(v.valid ? "ok" : "error", v.valid ? "accepted" : "refused"), summary(v)));
+		el("p", "title", badge(v.valid ? "ok" : "error", v.valid ? "accepted" : "rejected"), summary(v)));
 	if (found) {
-		first.append(el("p", "", v.valid ? `But: ${found}.` : `Besides: ${found}.`));
+		first.append(el("p", "", v.valid ? `But: ${found}.` : `Also: ${found}.`));
 	}
 	if (v.valid && v.hash) {
-		first.append(el("p", "small", "Hash, as the kubelet’s metric has it: ", el("code", "", v.hash)));
+		first.append(el("p", "small", "Configuration hash, as in the kubelet’s metric: ", el("code", "", v.hash)));
 	}
-	const cards = [el("h2", "", "The kubelet’s verdict"), first];
+	const cards = [el("h2", "", "Verdict"), first];
 	if (x && x.verdict.outcome !== "invalid") {
 		const matched = x.verdict.outcome === "matched";
 		const [short, ...more] = x.verdict.text.split("; "); // what it is, then why and what comes of it
@@ -84,7 +84,7 @@ const sentence = (text) => `${capital(text)}.`;
 // findings shows what is wrong, worst first. show(line, column) goes to a place.
 export function findings(v, show) {
 	const all = [
-		...v.problems.map((p) => ({ ...p, severity: "error", label: "refused" })),
+		...v.problems.map((p) => ({ ...p, severity: "error", label: "rejected" })),
 		...["error", "warning", "info"].flatMap((severity) => v.findings.filter((f) => f.severity === severity)),
 	];
 	if (all.length === 0) {
@@ -93,7 +93,7 @@ export function findings(v, show) {
 	return [el("h2", "", "Findings"), ...list(all, (f) => finding(f, show))];
 }
 
-const cure = (text) => el("p", "cure", el("span", "title", "Instead: "), el("span", "mono", text));
+const cure = (text) => el("p", "cure", el("span", "title", "Fix: "), el("span", "mono", text));
 
 function finding(f, show) {
 	const head = el("p", "", badge(f.severity, f.label));
@@ -124,7 +124,7 @@ export function providers(x, open) {
 		return [];
 	}
 	return [
-		el("h2", "", "Providers, for ", el("code", "", x.repository)),
+		el("h2", "", "Providers for ", el("code", "", x.repository)),
 		...list(x.providers, (p) => provider(p, x.repository, open, p.index === x.nearest)),
 	];
 }
@@ -132,7 +132,7 @@ export function providers(x, open) {
 // provider is one of them; of the nearest it says what would match.
 function provider(p, repository, open, nearest) {
 	const card = el("div", `card ${p.matched ? "ok" : "info"}`,
-		el("p", "title", badge(p.matched ? "ok" : "no", p.matched ? "asked" : "not asked"), p.name));
+		el("p", "title", badge(p.matched ? "ok" : "no", p.matched ? "called" : "not called"), p.name));
 	if (p.matched) {
 		card.append(el("dl", "compare", el("dt", "", "matches"), el("dd", "", el("code", "same", p.pattern))));
 	} else if (p.pattern) {
