@@ -244,7 +244,7 @@ func renderNearest(t *terminal.Text, p *report.Provider) {
 	}
 	t.Detail("%s", p.Reason)
 	if p.Instead != "" {
-		t.Detail("instead: %s", p.Instead)
+		t.Detail("fix: use %s", p.Instead)
 	}
 }
 
@@ -255,8 +255,8 @@ func renderSecretFinding(t *terminal.Text, f lint.Finding) {
 		return
 	}
 	t.Detail("%s: %s", f.Severity, f.String())
-	if f.Suggestion != "" {
-		t.Detail("instead: %s", f.Suggestion)
+	if fix := report.Fix(f); fix != "" {
+		t.Detail("fix: %s", fix)
 	}
 }
 

@@ -219,8 +219,8 @@ func renderValidation(t *terminal.Text, r *report.Validation) {
 func renderFindings(t *terminal.Text, findings []lint.Finding) {
 	for _, f := range findings {
 		t.Line(terminal.Mark(f.Severity), f.String())
-		if f.Suggestion != "" {
-			t.Below("instead: " + f.Suggestion)
+		if fix := report.Fix(f); fix != "" {
+			t.Below("fix: " + fix)
 		}
 	}
 }

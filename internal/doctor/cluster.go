@@ -14,6 +14,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/kube"
 	"github.com/regcred/regcred/lint"
@@ -138,7 +139,7 @@ func (c *Cluster) addSecretFindings(s *regcred.PullSecret) {
 		if f.Severity == lint.SeverityInfo {
 			continue
 		}
-		c.Add("pull-secrets", Warn, fixOf(f), "%s", f.String())
+		c.Add("pull-secrets", Warn, report.Fix(f), "%s", f.String())
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/await"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/lint"
 )
@@ -145,7 +146,7 @@ func (r *Report) checkDockerFile(ctx context.Context, path string) {
 	}
 	r.Add("docker-config", OK, "", "%s: %s", path, Logins(found.Logins))
 	for _, f := range found.Findings {
-		r.Add("docker-config", Warn, fixOf(f), "%s", f.String())
+		r.Add("docker-config", Warn, report.Fix(f), "%s", f.String())
 	}
 }
 

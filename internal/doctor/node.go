@@ -152,7 +152,7 @@ func (r *Report) checkFindings(check string, findings []lint.Finding, ok string)
 			result = Fail
 		}
 		serious = true
-		r.Add(check, result, fixOf(f), "%s", f.String())
+		r.Add(check, result, report.Fix(f), "%s", f.String())
 	}
 	if !serious {
 		r.Add(check, OK, "", "%s", ok)
@@ -172,13 +172,4 @@ func (r *Report) checkPaths(n node.Node, o *node.Origin, cfg *config.Config) {
 	default:
 		r.Fail("paths", err, "")
 	}
-}
-
-// fixOf returns a finding's fix. A suggestion is a value to use, or a sentence
-// that says what to do.
-func fixOf(f lint.Finding) string {
-	if f.Suggestion == "" || strings.Contains(f.Suggestion, " ") {
-		return f.Suggestion
-	}
-	return "use " + f.Suggestion
 }

@@ -122,8 +122,8 @@ func SARIF(version string, read func(file string) []byte, list []*Validation, fa
 		}
 		for _, f := range v.Findings {
 			text := f.Message
-			if f.Suggestion != "" {
-				text += "; instead: " + f.Suggestion
+			if fix := Fix(f); fix != "" {
+				text += "; fix: " + fix
 			}
 			add(f.Rule, f.Severity, f.File, f.Line, f.Column, text)
 		}

@@ -161,3 +161,12 @@ func (p *Problem) what() string {
 	}
 	return text
 }
+
+// Fix returns how to fix a finding, or "". A suggestion is a value to use, or a
+// sentence that says what to do.
+func Fix(f lint.Finding) string {
+	if f.Suggestion == "" || strings.Contains(f.Suggestion, " ") {
+		return f.Suggestion
+	}
+	return "use " + f.Suggestion
+}
