@@ -13,7 +13,7 @@ import (
 // they stand on each other, by line.
 func drawnHouse(t *testing.T) (house [][]string) {
 	t.Helper()
-	_, picture, found := strings.Cut(readLines(t, "docs/project/adr/0013-a-house-of-packages.md"), "```text\n")
+	_, picture, found := strings.Cut(readLines(t, "docs/project/adr/0013-import-direction.md"), "```text\n")
 	picture, _, closed := strings.Cut(picture, "```")
 	if !found || !closed {
 		t.Fatal("there is no picture")

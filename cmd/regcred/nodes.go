@@ -26,9 +26,9 @@ func (a *app) nodesCmd() *cobra.Command {
 		Use:   "nodes",
 		Short: "Show the rollout status of the Helm chart's nodes",
 		Long: `Show the state that the chart's pods report for their nodes: the current
-generation, differences from what was installed, and the last error. It is read
-from the last lines of each pod's log. Nodes without a running pod, or whose log
-cannot be read, are listed with the reason.
+generation, differences from the installed state, and the last error. The state
+is read from the last lines of each pod's log. Nodes without a running pod, or
+whose log cannot be read, are listed with the reason.
 
 This needs permission to list pods and to get pods/log. With permission to list
 daemonsets.apps and nodes, the progress of a rollout and nodes without a pod are

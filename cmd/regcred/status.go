@@ -28,9 +28,9 @@ func (a *app) statusCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show what regcred installed on this node, and whether it still works",
-		Long: `Show the current generation and the others, what the running kubelet has loaded,
-which files differ from what was installed, and how often each provider ran
-since the node started.
+		Long: `Show the generations on this node, the entries that the running kubelet has
+loaded, the files that differ from the installed state, and how often each
+provider ran since the node started.
 
 The exit code is 0 if everything is as installed, 1 if not, and 3 if nothing is
 installed.`,

@@ -46,7 +46,7 @@ var (
 	configHash = configmetrics.NewAtomicHashProvider()
 	configInfo = configmetrics.NewConfigInfoCustomCollector(metrics.NewDesc(
 		metrics.BuildFQName("", KubeletSubsystem, "credential_provider_config_info"),
-		"Always 1: the label hash is that of the credential provider configuration in use",
+		"Always 1; the label hash identifies the credential provider configuration in use",
 		[]string{"hash"}, nil, metrics.ALPHA, "",
 	), configHash)
 )

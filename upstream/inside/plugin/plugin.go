@@ -38,7 +38,7 @@ func logAttempts(pod *regcred.Pod, image string, res *regcred.Result, err error)
 		case a.Identity != nil && a.Identity.Missing != "":
 			klog.V(5).ErrorS(errors.New(a.Skipped), "Failed to get service account data", about...)
 		case a.Skipped != "":
-			klog.V(5).InfoS("Provider was not asked", append(about, "reason", a.Skipped)...)
+			klog.V(5).InfoS("Provider was not run", append(about, "reason", a.Skipped)...)
 		}
 	}
 	if early(err) {

@@ -147,7 +147,7 @@ func TestLog(t *testing.T) {
 		`"Failed to provide credentials for image" err="plugin \"p\": exec: exit status 3`,
 		`provider="p" image="registry.example/app" pod="team/web" podUID="uid" serviceAccount="team/builder"`,
 		`"Failed to get service account data" err="service account team/builder lacks the required annotation`,
-		`"Provider was not asked" provider="p" image="registry.example/app" reason="the provider requires a service account`,
+		`"Provider was not run" provider="p" image="registry.example/app" reason="the provider requires a service account`,
 		`"Lookup of credentials for image ended early" err=`,
 		"the first line", // the error has the last one
 		"plugin.go:",     // by which --vmodule selects it
