@@ -114,10 +114,10 @@ func (a *app) demo(ctx context.Context, output *choice, run runner) (err error) 
 		return a.WriteJSON(r)
 	}
 	say.Quote("", `
-Everything is removed again. On your own node, try:
+The demo has removed its files. On your own node, try:
    regcred validate                   check the kubelet's configuration
-   regcred explain IMAGE              where credentials come from, or why not
-   regcred pull --layout DIR IMAGE    the pull itself
+   regcred explain IMAGE              see where its credentials come from
+   regcred pull --layout DIR IMAGE    pull it with them
 `)
 	return say.flush()
 }

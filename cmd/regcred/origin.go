@@ -170,7 +170,7 @@ func nodeDockerConfig(o *node.Origin) regcred.Source {
 
 func describeEnvironment(env string) string {
 	if env == "caller" {
-		return "the caller's, not the kubelet's; --as-kubelet takes the kubelet's"
+		return "this shell's; --as-kubelet uses the kubelet's"
 	}
 	if unit, ok := strings.CutPrefix(env, "unit "); ok {
 		return "that which " + unit + " gives the next kubelet"
