@@ -132,7 +132,7 @@ func (r *Explanation) judgeDryRun() Verdict {
 	if len(would) == 0 {
 		return Verdict{Outcome: Unmatched, Text: "no provider matches, so none would be run" + r.nearest() + "; without another source a pull is anonymous"}
 	}
-	return Verdict{Outcome: Matched, Text: fmt.Sprintf("would ask %s: %s", shown.Count(len(would), "provider"), strings.Join(would, ", "))}
+	return Verdict{Outcome: Matched, Text: fmt.Sprintf("would run %s: %s", shown.Count(len(would), "provider"), strings.Join(would, ", "))}
 }
 
 // whyNone names the commonest reasons of an unexpected anonymous pull.

@@ -114,7 +114,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"dry run", Explanation{DryRun: true, Providers: []Provider{{ProviderExplanation: regcred.ProviderExplanation{Name: "p", Matched: true}}, unmatched}},
-			Matched, "would ask 1 provider: p",
+			Matched, "would run 1 provider: p",
 		},
 		{
 			"dry run without a match", Explanation{DryRun: true, Providers: []Provider{unmatched}},
