@@ -37,7 +37,11 @@ func indent(code string) string {
 	return regexp.MustCompile("(?m)^(.)").ReplaceAllString(code, "\t$1")
 }
 
-// TestDocsLinks: every relative link leads to a file, and every fragment to a heading.
+// maxDocsWords limits the length of all documents, in words as wc -w counts them.
+const maxDocsWords = 70_000
+
+// TestDocsLinks: every relative link leads to a file, and every fragment to a
+// heading. The documents together stay short.
 func TestDocsLinks(t *testing.T) {
 	var names []string
 	for _, glob := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/*/*/*.md"} {
@@ -47,11 +51,13 @@ func TestDocsLinks(t *testing.T) {
 		}
 		names = append(names, found...)
 	}
-	links := 0
+	links, words := 0, 0
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	for _, name := range names {
 		name = filepath.ToSlash(name)
-		for _, m := range link.FindAllStringSubmatch(readLines(t, name), -1) {
+		text := readLines(t, name)
+		words += len(strings.Fields(text))
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
 			target, fragment, _ := strings.Cut(m[1], "#")
 			if strings.Contains(target, "://") {
 				continue
@@ -72,6 +78,9 @@ func TestDocsLinks(t *testing.T) {
 	}
 	if links == 0 {
 		t.Error("no links found")
+	}
+	if words > maxDocsWords {
+		t.Errorf("the documents have %d words, limit %d", words, maxDocsWords)
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 // contain per 10,000 words. A limit may only fall: the goal is 8. The markers
 // are signs, not the aim: a sentence is good when a person understands it at once.
 var proseLimit = map[string]float64{
-	"strings":  130,
-	"docs":     134,
+	"strings":  8,
+	"docs":     8,
 	"comments": 219,
 }
 
