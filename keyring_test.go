@@ -220,7 +220,7 @@ func TestBrokenSourceIsNoAnonymousPull(t *testing.T) {
 	}
 	k := keyringOf(t, Options{Sources: []Source{NodeDockerConfig(NodePaths{RootDir: root})}})
 	_, err := k.Lookup(t.Context(), Request{Image: "r.io/x"})
-	want := "no credentials for r.io/x: node docker config: " + filepath.Join(root, "config.json") + ": it is a directory, not a regular file"
+	want := "no credentials for r.io/x: node docker config: " + filepath.Join(root, "config.json") + ": is a directory, not a regular file"
 	if fmt.Sprint(err) != want {
 		t.Errorf("error %v\nwant  %s", err, want)
 	}

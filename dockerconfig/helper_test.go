@@ -211,8 +211,8 @@ func TestHelperSearch(t *testing.T) {
 		{"no PATH", "good", "", environ, `docker-credential-good get "r.io": not found in PATH ""`},
 		{"explicit", "good", dir, environ, ""},
 		{"explicit and relative", "good", relative, environ, ""},
-		{"explicit, missing", "absent", dir, path(dir), `docker-credential-absent get "r.io": start "` + dir + `/docker-credential-absent": there is no such file: no such file or directory`},
-		{"explicit, not executable", "good", empty, path(dir), `docker-credential-good get "r.io": start "` + empty + `/docker-credential-good": it is not executable (mode -rw-r--r--); chmod +x it: permission denied`},
+		{"explicit, missing", "absent", dir, path(dir), `docker-credential-absent get "r.io": start "` + dir + `/docker-credential-absent": no such file or directory`},
+		{"explicit, not executable", "good", empty, path(dir), `docker-credential-good get "r.io": start "` + empty + `/docker-credential-good": not executable (mode -rw-r--r--); run chmod +x: permission denied`},
 		{"a path", "../good", dir, path(dir), `docker-credential-(hidden name) get "r.io": invalid helper name: use the name without docker-credential-, with only letters, digits, dots, hyphens and underscores`},
 		{"no name", "", dir, path(dir), `docker-credential-(hidden name) get "r.io": invalid helper name: use the name without docker-credential-, with only letters, digits, dots, hyphens and underscores`},
 	}

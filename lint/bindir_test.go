@@ -75,8 +75,8 @@ func TestLintBinDir(t *testing.T) {
 	image := func(machine elf.Machine, interp string) []byte {
 		return testelf.Image(t, elf.ELFCLASS64, binary.LittleEndian, machine, interp)
 	}
-	const text = "if it is a script, begin it with #!/bin/sh; else install the program again"
-	const page = `download it again with "curl --fail --location", after a look at the address`
+	const text = "if it is a script, add #!/bin/sh as its first line; otherwise install the program again"
+	const page = `check the address, and download it again with "curl --fail --location"`
 	const static, lf = "install a statically linked build", "save it with LF line endings"
 	for title, tt := range map[string]struct {
 		content []byte
@@ -100,14 +100,14 @@ func TestLintBinDir(t *testing.T) {
 		"no interpreter":       {[]byte("#!\n"), 0o755, []string{"not-a-program name: begin the script with #!/bin/sh"}},
 		"script without #!":    {[]byte("echo hello\n"), 0o755, []string{"not-a-program name: " + text}},
 		"BOM":                  {[]byte("\xef\xbb\xbf#!/bin/sh\n"), 0o755, []string{"not-a-program name: save it without a byte order mark"}},
-		"empty":                {nil, 0o755, []string{"not-a-program name: install it again: the copy or download was broken off, or the disk was full"}},
+		"empty":                {nil, 0o755, []string{"not-a-program name: install it again (the copy or download was interrupted, or the disk was full)"}},
 		"HTML":                 {[]byte("<html><body>Sign in"), 0o755, []string{"not-a-program name: " + page}},
 		"XML":                  {[]byte("<?xml version=\"1.0\"?><Error><Code>NoSuchKey</Code>"), 0o755, []string{"not-a-program name: " + page}},
 		"JSON":                 {[]byte(`{"message": "Not Found"}`), 0o755, []string{"not-a-program name: " + page}},
 		"404":                  {[]byte("404: Not Found"), 0o755, []string{"not-a-program name: " + page}},
-		"gzip":                 {[]byte("\x1f\x8b\x08\x00"), 0o755, []string{"not-a-program name: unpack it, and install the program that is in it"}},
-		"git-lfs":              {[]byte("version https://git-lfs.github.com/spec/v1\noid sha256:00"), 0o755, []string{`not-a-program name: run "git lfs pull", and install what it brings`}},
-		"noise":                {[]byte("\x00\x01\x02"), 0o755, []string{"not-a-program name: install it again: it is damaged, or another file"}},
+		"gzip":                 {[]byte("\x1f\x8b\x08\x00"), 0o755, []string{"not-a-program name: extract it, and install the program"}},
+		"git-lfs":              {[]byte("version https://git-lfs.github.com/spec/v1\noid sha256:00"), 0o755, []string{`not-a-program name: run "git lfs pull", and install the downloaded file`}},
+		"noise":                {[]byte("\x00\x01\x02"), 0o755, []string{"not-a-program name: install it again (it is damaged, or the wrong file)"}},
 		"no execute bit":       {image(native, ""), 0o644, []string{"not-executable name: chmod 0755"}},
 		"writable":             {image(native, ""), 0o777, []string{"writable-binary name: make root its owner, and make it writable only by root"}},
 		"execute for some":     {image(native, ""), 0o700, nil},

@@ -63,7 +63,7 @@ type keepIs struct {
 func (e keepIs) Error() string { return e.text }
 func (e keepIs) Unwrap() error { return e.is }
 
-var errNoAnswer = errors.New("the provider returned neither an answer nor an error")
+var errNoAnswer = errors.New("the provider returned neither a response nor an error")
 
 // passwords returns those of an answer, which may be nil.
 func passwords(resp *Response) []string {

@@ -28,7 +28,7 @@ func TestAsk(t *testing.T) {
 		want  string
 	}{
 		{name: "an answer", resp: answer},
-		{name: "nothing at all", stage: StageExec, want: "neither an answer nor an error"},
+		{name: "nothing at all", stage: StageExec, want: "the provider returned neither a response nor an error"},
 		{name: "an error", resp: answer, err: errors.New(spoken), stage: StageExec, want: "with "},
 		{name: "its own deadline", err: errJoin(spoken, context.DeadlineExceeded), stage: StageTimeout, is: context.DeadlineExceeded, want: "deadline exceeded"},
 		{name: "canceled", err: errJoin(spoken, context.Canceled), stage: StageCanceled, is: context.Canceled, want: "context canceled"},

@@ -125,7 +125,7 @@ func TestHeadTailEveryLength(t *testing.T) {
 				t.Errorf("%d bytes in %s: %d + %d, %d dropped", n, name, len(got.head), len(got.tail), got.dropped)
 			}
 		}
-		if dropped > 0 && !strings.Contains(whole.text(nil), fmt.Sprintf("(%d bytes left out)", dropped)) {
+		if dropped > 0 && !strings.Contains(whole.text(nil), fmt.Sprintf("(%d bytes omitted)", dropped)) {
 			t.Errorf("%d bytes: it does not say what is left out", n)
 		}
 	}
@@ -161,7 +161,7 @@ func TestHeadTailSecrets(t *testing.T) {
 	if text := h.text(unnamed(many[:maxSecrets])); text != "x" {
 		t.Errorf("%d secrets: %q", maxSecrets, text)
 	}
-	if text := h.text(unnamed(many)); !strings.Contains(text, "withheld") {
+	if text := h.text(unnamed(many)); !strings.Contains(text, "hidden") {
 		t.Errorf("%d secrets: %q", len(many), text)
 	}
 }

@@ -90,7 +90,7 @@ func (d wireDuration) MarshalJSON() ([]byte, error) {
 // [V1] do not carry the service-account fields, and lose them.
 func EncodeRequest(req *Request) ([]byte, error) {
 	if !supported(req.APIVersion) {
-		return nil, fmt.Errorf("encode %s: apiVersion %s", KindRequest, unsupported(req.APIVersion))
+		return nil, fmt.Errorf("encode %s: apiVersion: %s", KindRequest, unsupported(req.APIVersion))
 	}
 	wire := wireRequest{Image: req.Image}
 	if req.APIVersion != OutOfTree {
@@ -162,7 +162,7 @@ func EncodeResponse(resp *Response) ([]byte, error) { return encodeResponse(resp
 
 func encodeResponse(resp *Response, now time.Time) ([]byte, error) {
 	if !supported(resp.APIVersion) {
-		return nil, fmt.Errorf("encode %s: apiVersion %s", KindResponse, unsupported(resp.APIVersion))
+		return nil, fmt.Errorf("encode %s: apiVersion: %s", KindResponse, unsupported(resp.APIVersion))
 	}
 	for key, auth := range resp.Auth {
 		if !utf8.ValidString(key) || !utf8.ValidString(auth.Username) || !utf8.ValidString(auth.Password.Reveal()) {
@@ -188,7 +188,7 @@ func encodeResponse(resp *Response, now time.Time) ([]byte, error) {
 
 func encodeLogin(resp *Response, now time.Time) ([]byte, error) {
 	if n := len(resp.Auth); n > 1 {
-		return nil, fmt.Errorf("encode %s: auth has %d credentials, and the protocol carries one", KindOutOfTreeResponse, n)
+		return nil, fmt.Errorf("encode %s: auth has %d credentials, but the protocol supports only one", KindOutOfTreeResponse, n)
 	}
 	wire := wireLogin{wireMeta: wireMeta{Kind: KindOutOfTreeResponse, APIVersion: OutOfTree}}
 	if d := resp.CacheDuration; d != nil && *d > 0 {
@@ -236,7 +236,7 @@ func decodeResponse(data []byte, apiVersion string, now time.Time) (*Response, e
 	if wire.Kind != KindResponse {
 		msg := "must be " + KindResponse
 		if what := printedKind(data); what != "" {
-			msg += "; this is " + what
+			msg += "; got " + what
 		}
 		return nil, decodeError(KindResponse, StageDecode, "kind", msg)
 	}
@@ -282,7 +282,7 @@ func decodeLogin(data []byte, now time.Time) (*Response, error) {
 // acceptance.
 func checkAPIVersion(data []byte, want string) error {
 	if !supported(want) {
-		return decodeError(KindResponse, StageAPIVersion, "apiVersion", "that of the request "+unsupported(want))
+		return decodeError(KindResponse, StageAPIVersion, "apiVersion", "request version "+unsupported(want))
 	}
 	var meta wireMeta
 	err := json.Unmarshal(data, &meta)
@@ -296,11 +296,11 @@ func checkAPIVersion(data []byte, want string) error {
 	// Comparing the text is comparing group and version, since the version
 	// asked for has both and no further slash.
 	if err != nil || meta.APIVersion != want {
-		msg := "must be " + want + ", the version of the request"
+		msg := "must be " + want + ", the request's version"
 		if isLogin(data, meta) {
-			msg += "; this is a " + KindOutOfTreeResponse + ", the answer of the protocol before it: configure the plugin in a RegistryCredentialConfig"
+			msg += "; got a " + KindOutOfTreeResponse + " of the out-of-tree protocol; configure the plugin in a RegistryCredentialConfig"
 		} else if what := printedKind(data); what != "" {
-			msg += "; this is " + what
+			msg += "; got " + what
 		}
 		return decodeError(KindResponse, StageAPIVersion, "apiVersion", msg)
 	}
@@ -312,12 +312,12 @@ func checkAPIVersion(data []byte, want string) error {
 func checkOutOfTree(meta wireMeta, err error) error {
 	switch {
 	case meta.Kind == KindResponse || strings.HasPrefix(meta.APIVersion, Group+"/"):
-		return decodeError(KindOutOfTreeResponse, StageAPIVersion, "kind", "this is a "+KindResponse+
-			", the answer of today's protocol: configure the plugin in a CredentialProviderConfig, which \"regcred convert\" makes of a RegistryCredentialConfig")
+		return decodeError(KindOutOfTreeResponse, StageAPIVersion, "kind", "got a "+KindResponse+
+			" of the current protocol; configure the plugin in a CredentialProviderConfig (\"regcred convert\" converts a RegistryCredentialConfig)")
 	case err != nil || meta.APIVersion != "" && meta.APIVersion != OutOfTree:
-		return decodeError(KindOutOfTreeResponse, StageAPIVersion, "apiVersion", "must be "+OutOfTree+", or left out")
+		return decodeError(KindOutOfTreeResponse, StageAPIVersion, "apiVersion", "must be "+OutOfTree+" if set")
 	case meta.Kind != "" && meta.Kind != KindOutOfTreeResponse:
-		return decodeError(KindOutOfTreeResponse, StageDecode, "kind", "must be "+KindOutOfTreeResponse+", or left out")
+		return decodeError(KindOutOfTreeResponse, StageDecode, "kind", "must be "+KindOutOfTreeResponse+" if set")
 	}
 	return nil
 }
@@ -335,9 +335,9 @@ func isLogin(data []byte, meta wireMeta) bool {
 
 func unsupported(apiVersion string) string {
 	if apiVersion == "" {
-		return "is missing; the versions are " + V1 + ", v1beta1 and v1alpha1"
+		return "is missing; must be " + V1 + ", v1beta1 or v1alpha1"
 	}
-	return "is not one of " + V1 + ", v1beta1 and v1alpha1"
+	return "must be " + V1 + ", v1beta1 or v1alpha1"
 }
 
 func decodeError(kind string, stage Stage, field, msg string) *DecodeError {

@@ -108,29 +108,29 @@ func TestDecodeRequest(t *testing.T) {
 		{"an image alone", `{"image":"registry.example/a"}`, &Request{APIVersion: OutOfTree, Image: "registry.example/a"}, ""},
 		{"null fields", head + `v1","image":"a","serviceAccountToken":null,"serviceAccountAnnotations":null}`, &Request{APIVersion: V1, Image: "a"}, ""},
 
-		{"empty", "", nil, "not a valid CredentialProviderRequest: offset 0: it is empty"},
-		{"two", full("v1") + full("v1"), nil, "something follows the JSON value"},
-		{"half", full("v1")[:100], nil, "offset 100: it ends in the middle"},
+		{"empty", "", nil, "invalid CredentialProviderRequest at offset 0: empty"},
+		{"two", full("v1") + full("v1"), nil, "unexpected data after the JSON value"},
+		{"half", full("v1")[:100], nil, "offset 100: unexpected end of JSON"},
 		{"null", "null", nil, "kind: must be CredentialProviderRequest"},
 		{"a string", `"` + canary.Token + `"`, nil, "offset 0: must be an object"},
 		{"a huge number", "1e1000", nil, "offset 0: must be an object"},
 		{"no kind", `{"apiVersion":"` + V1 + `","image":"a"}`, nil, "kind: must be CredentialProviderRequest"},
 		{"a response", goodResponse, nil, "kind: must be CredentialProviderRequest"},
 		{"no version", `{"kind":"CredentialProviderRequest","image":"a"}`, nil, "apiVersion: is missing"},
-		{"unknown version", head + `v2","image":"a"}`, nil, "apiVersion: is not one of"},
-		{"version without group", `{"kind":"CredentialProviderRequest","apiVersion":"v1alpha1","image":"a"}`, nil, "apiVersion: is not one of"},
+		{"unknown version", head + `v2","image":"a"}`, nil, "apiVersion: must be"},
+		{"version without group", `{"kind":"CredentialProviderRequest","apiVersion":"v1alpha1","image":"a"}`, nil, "apiVersion: must be"},
 		{"an image and empty kind", `{"kind":"","image":"a"}`, nil, "kind: must be CredentialProviderRequest"},
 		{"an image and more", `{"image":"a","serviceAccountToken":"` + canary.Token + `"}`, nil, "kind: must be CredentialProviderRequest"},
 		{"an image in another case", `{"Image":"a"}`, nil, "kind: must be CredentialProviderRequest"},
-		{"two images alone", `{"image":"a","image":"b"}`, nil, "image: is there twice"},
+		{"two images alone", `{"image":"a","image":"b"}`, nil, "image: duplicate field"},
 		{"an empty image alone", `{"image":""}`, nil, "kind: must be CredentialProviderRequest"},
 		{"the predecessor's kind", `{"kind":"RegistryCredentialPluginRequest","image":"a"}`, nil, "kind: must be CredentialProviderRequest"},
 		{"no image", head + `v1"}`, nil, "image: must not be empty"},
 		{"wrong-case image", head + `v1","Image":"a"}`, nil, "image: must not be empty"},
-		{"duplicate field", head + `v1","image":"a","image":"b"}`, nil, "offset 100: image: is there twice"},
+		{"duplicate field", head + `v1","image":"a","image":"b"}`, nil, "offset 100: image: duplicate field"},
 		{"token a number", head + `v1","image":"a","serviceAccountToken":1}`, nil, "serviceAccountToken: must be a string"},
 		{"annotation a list", head + `v1","image":"a","serviceAccountAnnotations":{"example.com/a":["` + canary.Token + `"]}}`, nil, "serviceAccountAnnotations.example.com/a: must be a string"},
-		{"duplicate annotation", head + `v1","image":"a","serviceAccountAnnotations":{"a":"","a":""}}`, nil, "serviceAccountAnnotations.a: is there twice"},
+		{"duplicate annotation", head + `v1","image":"a","serviceAccountAnnotations":{"a":"","a":""}}`, nil, "serviceAccountAnnotations.a: duplicate field"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := DecodeRequest([]byte(tt.data))
@@ -180,13 +180,13 @@ func TestDecodeResponse(t *testing.T) {
 		{"null password", with(`,"auth":{"a":{"username":null,"password":null}}`), ""},
 		{"any cacheKeyType", with(`,"cacheKeyType":"None"`), ""},
 		{"any auth key", with(`,"auth":{"":{}}`), ""},
-		{"password not UTF-8", with(`,"auth":{"a":{"password":"\xff"}}`), "it is not JSON here"},
+		{"password not UTF-8", with(`,"auth":{"a":{"password":"\xff"}}`), "invalid JSON"},
 		{"raw bytes in a password", with(`,"auth":{"a":{"password":"` + "\xff" + `"}}`), ""},
 		{"escaped field name", with(`,"\u0061uth":null`), ""},
-		{"escaped duplicate", with(`,"auth":null,"\u0061uth":null`), "offset 101: auth: is there twice"},
-		{"duplicate key in auth", with(`,"auth":{"a.example":{},"a.example":{}}`), "auth.a.example: is there twice"},
-		{"two kinds", with(`,"Kind":"CredentialProviderResponse"`), "Kind: there is no such field; its case must be that of kind"},
-		{"version in another case", `{"kind":"CredentialProviderResponse","APIVERSION":"` + V1 + `"}`, "APIVERSION: there is no such field; its case must be that of apiVersion"},
+		{"escaped duplicate", with(`,"auth":null,"\u0061uth":null`), "offset 101: auth: duplicate field"},
+		{"duplicate key in auth", with(`,"auth":{"a.example":{},"a.example":{}}`), "auth.a.example: duplicate field"},
+		{"two kinds", with(`,"Kind":"CredentialProviderResponse"`), "Kind: unknown field; write it as kind"},
+		{"version in another case", `{"kind":"CredentialProviderResponse","APIVERSION":"` + V1 + `"}`, "APIVERSION: unknown field; write it as apiVersion"},
 		{"later version in another case", with(`,"APIVersion":"v1"`), "apiVersion: must be " + V1},
 		{"kind a number", `{"kind":1,"apiVersion":"` + V1 + `"}`, "offset 8: kind: must be a string"},
 		{"number for a duration", with(`,"cacheDuration":600`), "offset 105: cacheDuration: must be a string"},
@@ -194,11 +194,11 @@ func TestDecodeResponse(t *testing.T) {
 		{"duration without unit", with(`,"cacheDuration":"600"`), "cacheDuration: must be a duration"},
 		{"auth a list", with(`,"auth":[]`), "auth: must be an object"},
 		{"credential a string", with(`,"auth":{"a":"` + canary.Password + `"}`), "auth.a: must be an object"},
-		{"token in a credential", with(`,"auth":{"r.example":{"identitytoken":"` + canary.Password + `"}}`), "auth.r.example.identitytoken: there is no such field"},
-		{"secret as a field name", with(`,"auth":{"a":{"` + canary.Password + `":""}}`), "auth.a.a field whose name is not shown: there is no such field"},
-		{"secret as an auth key", with(`,"auth":{"` + canary.Password + `":1}`), "auth.a field whose name is not shown: must be an object"},
-		{"long field name", with(`,"` + strings.Repeat("a", 33) + `":1`), "offset 89: a field whose name is not shown"},
-		{"deep, unknown", with(`,"x":` + deep), "it is not JSON here"},
+		{"token in a credential", with(`,"auth":{"r.example":{"identitytoken":"` + canary.Password + `"}}`), "auth.r.example.identitytoken: unknown field"},
+		{"secret as a field name", with(`,"auth":{"a":{"` + canary.Password + `":""}}`), "auth.a.(hidden name): unknown field"},
+		{"secret as an auth key", with(`,"auth":{"` + canary.Password + `":1}`), "auth.(hidden name): must be an object"},
+		{"long field name", with(`,"` + strings.Repeat("a", 33) + `":1`), "offset 89: (hidden name)"},
+		{"deep, unknown", with(`,"x":` + deep), "invalid JSON"},
 		{"not so deep", with(`,"auth":{"a":{"password":{"a":{"a":[[[]]]}}}}`), "auth.a.password: must be a string"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestDecodeResponse(t *testing.T) {
 		})
 	}
 	_, err := DecodeResponse([]byte(goodResponse), "v1")
-	checkDecodeError(t, err, "apiVersion: that of the request is not one of")
+	checkDecodeError(t, err, "apiVersion: request version must be")
 }
 
 // TestEncodeLogin: the answer of OutOfTree says when it ends, and not how long
@@ -254,8 +254,8 @@ func TestDecodeLogin(t *testing.T) {
 		return `{` + fields + `"username":"ci","password":"` + canary.Password + `"}`
 	}
 	until := func(value string) string { return with(`"expirationTimestamp":` + value + `,`) }
-	const noTime = `offset 23: expirationTimestamp: must be a time with its zone, such as "2020-02-20T20:20:20Z"`
-	const todays = `: kind: this is a CredentialProviderResponse, the answer of today's protocol: configure the plugin in a CredentialProviderConfig, which "regcred convert" makes of a RegistryCredentialConfig`
+	const noTime = `offset 23: expirationTimestamp: must be a time with a time zone, such as "2020-02-20T20:20:20Z"`
+	const todays = `: kind: got a CredentialProviderResponse of the current protocol; configure the plugin in a CredentialProviderConfig ("regcred convert" converts a RegistryCredentialConfig)`
 	for _, tt := range []struct {
 		name, data string
 		want       *Response // nil if it is refused
@@ -284,24 +284,24 @@ func TestDecodeLogin(t *testing.T) {
 		{"empty time", until(`""`), nil, noTime},
 		{"no such day", until(`"2026-02-30T12:10:00Z"`), nil, noTime},
 		{"seconds", until(`1777637400`), nil, "offset 23: expirationTimestamp: must be a string"},
-		{"two times", until(`null,"expirationTimestamp":null`), nil, "expirationTimestamp: is there twice"},
+		{"two times", until(`null,"expirationTimestamp":null`), nil, "expirationTimestamp: duplicate field"},
 		{"password a number", `{"username":"ci","password":12345678}`, nil, "password: must be a string"},
-		{"wrong-case field", `{"Username":"ci"}`, nil, "Username: there is no such field; its case must be that of username"},
-		{"unknown field", with(`"token":"` + canary.Password + `",`), nil, "not a valid RegistryCredentialPluginResponse: offset 1: token: there is no such field"},
-		{"today's field", with(`"cacheKeyType":"Image",`), nil, "cacheKeyType: there is no such field"},
-		{"today's answer", goodResponse, nil, "not a valid RegistryCredentialPluginResponse" + todays},
+		{"wrong-case field", `{"Username":"ci"}`, nil, "Username: unknown field; write it as username"},
+		{"unknown field", with(`"token":"` + canary.Password + `",`), nil, "invalid RegistryCredentialPluginResponse at offset 1: token: unknown field"},
+		{"today's field", with(`"cacheKeyType":"Image",`), nil, "cacheKeyType: unknown field"},
+		{"today's answer", goodResponse, nil, "invalid RegistryCredentialPluginResponse" + todays},
 		{"today's in v1alpha1", strings.Replace(goodResponse, "/v1", "/v1alpha1", 1), nil, todays},
 		{"today's version alone", with(`"apiVersion":"` + V1 + `",`), nil, todays},
 		{"today's kind alone", `{"kind":"CredentialProviderResponse"}`, nil, todays},
-		{"another version", with(`"apiVersion":"v1",`), nil, "apiVersion: must be v1alpha1, or left out"},
-		{"version a number", with(`"apiVersion":1,`), nil, "apiVersion: must be v1alpha1, or left out"},
-		{"another kind", with(`"kind":"RegistryCredentialPluginRequest",`), nil, "kind: must be RegistryCredentialPluginResponse, or left out"},
+		{"another version", with(`"apiVersion":"v1",`), nil, "apiVersion: must be v1alpha1 if set"},
+		{"version a number", with(`"apiVersion":1,`), nil, "apiVersion: must be v1alpha1 if set"},
+		{"another kind", with(`"kind":"RegistryCredentialPluginRequest",`), nil, "kind: must be RegistryCredentialPluginResponse if set"},
 		{"kind a number", with(`"kind":1,`), nil, "offset 8: kind: must be a string"},
 		{"null", " null", nil, "offset 1: must be an object"},
 		{"a list", "[" + goodLogin + "]", nil, "offset 0: must be an object"},
 		{"a string", `"` + canary.Password + `"`, nil, "offset 0: must be an object"},
-		{"empty", "", nil, "not a valid RegistryCredentialPluginResponse: offset 0: it is empty"},
-		{"two", goodLogin + goodLogin, nil, "something follows the JSON value"},
+		{"empty", "", nil, "invalid RegistryCredentialPluginResponse at offset 0: the plugin exited 0 and wrote nothing"},
+		{"two", goodLogin + goodLogin, nil, "unexpected data after the JSON value"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := decodeResponse([]byte(tt.data), OutOfTree, now)
@@ -316,7 +316,7 @@ func TestDecodeLogin(t *testing.T) {
 // TestDecodeResponseOfPredecessor: a host of today's protocol says so where an
 // answer is in the other one.
 func TestDecodeResponseOfPredecessor(t *testing.T) {
-	const says = "this is a RegistryCredentialPluginResponse"
+	const says = "got a RegistryCredentialPluginResponse"
 	for name, tt := range map[string]struct {
 		data string
 		want bool
@@ -445,7 +445,7 @@ func checkFuzzError(t *testing.T, data []byte, err error) {
 	if !errors.As(err, &e) {
 		t.Fatalf("got an error of type %T, want *DecodeError", err)
 	}
-	if e.Stage == StageDecode && strings.HasPrefix(e.Msg, "it does not have the form") {
+	if e.Stage == StageDecode && strings.HasPrefix(e.Msg, "does not match the protocol") {
 		t.Error("the place of the mistake was not found")
 	}
 	if e.Offset > int64(len(data)) {

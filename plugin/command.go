@@ -203,7 +203,7 @@ func (c Command) exchange(l limits, stdin io.Reader, secrets []string, image str
 	switch {
 	case failed == nil || c.APIVersion == "": // a program with a protocol of its own may mean anything
 	case failed.stage == StageTimeout && !c.hasProxy():
-		failed.err = fmt.Errorf("%w; where the network is reached through a proxy, the plugin needs HTTPS_PROXY, and NO_PROXY, in its env or the kubelet's: it has neither", failed.err)
+		failed.err = fmt.Errorf("%w; if the network requires a proxy, set HTTPS_PROXY and NO_PROXY in the plugin's env", failed.err)
 	case failed.stage == StageExec:
 		failed.err = c.whyEnded(p.cmd.ProcessState, string(stdout), string(stderr.head)+string(stderr.tail))
 	}
@@ -231,7 +231,7 @@ func (c Command) answer(stdout []byte, image string) (*Response, *failure) {
 		// kubelet: checked after decoding, by the caller of ExecPlugin.
 		msg := fmt.Sprintf("must be %s, %s or %s", CacheImage, CacheRegistry, CacheGlobal)
 		if resp.CacheKeyType == "" {
-			msg = "is missing: it " + msg
+			msg = "is missing; " + msg
 		}
 		return nil, &failure{StageCacheKeyType, decodeError(KindResponse, StageCacheKeyType, "cacheKeyType", msg)}
 	}

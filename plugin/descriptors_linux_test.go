@@ -72,7 +72,7 @@ func TestStartErrorsInDir(t *testing.T) {
 	}
 	for _, tt := range []struct{ path, dir, want string }{
 		{"./plain", dir, "not executable"},
-		{"./none", dir, "there is no such file"},
+		{"./none", dir, "no such file or directory"},
 		{"./plain", filepath.Join(dir, "plain"), "is not a directory"},
 		{"./plain", filepath.Join(dir, "none"), "is not a directory"},
 	} {

@@ -19,7 +19,7 @@ func (c Command) whyEnded(state *os.ProcessState, stdout, stderr string) error {
 	case isHelper(strings.ToLower(stdout)):
 		why = "it " + helperSpeaks
 	case refusesVersion(strings.ToLower(stderr)):
-		why = "it does not speak the version that it is asked in, " + c.APIVersion + ": " + otherVersion(c.APIVersion)
+		why = "it does not support the request's version, " + c.APIVersion + "; " + otherVersion(c.APIVersion)
 	}
 	if why != "" {
 		return fmt.Errorf("%v: %s", state, why)
@@ -27,14 +27,14 @@ func (c Command) whyEnded(state *os.ProcessState, stdout, stderr string) error {
 	return fmt.Errorf("%v", state)
 }
 
-const unknownFlag = "it does not know one of its args: compare them with what its --help lists, in the version that is installed"
+const unknownFlag = "it rejected a flag in args; compare args with the --help output of the installed version"
 
 // whichFlag is unknownFlag, with the flag that a plugin names.
 func (c Command) whichFlag(stderr string) string {
 	for i, arg := range c.Args {
 		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 		if len(name) > 1 && len(name) < len(arg) && strings.Contains(stderr, name) {
-			return strings.Replace(unknownFlag, "one of its args: compare them", c.place("args", i)+": compare it", 1)
+			return strings.Replace(unknownFlag, "a flag in args; compare args", "the flag in "+c.place("args", i)+"; compare it", 1)
 		}
 	}
 	return unknownFlag
@@ -48,9 +48,9 @@ func refusesVersion(stderr string) bool {
 
 func otherVersion(asked string) string {
 	if asked == V1 {
-		return "install a newer plugin, or write the apiVersion in its entry that it speaks, " + V1Beta1 + " or v1alpha1"
+		return "install a newer plugin, or set apiVersion in its entry to the version that it supports, " + V1Beta1 + " or v1alpha1"
 	}
-	return "write apiVersion: " + V1 + " in its entry, or install the plugin in an older version"
+	return "set apiVersion: " + V1 + " in its entry, or install an older version of the plugin"
 }
 
 // endedBy knows signals by the names that package os gives them, and the codes
@@ -62,19 +62,19 @@ func endedBy(state string, code int, stderr string) string {
 	case signaled:
 		return signals[strings.TrimSuffix(name, " (core dumped)")]
 	case has("panic: ") && has("goroutine "):
-		return "it crashed (a panic of a Go program): report it to the plugin's authors"
+		return "it crashed with a Go panic; report this to the plugin's authors"
 	case has("unknown flag") || has("flag provided but not defined") || has("unknown shorthand flag") || has("unrecognized argument") || has("invalid option"):
 		return unknownFlag
 	case has("unknown command") || has("unknown subcommand") || has("invalid choice"):
-		return "it does not know the subcommand in args: compare it with what its --help lists, in the version that is installed"
+		return "it rejected the subcommand in args; compare args with the --help output of the installed version"
 	case code == 126:
-		return "by the convention of shells, a command that the plugin runs was found and could not be executed: look at its mode and format"
+		return "by shell convention, a command that the plugin ran is not executable; check its mode and format"
 	case code == 127:
-		return "by the convention of shells, a command that the plugin runs, or a library that it needs, was not found: the PATH is that of the kubelet, and that of env if it sets one"
+		return "by shell convention, a command that the plugin ran, or a library, was not found; the plugin uses the kubelet's PATH unless its env sets PATH"
 	case code == shells+9:
 		return "by shell convention, the command that the plugin ran was " + signals["killed"]
 	case code == shells+13:
-		return "by shell convention, the command that the plugin ran was " + signals["broken pipe"]
+		return "by shell convention, the command that the plugin ran wrote to a closed pipe"
 	case code == shells+11:
 		return "by shell convention, the command that the plugin ran crashed"
 	}
@@ -84,14 +84,14 @@ func endedBy(state string, code int, stderr string) string {
 // signals says what usually sends one. A plugin that is over its deadline has
 // another error.
 var signals = map[string]string{
-	"killed":                   "killed by something else, most often for want of memory: look at \"journalctl -k\" and at the memory limit of the kubelet's unit",
-	"terminated":               "ended by something else, such as a stop of the kubelet's unit",
-	"segmentation fault":       "it crashed: report it to the plugin's authors",
-	"aborted":                  "it crashed: report it to the plugin's authors",
-	"bus error":                "it crashed, or its file was changed while it ran: install it again, under another name first",
-	"illegal instruction":      "it was built for a newer processor than this, or is damaged",
-	"bad system call":          "a filter of system calls forbids what it does: look at SystemCallFilter of the kubelet's unit",
-	"file size limit exceeded": "it wrote a file beyond its limit: look at LimitFSIZE of the kubelet's unit",
-	"cpu time limit exceeded":  "it used more time of the processor than its limit: look at LimitCPU of the kubelet's unit",
-	"broken pipe":              "ended for writing to what nobody reads",
+	"killed":                   "killed by the system or another process, usually because memory ran out; check \"journalctl -k\" and the memory limit of the kubelet's unit",
+	"terminated":               "stopped by another process, for example because the kubelet's unit was stopped",
+	"segmentation fault":       "it crashed; report this to the plugin's authors",
+	"aborted":                  "it crashed; report this to the plugin's authors",
+	"bus error":                "it crashed, or its file was changed while it ran; reinstall it under another name, then rename it",
+	"illegal instruction":      "it was built for a newer CPU, or its file is damaged",
+	"bad system call":          "a system call filter blocked it; check SystemCallFilter of the kubelet's unit",
+	"file size limit exceeded": "it exceeded the file size limit; check LimitFSIZE of the kubelet's unit",
+	"cpu time limit exceeded":  "it exceeded the CPU time limit; check LimitCPU of the kubelet's unit",
+	"broken pipe":              "it wrote to a closed pipe",
 }

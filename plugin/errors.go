@@ -65,9 +65,9 @@ type DecodeError struct {
 
 // Error names kind, offset and field, as far as they are known, and says what is wrong.
 func (e *DecodeError) Error() string {
-	msg := "not a valid " + e.Kind
+	msg := "invalid " + e.Kind
 	if e.Offset >= 0 {
-		msg += fmt.Sprintf(": offset %d", e.Offset)
+		msg += fmt.Sprintf(" at offset %d", e.Offset)
 	}
 	if e.Field != "" {
 		msg += ": " + e.Field

@@ -62,7 +62,7 @@ func ExampleCommand() {
 	}
 	// Output:
 	// start
-	// plugin "no-such-plugin": start: start "/usr/libexec/no-such-plugin": there is no such file: no such file or directory
+	// plugin "no-such-plugin": start: start "/usr/libexec/no-such-plugin": no such file or directory
 }
 
 // The table of fields says what each version of the protocol carries.

@@ -23,7 +23,7 @@ func checkWhole(data []byte, kind string) *DecodeError {
 	if json.Valid(data) {
 		return nil
 	}
-	e := &DecodeError{Kind: kind, Stage: StageOutput, Offset: 0, Msg: "it is empty"}
+	e := &DecodeError{Kind: kind, Stage: StageOutput, Offset: 0, Msg: emptyText}
 	if len(bytes.TrimSpace(data)) == 0 {
 		return e
 	}
@@ -34,19 +34,21 @@ func checkWhole(data []byte, kind string) *DecodeError {
 	switch {
 	case err == nil:
 		e.Offset = skipTo(data, dec.InputOffset())
-		e.Msg = "something follows the JSON value"
+		e.Msg = "unexpected data after the JSON value"
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.Offset, e.Msg = int64(len(data)), endsEarly
 	case errors.As(err, &syntax):
 		// The offset of a SyntaxError counts the offending byte. Its text
 		// quotes that byte, so it is not used.
-		e.Offset, e.Msg = max(0, syntax.Offset-1), "it is not JSON here"
+		e.Offset, e.Msg = max(0, syntax.Offset-1), "invalid JSON"
 	}
 	return e
 }
 
-// endsEarly is the message about JSON that was cut off.
-const endsEarly = "it ends in the middle of a JSON value"
+const (
+	emptyText = "empty"
+	endsEarly = "unexpected end of JSON"
+)
 
 // locate returns the first place of a whole JSON value that a strict decoder
 // of kind refuses. Unknown fields of requests are not refused.
@@ -55,7 +57,7 @@ func locate(data []byte, kind, apiVersion string) *DecodeError {
 	if err := w.object("", kind); err != nil {
 		return err
 	}
-	return decodeError(kindIn(apiVersion, kind), StageDecode, "", "it does not have the form that the protocol asks for")
+	return decodeError(kindIn(apiVersion, kind), StageDecode, "", "does not match the protocol")
 }
 
 // tokens reads JSON token by token, whatever the size of its numbers.
@@ -83,11 +85,11 @@ func (w *walker) object(path, kind string) *DecodeError {
 		case w.kind == KindRequest:
 			return w.skip()
 		}
-		msg := "there is no such field"
+		msg := "unknown field"
 		if i := indexFold(fields, name); i >= 0 {
-			msg = "there is no such field; its case must be that of " + fields[i].Name
+			msg = "unknown field; write it as " + fields[i].Name + ", since field names are case-sensitive"
 		} else if meant := otherName(fields, name); meant != "" {
-			msg = "there is no such field; " + meant
+			msg = "unknown field; " + meant
 		}
 		return w.refuse(join(path, showName(name)), at, msg)
 	})
@@ -119,7 +121,7 @@ func (w *walker) value(path, typ string) *DecodeError {
 		}
 	case typ == typeTime:
 		if _, err := parseTime(s); err != nil {
-			return w.refuse(path, at, `must be a time with its zone, such as "2020-02-20T20:20:20Z"`)
+			return w.refuse(path, at, `must be a time with a time zone, such as "2020-02-20T20:20:20Z"`)
 		}
 	}
 	return nil
@@ -145,7 +147,7 @@ func (w *walker) members(path string, f func(name string, at int64) *DecodeError
 		}
 		name, _ := token.(string)
 		if seen[name] {
-			return w.refuse(join(path, showKey(name)), at, "is there twice")
+			return w.refuse(join(path, showKey(name)), at, "duplicate field")
 		}
 		seen[name] = true
 		if err := f(name, at); err != nil {
@@ -197,23 +199,23 @@ func indexFold(fields []Field, name string) int {
 // otherNames are fields of other protocols and files, and what stands in their
 // place here: as far as an object has that field.
 var otherNames = map[string][2]string{
-	"auths":               {"auth", "a docker config file has it; here it is auth, with username and password in clear"},
-	"auth":                {"password", "a docker config file has it; here username and password stand apart, in clear"},
-	"expirationTimestamp": {"cacheDuration", "here it is cacheDuration, how long the answer may be kept"},
-	"expiresAt":           {"cacheDuration", "here it is cacheDuration, how long the answer may be kept"},
-	"expires_in":          {"cacheDuration", "here it is cacheDuration, a text such as \"10m\""},
-	"cacheKey":            {"cacheKeyType", "here it is cacheKeyType"},
-	"token":               {"password", "here a token is the password"},
-	"identitytoken":       {"password", "a docker config file has it; here a token is the password, of the user that the registry wants beside it"},
-	"secret":              {"password", "here it is password"},
-	"user":                {"username", "here it is username"},
-	"username":            {"auth", "it belongs into an entry of auth, under the registry"},
-	"password":            {"auth", "it belongs into an entry of auth, under the registry"},
-	"email":               {"password", "a docker config file has it; leave it out"},
-	"image":               {"auth", "a request has it: does the plugin hand its standard input through?"},
-	"metadata":            {"auth", "no metadata belongs here"},
-	"status":              {"auth", "its fields belong to the top, beside kind"},
-	"spec":                {"auth", "its fields belong to the top, beside kind"},
+	"auths":               {"auth", "it belongs to docker config files; use auth, with username and password in plain text"},
+	"auth":                {"password", "it belongs to docker config files; use username and password, in plain text"},
+	"expirationTimestamp": {"cacheDuration", "use cacheDuration, the time for which the response may be cached"},
+	"expiresAt":           {"cacheDuration", "use cacheDuration, the time for which the response may be cached"},
+	"expires_in":          {"cacheDuration", "use cacheDuration, a string such as \"10m\""},
+	"cacheKey":            {"cacheKeyType", "use cacheKeyType"},
+	"token":               {"password", "put the token in password"},
+	"identitytoken":       {"password", "it belongs to docker config files; put the token in password, with the user name that the registry expects"},
+	"secret":              {"password", "use password"},
+	"user":                {"username", "use username"},
+	"username":            {"auth", "move it to an entry of auth, under the registry"},
+	"password":            {"auth", "move it to an entry of auth, under the registry"},
+	"email":               {"password", "it belongs to docker config files; remove it"},
+	"image":               {"auth", "it belongs to the request; check whether the plugin copies its standard input to standard output"},
+	"metadata":            {"auth", "a response has no metadata"},
+	"status":              {"auth", "move its fields to the top level, next to kind"},
+	"spec":                {"auth", "move its fields to the top level, next to kind"},
 }
 
 // otherName says what was meant by a field that there is not.
@@ -243,7 +245,7 @@ func join(path, name string) string {
 const (
 	maxShownName = 32
 	maxShownKey  = 128
-	hiddenName   = "a field whose name is not shown"
+	hiddenName   = "(hidden name)"
 )
 
 // showName returns name if it looks like an identifier.

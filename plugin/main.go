@@ -147,7 +147,7 @@ func (o ServeOptions) readRequest() (*Request, error) {
 		return nil, fmt.Errorf("read the request: %w", err)
 	}
 	if len(data) > maxRequest {
-		return nil, decodeError(KindRequest, StageDecode, "", fmt.Sprintf("it is longer than %d bytes", maxRequest))
+		return nil, decodeError(KindRequest, StageDecode, "", fmt.Sprintf("longer than %d bytes", maxRequest))
 	}
 	req, err := DecodeRequest(data)
 	if err == nil && req.APIVersion == OutOfTree && (len(o.Args) == 0 || o.Args[0] != getCredentials) {
@@ -181,7 +181,7 @@ func writeResponse(w io.Writer, req *Request, resp *Response) error {
 		err = io.ErrShortWrite
 	}
 	if err != nil {
-		return fmt.Errorf("write the answer: %w", err)
+		return fmt.Errorf("write the response: %w", err)
 	}
 	return nil
 }

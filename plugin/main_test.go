@@ -78,10 +78,10 @@ func TestServeRefusesRequests(t *testing.T) {
 		return nil, nil
 	}
 	for name, tt := range map[string]struct{ stdin, want string }{
-		"empty":   {"", "plug: not a valid CredentialProviderRequest: offset 0: it is empty\n"},
-		"text":    {canary.Token, "plug: not a valid CredentialProviderRequest: offset 0: it is not JSON here\n"},
-		"version": {`{"kind":"CredentialProviderRequest","apiVersion":"v9","image":"a"}`, "plug: not a valid CredentialProviderRequest: apiVersion: is not one of credentialprovider.kubelet.k8s.io/v1, v1beta1 and v1alpha1\n"},
-		"long":    {strings.Repeat(" ", maxRequest) + "{}", "plug: not a valid CredentialProviderRequest: it is longer than 2097152 bytes\n"},
+		"empty":   {"", "plug: invalid CredentialProviderRequest at offset 0: empty\n"},
+		"text":    {canary.Token, "plug: invalid CredentialProviderRequest at offset 0: invalid JSON\n"},
+		"version": {`{"kind":"CredentialProviderRequest","apiVersion":"v9","image":"a"}`, "plug: invalid CredentialProviderRequest: apiVersion: must be credentialprovider.kubelet.k8s.io/v1, v1beta1 or v1alpha1\n"},
+		"long":    {strings.Repeat(" ", maxRequest) + "{}", "plug: invalid CredentialProviderRequest: longer than 2097152 bytes\n"},
 	} {
 		got := serve(t.Context(), strings.NewReader(tt.stdin), called, ServeOptions{})
 		if want := (served{2, "", tt.want}); got != want {
@@ -118,7 +118,7 @@ func TestServeProviderFails(t *testing.T) {
 		"token in error":    {fail(errors.New("refused: " + canary.Token)), "refused: [redacted]"},
 		"token in base64":   {fail(fmt.Errorf("refused: %x", canary.Token)), "refused: [redacted]"},
 		"long error":        {fail(errors.New(strings.Repeat("é", maxErrorLine))), strings.Repeat("é", maxErrorLine/2) + "…"},
-		"nothing":           {fail(nil), "the provider returned neither an answer nor an error"},
+		"nothing":           {fail(nil), "the provider returned neither a response nor an error"},
 		"no cacheKeyType":   {respond(func(r *Response) { r.CacheKeyType = "" }), "the provider's CacheKeyType must be Image, Registry or Global"},
 		"bad cacheKeyType":  {respond(func(r *Response) { r.CacheKeyType = canary.Password }), "the provider's CacheKeyType must be Image, Registry or Global"},
 		"password no UTF-8": {respond(func(r *Response) { r.Auth["a"] = AuthConfig{Password: NewSecret("\xff" + canary.Password)} }), "encode CredentialProviderResponse: auth: a key, user name or password is not UTF-8"},
@@ -158,8 +158,8 @@ func TestServeWritesOnce(t *testing.T) {
 		want string
 	}{
 		{&shortWriter{n: len(goodResponse)}, 0, ""},
-		{&shortWriter{n: len(goodResponse) - 1}, 1, "plug: write the answer: short write\n"},
-		{&shortWriter{err: errors.New("no space left on device")}, 1, "plug: write the answer: no space left on device\n"},
+		{&shortWriter{n: len(goodResponse) - 1}, 1, "plug: write the response: short write\n"},
+		{&shortWriter{err: errors.New("no space left on device")}, 1, "plug: write the response: no space left on device\n"},
 	} {
 		got := serve(t.Context(), bytes.NewReader(requestBytes(t, V1)), testProvider, ServeOptions{Stdout: tt.w})
 		if want := (served{tt.code, "", tt.want}); got != want || tt.w.writes != 1 {

@@ -51,7 +51,7 @@ func TestMainDiskFull(t *testing.T) {
 	var stderr bytes.Buffer
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Environ, bytes.NewReader(requestBytes(t, V1)), full, &stderr
 	err = cmd.Run()
-	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), "write the answer: ") {
+	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), "write the response: ") {
 		t.Errorf("got %v with stderr %q", err, stderr.String())
 	}
 }

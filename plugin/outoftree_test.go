@@ -63,7 +63,7 @@ func TestCommandOutOfTree(t *testing.T) {
 }
 
 func TestCommandOutOfTreeStages(t *testing.T) {
-	const prefix = "not a valid RegistryCredentialPluginResponse: "
+	const prefix = "invalid RegistryCredentialPluginResponse"
 	for name, tt := range map[string]struct {
 		stdout  string
 		env     []string
@@ -73,15 +73,15 @@ func TestCommandOutOfTreeStages(t *testing.T) {
 		"no expiry":      {stdout: `{"username":"ci","password":"` + canary.Password + `"}`},
 		"past":           {stdout: loginUntil("2001-01-01T00:00:00Z")},
 		"no credential":  {stdout: `{"username":"","password":""}`},
-		"today's answer": {stdout: goodResponse, want: StageAPIVersion, message: "apiVersion: " + prefix + "kind: this is a CredentialProviderResponse"},
-		"without zone":   {stdout: loginUntil("2026-05-01T12:10:00"), want: StageDecode, message: "decode: " + prefix + "offset 89: expirationTimestamp: must be a time with its zone"},
+		"today's answer": {stdout: goodResponse, want: StageAPIVersion, message: "apiVersion: " + prefix + ": kind: got a CredentialProviderResponse"},
+		"without zone":   {stdout: loginUntil("2026-05-01T12:10:00"), want: StageDecode, message: "decode: " + prefix + " at offset 89: expirationTimestamp: must be a time with a time zone"},
 		"no date":        {stdout: loginUntil(canary.Password), want: StageDecode, message: "expirationTimestamp: must be a time"},
-		"nothing":        {want: StageOutput, message: "output: " + prefix + "offset 0: it is empty"},
+		"nothing":        {want: StageOutput, message: "output: " + prefix + " at offset 0: the plugin exited 0"},
 		"exit 1":         {stdout: goodLogin, env: []string{testExit + "=1", testStderr + "=no such command: get-credentials"}, want: StageExec, message: `exit status 1; stderr: "no such command: get-credentials"`},
 		"password in stderr": {stdout: goodLogin, env: []string{testExit + "=1", testStderr + "=got " + canary.Password + " until 2026-05-01T12:10:00Z"},
 			want: StageExec, message: `stderr: "got [redacted] until 2026-05-01T12:10:00Z"`},
 		"password of a refused answer in stderr": {stdout: strings.Replace(goodLogin, "username", "user", 1), env: []string{testStderr + "=got " + canary.Password},
-			want: StageDecode, message: `user: there is no such field; here it is username; stderr: "got [redacted]"`},
+			want: StageDecode, message: `user: unknown field; use username; stderr: "got [redacted]"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,7 +104,7 @@ func TestCommandGetsPredecessorsAnswer(t *testing.T) {
 		c.APIVersion = version
 		x, err := c.Run(t.Context(), testRequest())
 		e := checkRun(t, x, err, StageAPIVersion)
-		const want = "this is a RegistryCredentialPluginResponse, the answer of the protocol before it: configure the plugin in a RegistryCredentialConfig"
+		const want = "got a RegistryCredentialPluginResponse of the out-of-tree protocol; configure the plugin in a RegistryCredentialConfig"
 		if e != nil && !strings.HasSuffix(e.Error(), want) {
 			t.Errorf("%s: got %v, want …%s", version, e, want)
 		}
@@ -138,7 +138,7 @@ func TestServeOutOfTree(t *testing.T) {
 func TestServeOutOfTreeWhen(t *testing.T) {
 	const (
 		alone   = `{"image":"registry.example/a"}`
-		refused = "plug: not a valid CredentialProviderRequest: kind: must be CredentialProviderRequest\n"
+		refused = "plug: invalid CredentialProviderRequest: kind: must be CredentialProviderRequest\n"
 	)
 	for name, tt := range map[string]struct {
 		args  []string
@@ -208,7 +208,7 @@ func TestServeOutOfTreeAnswers(t *testing.T) {
 		"not UTF-8": {resp: &Response{CacheKeyType: CacheImage, Auth: map[string]AuthConfig{"registry.example": {"u", NewSecret(canary.Password + "\xff")}}},
 			want: served{1, "", "plug: encode RegistryCredentialPluginResponse: auth: a key, user name or password is not UTF-8\n"}},
 		"error":  {err: errors.New("no route to host"), want: served{1, "", "plug: no route to host\n"}},
-		"nobody": {want: served{1, "", "plug: the provider returned neither an answer nor an error\n"}},
+		"nobody": {want: served{1, "", "plug: the provider returned neither a response nor an error\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := serve(t.Context(), strings.NewReader(`{"image":"registry.example/a"}`), func(context.Context, *Request) (*Response, error) {

@@ -127,11 +127,11 @@ func (h *headTail) text(secrets []scrub.Secret) string {
 	case len(h.head) == 0:
 		return ""
 	case len(secrets) > maxSecrets:
-		return fmt.Sprintf("(standard error is withheld: there are %d secrets to remove)", len(secrets))
+		return fmt.Sprintf("(standard error hidden: it may contain any of %d secrets)", len(secrets))
 	case h.dropped == 0:
 		return scrub.Part(string(h.head)+string(h.tail), secrets, false, false)
 	}
 	return scrub.Part(string(h.head), secrets, false, true) +
-		fmt.Sprintf("\n(%d bytes left out)\n", h.dropped) +
+		fmt.Sprintf("\n(%d bytes omitted)\n", h.dropped) +
 		scrub.Part(string(h.tail), secrets, true, false)
 }

@@ -17,9 +17,9 @@ import (
 
 // What to do, by what was printed.
 const (
-	toStderr     = "standard output is for the answer alone, the rest belongs on standard error"
-	noSubcommand = "look whether args lack a subcommand, such as get-credentials, or name one that this version does not have"
-	wrongKind    = "a kubelet reads nothing but a " + KindResponse
+	toStderr     = "write only the response to standard output, and everything else to standard error"
+	noSubcommand = "check whether args needs a subcommand such as get-credentials, or has one that this version does not support"
+	wrongKind    = "the kubelet accepts only a " + KindResponse
 )
 
 // printed says what a text is that is not one JSON value; "" if that cannot be
@@ -28,18 +28,18 @@ func printed(data []byte) string {
 	text := strings.TrimSpace(string(data))
 	switch {
 	case text == "":
-		return "the plugin ended well and printed nothing; " + noSubcommand
+		return "the plugin exited 0 and wrote nothing to standard output; " + noSubcommand
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")), isWide(data):
-		return "this is UTF-16, as PowerShell writes it: print UTF-8"
+		return "the output is UTF-16, as written by PowerShell; write UTF-8"
 	case strings.HasPrefix(text, "\ufeff"):
-		return "it begins with a byte order mark: print UTF-8 without one"
+		return "the output begins with a byte order mark; write UTF-8 without it"
 	case bytes.HasPrefix(data, []byte("\x1f\x8b")):
-		return "this is compressed (gzip): print the answer as it is"
+		return "the output is compressed (gzip); write the response uncompressed"
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
-		return "this has bytes that are no UTF-8 text"
+		return "the output is not UTF-8 text"
 	}
 	if value, before, after := valueWithin(text); value {
-		return "an answer is there, but " + around(before, after) + ": " + toStderr
+		return around(before, after) + "; " + toStderr
 	}
 	if kind := printedText(text); kind != "" {
 		return kind
@@ -48,7 +48,7 @@ func printed(data []byte) string {
 	case '{', '[':
 		return almostJSON(text)
 	}
-	return "this is text: " + toStderr
+	return "the output is text; " + toStderr
 }
 
 // isWide reports whether every other byte at the beginning is 0.
@@ -75,24 +75,24 @@ func printedText(text string) string {
 	}
 	switch {
 	case strings.HasPrefix(lower, "<!doctype html") || strings.HasPrefix(lower, "<html"):
-		return "this is an HTML page, as proxies and login pages answer: print what is asked for, and fail where it cannot be had"
+		return "the output is an HTML page, such as an error or login page of a proxy; the plugin must fail if it gets one"
 	case strings.HasPrefix(text, "<?xml") || strings.HasPrefix(text, "<") && strings.HasSuffix(text, ">"):
-		return "this is XML, such as a cloud's error: print the answer in JSON, and fail where there is none"
+		return "the output is XML, such as a cloud's error; write the response in JSON, and fail on errors"
 	case isHelper(lower):
 		return "the plugin " + helperSpeaks
 	case has("panic: ", "traceback (most recent call last)", "exception in thread"):
-		return "this is the trace of a crash: " + toStderr
+		return "the output is a crash trace; " + toStderr
 	case isShellError(first):
-		return "this is the error of a shell: a command that the plugin runs is missing or may not be run; its PATH is the kubelet's, and \"set -e\" makes it fail"
+		return "the output is a shell error; a command that the plugin runs is missing or not executable (it uses the kubelet's PATH), and the script needs \"set -e\" to fail"
 	case has("usage:", "usage of ", "available commands:", "unknown command", "--help\" for more", "unknown flag", "flag provided but not defined"):
-		return "this is a usage text: " + noSubcommand
+		return "the output is a usage text; " + noSubcommand
 	case isYAML(text):
-		return "this is YAML: print JSON"
+		return "the output is YAML; write JSON"
 	}
 	return ""
 }
 
-const helperSpeaks = "speaks like a docker credential helper, which knows another protocol: install the vendor's kubelet plugin in its place"
+const helperSpeaks = "behaves like a docker credential helper, which uses another protocol; install the vendor's kubelet plugin instead"
 
 // isHelper knows the messages of docker-credential-helpers.
 func isHelper(text string) bool {
@@ -166,30 +166,30 @@ func valueWithin(text string) (found bool, before, after string) {
 func around(before, after string) string {
 	switch {
 	case before == "":
-		return describeLines(after) + " behind it"
+		return describeLines(after) + " after the response"
 	case after == "":
-		return describeLines(before) + " before it"
+		return describeLines(before) + " before the response"
 	}
-	return describeLines(before) + " before it, and more behind it"
+	return describeLines(before) + " before the response, and more after it"
 }
 
 // describeLines says what lines around an answer are.
 func describeLines(text string) string {
 	first, _, more := strings.Cut(text, "\n")
-	kind := "a line of text stands"
+	kind := "there is a line of text"
 	var value map[string]json.RawMessage
 	switch {
 	case isLogLine(first):
-		kind = "a line of a log stands"
+		kind = "there is a log line"
 	case json.NewDecoder(strings.NewReader(text)).Decode(&value) == nil:
-		kind = "a second JSON value stands"
+		kind = "there is another JSON value"
 		if isLogRecord(value) {
-			kind = "a line of a log in JSON stands"
+			kind = "there is a JSON log line"
 		}
 		return kind
 	}
 	if more {
-		kind = strings.Replace(strings.Replace(kind, "a line", "lines", 1), "stands", "stand", 1)
+		kind = strings.Replace(strings.Replace(kind, "is a ", "are ", 1), "line", "lines", 1)
 	}
 	return kind
 }
@@ -222,17 +222,17 @@ func almostJSON(text string) string {
 	rest := strings.TrimLeft(text[1:], " \t\r\n")
 	switch {
 	case isLogLine(text):
-		return "this is a line of a log: " + toStderr
+		return "the output is a log line; " + toStderr
 	case strings.HasPrefix(rest, "'"):
-		return "its strings are in single quotes, as Python prints them: JSON has double ones"
+		return "strings are in single quotes, as printed by Python; JSON needs double quotes"
 	case text[0] == '{' && rest != "" && rest[0] != '"' && rest[0] != '}':
-		return "its names have no quotes, as in YAML or JavaScript: JSON has double ones"
+		return "names have no quotes, as in YAML or JavaScript; JSON needs double quotes"
 	}
 	return ""
 }
 
 // cutShort says why an answer may end in the middle.
-const cutShort = "the plugin ended before it had written all: look whether it was killed, and whether a pipe or a variable cut it"
+const cutShort = "the plugin did not write the whole response; check whether it was killed, or a pipe or variable truncated the output"
 
 // explain adds to a refusal by [checkWhole] what the text is.
 func explain(e *DecodeError, data []byte) *DecodeError {
@@ -243,7 +243,11 @@ func explain(e *DecodeError, data []byte) *DecodeError {
 	if kind == "" && e.Offset > 0 && e.Offset < int64(len(data)) {
 		kind = brokenAt(data, e.Offset)
 	}
-	if kind != "" {
+	switch {
+	case kind == "":
+	case e.Msg == emptyText:
+		e.Msg = kind
+	default:
 		e.Msg += ": " + kind
 	}
 	return e
@@ -256,17 +260,17 @@ func brokenAt(data []byte, at int64) string {
 	case len(bytes.TrimSpace(data[at:])) == 0: // the line end of what printed half an answer
 		return cutShort
 	case (c == '}' || c == ']') && bytes.HasSuffix(before, []byte(",")):
-		return "there is a comma before the closing bracket"
+		return "there is a comma before a closing bracket"
 	case c < ' ':
-		return "a line end or another control character stands in a string: write it as \\n, or trim it off the password"
+		return "a string contains a line break or another control character; write it as \\n, or trim the password"
 	case c == '\'':
-		return "a string is in single quotes: JSON has double ones"
+		return "a string is in single quotes; JSON needs double quotes"
 	case c == '/' || c == '#':
-		return "a comment: JSON has none"
+		return "JSON does not allow comments"
 	case bytes.HasSuffix(before, []byte(`"`)):
-		return "a comma or a colon is missing, or a double quote in a string has no backslash before it"
+		return "a comma or colon is missing, or a double quote in a string is not escaped"
 	case bytes.HasSuffix(before, []byte(":")):
-		return "a value is missing or has no quotes: does a variable of a script hold nothing?"
+		return "a value is missing or not quoted; check whether a script variable is empty"
 	}
 	return ""
 }
@@ -279,7 +283,7 @@ func printedKind(data []byte) string {
 		return ""
 	}
 	if value == nil {
-		return "null, as jq prints it for what is not there"
+		return "null, as printed by jq for a missing value"
 	}
 	var meta wireMeta
 	json.Unmarshal(data, &meta)
@@ -291,7 +295,7 @@ func printedKind(data []byte) string {
 		}
 	}
 	if isLogRecord(value) {
-		return "a line of a log in JSON: " + toStderr
+		return "a JSON log line; " + toStderr
 	}
 	return ""
 }
@@ -302,31 +306,31 @@ var printedKinds = []struct {
 	what string
 	is   func(meta wireMeta, has func(names ...string) bool) bool
 }{
-	{"the answer of a docker credential helper (ServerURL, Username, Secret), which knows another protocol: configure the vendor's kubelet plugin",
+	{"a response of a docker credential helper (ServerURL, Username, Secret), which uses another protocol; configure the vendor's kubelet plugin",
 		func(_ wireMeta, has func(...string) bool) bool { return has("ServerURL") || has("Username", "Secret") }},
-	{"an ExecCredential, with which kubectl logs in to an API server: " + wrongKind,
+	{"an ExecCredential, which kubectl uses to log in to an API server; " + wrongKind,
 		func(m wireMeta, _ func(...string) bool) bool {
 			return m.Kind == "ExecCredential" || strings.HasPrefix(m.APIVersion, "client.authentication.k8s.io/")
 		}},
-	{"the request itself: the plugin hands its standard input through",
+	{"the request; the plugin copies its standard input to standard output",
 		func(m wireMeta, has func(...string) bool) bool {
 			return m.Kind == KindRequest || has("image") && !has("auth")
 		}},
-	{"a Secret of Kubernetes: " + wrongKind, func(m wireMeta, _ func(...string) bool) bool { return m.Kind == "Secret" }},
-	{"a Status of the Kubernetes API, which is an error there: " + wrongKind, func(m wireMeta, _ func(...string) bool) bool { return m.Kind == "Status" }},
-	{"a CredentialProviderConfig, the kubelet's configuration: " + wrongKind, func(m wireMeta, _ func(...string) bool) bool { return m.Kind == "CredentialProviderConfig" }},
-	{"a docker config file (auths): its entries belong into auth, each with username and password in clear", func(_ wireMeta, has func(...string) bool) bool { return has("auths") }},
-	{"what \"aws ecr get-authorization-token\" prints: decode authorizationToken into username and password", func(_ wireMeta, has func(...string) bool) bool { return has("authorizationData") }},
-	{"credentials of AWS, not of a registry, as a credential_process prints them", func(_ wireMeta, has func(...string) bool) bool { return has("AccessKeyId") || has("Credentials") }},
-	{"an access token of a cloud, as its metadata server or command line prints it: it has to become username and password of an entry of auth",
+	{"a Kubernetes Secret; " + wrongKind, func(m wireMeta, _ func(...string) bool) bool { return m.Kind == "Secret" }},
+	{"a Status, an error of the Kubernetes API; " + wrongKind, func(m wireMeta, _ func(...string) bool) bool { return m.Kind == "Status" }},
+	{"a CredentialProviderConfig, the kubelet's configuration; " + wrongKind, func(m wireMeta, _ func(...string) bool) bool { return m.Kind == "CredentialProviderConfig" }},
+	{"a docker config file (auths); move its entries to auth, with username and password in plain text", func(_ wireMeta, has func(...string) bool) bool { return has("auths") }},
+	{"the output of \"aws ecr get-authorization-token\"; decode authorizationToken into username and password", func(_ wireMeta, has func(...string) bool) bool { return has("authorizationData") }},
+	{"AWS credentials, as printed by a credential_process, instead of registry credentials", func(_ wireMeta, has func(...string) bool) bool { return has("AccessKeyId") || has("Credentials") }},
+	{"a cloud access token, as returned by a metadata server or CLI; put it into username and password of an auth entry",
 		func(_ wireMeta, has func(...string) bool) bool {
 			return has("access_token") || has("accessToken") || has("refresh_token") || has("token") && !has("auth")
 		}},
-	{"the error of a server: fail where there is no answer, so that it is not taken for one",
+	{"an error from a server; exit with an error instead of printing it",
 		func(_ wireMeta, has func(...string) bool) bool {
 			return has("errors") || has("error") || has("code", "message")
 		}},
-	{"written with other case: the fields are kind, apiVersion, cacheKeyType, cacheDuration and auth",
+	{"fields in the wrong case; use kind, apiVersion, cacheKeyType, cacheDuration and auth",
 		func(_ wireMeta, has func(...string) bool) bool {
 			return has("Kind") || has("APIVersion") || has("ApiVersion") || has("CacheKeyType") || has("apiversion") || has("Auth")
 		}},

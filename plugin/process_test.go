@@ -306,7 +306,7 @@ func TestFloods(t *testing.T) {
 			if len(x.Stdout.Reveal()) > DefaultMaxOutput || len(x.Stderr) > 2*keep+100 {
 				t.Errorf("kept %d bytes of stdout and %d of stderr", len(x.Stdout.Reveal()), len(x.Stderr))
 			}
-			if tt.mode == "flood-stderr" && !strings.Contains(x.Stderr, fmt.Sprintf("\n(%d bytes left out)\n", 1<<30-2*keep)) {
+			if tt.mode == "flood-stderr" && !strings.Contains(x.Stderr, fmt.Sprintf("\n(%d bytes omitted)", 1<<30-2*keep)) {
 				t.Error("stderr does not say how much was left out")
 			}
 		})
@@ -379,7 +379,7 @@ func TestHeadTail(t *testing.T) {
 			}
 			want := string(data)
 			if left := size - 2*keep; left > 0 {
-				want = fmt.Sprintf("%s\n(%d bytes left out)\n%s", data[:keep], left, data[size-keep:])
+				want = fmt.Sprintf("%s\n(%d bytes omitted)\n%s", data[:keep], left, data[size-keep:])
 			}
 			if got := h.text(nil); got != want {
 				t.Errorf("size %d, chunk %d: got %d bytes, want %d", size, chunk, len(got), len(want))

@@ -80,7 +80,7 @@ func (c Command) cmd() *exec.Cmd {
 // reported as a missing plugin.
 func (c Command) whyNot(err error) error {
 	if c.Path == "" {
-		return errors.New("no executable is named: Path is empty")
+		return errors.New("no executable: Path is empty")
 	}
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -98,51 +98,52 @@ func (c Command) whyNot(err error) error {
 	info, statErr := os.Stat(file)
 	switch {
 	case errors.Is(statErr, fs.ErrNotExist):
-		return fmt.Errorf("start %q: %s: %w", c.Path, nothingThere(file), err)
+		if why := nothingThere(file); why != "" {
+			return fmt.Errorf("start %q: %s: %w", c.Path, why, err)
+		}
 	case statErr != nil:
-		return fmt.Errorf("start %q: %w", c.Path, err)
 	case info.IsDir():
-		return fmt.Errorf("start %q: it is a directory: %w", c.Path, err)
+		return fmt.Errorf("start %q: is a directory: %w", c.Path, err)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("start %q: %s: %w", c.Path, notPermitted(file, info.Mode()), err)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("start %q: the file is there, but %s: %w", c.Path, missingLoader(file), err)
+		return fmt.Errorf("start %q: %s: %w", c.Path, missingLoader(file), err)
 	case errors.Is(err, errNotFormat):
 		return fmt.Errorf("start %q: %s: %w", c.Path, wrongFormat(file), err)
 	case errors.Is(err, syscall.E2BIG):
-		return fmt.Errorf("start %q: its arguments and environment are longer than this system takes; look at args and env: %w", c.Path, err)
+		return fmt.Errorf("start %q: the arguments and environment are too long; shorten args and env: %w", c.Path, err)
 	case errors.Is(err, errBusy):
 		return fmt.Errorf("start %q: another process has it open for writing: %w", c.Path, err)
 	}
 	return fmt.Errorf("start %q: %w", c.Path, err)
 }
 
-// nothingThere says why there is no such file, and what there is instead.
+// nothingThere returns why a missing file may be missing, or "" if that is unknown.
 func nothingThere(file string) string {
 	if target, missing := executable.Dangling(file); missing != "" {
-		return fmt.Sprintf("it is a symbolic link to %q, which leads to nothing: there is no %q", target, missing)
+		return fmt.Sprintf("dangling symlink to %q; there is no %q", target, missing)
 	}
 	if near, cure := executable.Near(filepath.Dir(file), filepath.Base(file), nil); near != "" {
-		return fmt.Sprintf("there is no such file, but there is %q: %s", near, cure)
+		return fmt.Sprintf("found %q instead; %s", near, cure)
 	}
-	return "there is no such file"
+	return ""
 }
 
 // notPermitted says why a file may not be executed.
 func notPermitted(file string, mode fs.FileMode) string {
 	if mode.Perm()&0o111 == 0 {
-		return fmt.Sprintf("it is not executable (mode %v); chmod +x it", mode)
+		return fmt.Sprintf("not executable (mode %v); run chmod +x", mode)
 	}
 	if executable.Noexec(file) {
-		return "its file system is mounted with noexec: put it elsewhere, or mount that with exec"
+		return "the file system is mounted with noexec; move the plugin, or mount the file system with exec"
 	}
 	if info, err := executable.Read(file); err == nil && info.Format == executable.Script {
 		if at, err := os.Stat(info.Interpreter); err == nil && (at.IsDir() || at.Mode().Perm()&0o111 == 0) {
-			return fmt.Sprintf("its interpreter %q (the #! line) is not executable (mode %v)", info.Interpreter, at.Mode())
+			return fmt.Sprintf("the interpreter %q in the #! line is not executable (mode %v)", info.Interpreter, at.Mode())
 		}
 	}
-	return fmt.Sprintf("it has mode %v, but this user may not execute it; look at its owner, "+
-		"its parent directories, the mount option noexec and the security policy", mode)
+	return fmt.Sprintf("this user may not execute it (mode %v); check its owner, "+
+		"its parent directories, the noexec mount option and the security policy", mode)
 }
 
 // missingLoader says what a file needs that is not there.
@@ -150,13 +151,13 @@ func missingLoader(file string) string {
 	info, _ := executable.Read(file)
 	switch {
 	case info.Format == executable.Script && strings.HasSuffix(info.Interpreter, "\r"):
-		return fmt.Sprintf("its #! line names %q: its lines end in CR LF; convert them to LF", info.Interpreter)
+		return fmt.Sprintf("the interpreter in the #! line is %q; convert the line endings from CR LF to LF", info.Interpreter)
 	case info.Format == executable.Script:
-		return fmt.Sprintf("its interpreter %q (the #! line) is not", info.Interpreter)
+		return fmt.Sprintf("the interpreter %q in the #! line does not exist", info.Interpreter)
 	case info.Interpreter != "":
-		return fmt.Sprintf("the dynamic loader %q that it was linked for is not; link it statically", info.Interpreter)
+		return fmt.Sprintf("the dynamic loader %q does not exist; link the plugin statically", info.Interpreter)
 	}
-	return "its interpreter or dynamic loader is not"
+	return "the interpreter or dynamic loader does not exist"
 }
 
 // wrongFormat says why the system does not know how to execute a file.
@@ -164,16 +165,16 @@ func wrongFormat(file string) string {
 	info, err := executable.Read(file)
 	switch {
 	case err != nil:
-		return "it has an unknown format"
+		return "unknown file format"
 	case info.Arch != "" && info.Arch != runtime.GOARCH:
-		return fmt.Sprintf("it was built for another machine (%s; this is %s)", info.Machine, runtime.GOARCH)
+		return fmt.Sprintf("built for another architecture (%s; this machine is %s)", info.Machine, runtime.GOARCH)
 	case info.Format == executable.Script:
-		return "its #! line names something that cannot be executed"
+		return "the interpreter in the #! line cannot be executed"
 	case info.Damage != nil:
-		return info.Damage.Error() + ": install it again"
+		return info.Damage.Error() + "; install it again"
 	}
 	if what, cure := info.Format.Instead(); what != "" {
-		return "it is " + what + ": " + cure
+		return "the file is " + what + "; " + cure
 	}
-	return fmt.Sprintf("it is a program for another system (%s; this is %s)", info.Format, runtime.GOOS)
+	return fmt.Sprintf("built for another operating system (%s; this is %s)", info.Format, runtime.GOOS)
 }

@@ -29,18 +29,18 @@ func TestStartErrors(t *testing.T) {
 		is      error
 		linux   bool // what the kernel says elsewhere is not known
 	}{
-		"empty file":          {"", 0o755, "it is empty: install it again", syscall.ENOEXEC, true},
-		"not executable":      {"#!/bin/sh\n", 0o644, "it is not executable (mode -rw-r--r--); chmod +x it: permission denied", fs.ErrPermission, false},
-		"missing interpreter": {"#!/nope -x\n", 0o755, `the file is there, but its interpreter "/nope" (the #! line) is not: no such file`, fs.ErrNotExist, false},
-		"CR LF":               {"#!/bin/sh\r\nexit 0\r\n", 0o755, `its #! line names "/bin/sh\r": its lines end in CR LF`, fs.ErrNotExist, false},
-		"no #! line":          {"echo hello\n", 0o755, "it is text without a #! line: if it is a script, begin it with #!/bin/sh", syscall.ENOEXEC, true},
-		"error page":          {"<!DOCTYPE html>\n<title>Not Found</title>", 0o755, "it is a page or message of a server (HTML, XML, JSON or \"not found\") that was saved in place of a program: download it again", syscall.ENOEXEC, true},
-		"archive":             {"\x1f\x8b\x08\x00", 0o755, "it is an archive or a compressed file: unpack it", syscall.ENOEXEC, true},
-		"damaged":             {"\x7fELF\x02", 0o755, "the ELF header is cut short or damaged: install it again", syscall.ENOEXEC, true},
-		"for Windows":         {"MZ\x90\x00", 0o755, "it is a program for another system (PE; this is linux)", syscall.ENOEXEC, true},
-		"interpreter":         {"#!/etc/passwd\n", 0o755, `its interpreter "/etc/passwd" (the #! line) is not executable (mode -rw-r--r--)`, fs.ErrPermission, true},
-		"missing loader":      {elfFile(t, "/nope/ld.so.2", 0), 0o755, `the file is there, but the dynamic loader "/nope/ld.so.2" that it was linked for is not`, fs.ErrNotExist, true},
-		"wrong architecture":  {elfFile(t, "", elf.EM_S390), 0o755, "it was built for another machine (EM_S390; this is " + runtime.GOARCH, syscall.ENOEXEC, true},
+		"empty file":          {"", 0o755, "the file is empty; install it again", syscall.ENOEXEC, true},
+		"not executable":      {"#!/bin/sh\n", 0o644, "not executable (mode -rw-r--r--); run chmod +x: permission denied", fs.ErrPermission, false},
+		"missing interpreter": {"#!/nope -x\n", 0o755, `the interpreter "/nope" in the #! line does not exist: no such file`, fs.ErrNotExist, false},
+		"CR LF":               {"#!/bin/sh\r\nexit 0\r\n", 0o755, `the interpreter in the #! line is "/bin/sh\r"; convert the line endings`, fs.ErrNotExist, false},
+		"no #! line":          {"echo hello\n", 0o755, "the file is text without a #! line; if it is a script, add #!/bin/sh as its first line; otherwise install the program again", syscall.ENOEXEC, true},
+		"error page":          {"<!DOCTYPE html>\n<title>Not Found</title>", 0o755, "the file is a web page or server error (HTML, XML, JSON or \"not found\") saved instead of a program; check the address", syscall.ENOEXEC, true},
+		"archive":             {"\x1f\x8b\x08\x00", 0o755, "the file is an archive or a compressed file; extract it", syscall.ENOEXEC, true},
+		"damaged":             {"\x7fELF\x02", 0o755, "the ELF header is truncated or damaged; install it again", syscall.ENOEXEC, true},
+		"for Windows":         {"MZ\x90\x00", 0o755, "built for another operating system (PE; this is linux)", syscall.ENOEXEC, true},
+		"interpreter":         {"#!/etc/passwd\n", 0o755, `the interpreter "/etc/passwd" in the #! line is not executable (mode -rw-r--r--)`, fs.ErrPermission, true},
+		"missing loader":      {elfFile(t, "/nope/ld.so.2", 0), 0o755, `the dynamic loader "/nope/ld.so.2" does not exist`, fs.ErrNotExist, true},
+		"wrong architecture":  {elfFile(t, "", elf.EM_S390), 0o755, "built for another architecture (EM_S390; this machine is " + runtime.GOARCH, syscall.ENOEXEC, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tt.linux && runtime.GOOS != "linux" {
@@ -67,9 +67,9 @@ func TestStartErrorsOfPlaces(t *testing.T) {
 		name, path, dir, message string
 		is                       error
 	}{
-		{"missing", filepath.Join(dir, "nope"), "", "there is no such file", fs.ErrNotExist},
-		{"directory", dir, "", "it is a directory", fs.ErrPermission},
-		{"link to nothing", link, "", `it is a symbolic link to "nowhere", which leads to nothing: there is no "` + filepath.Join(dir, "nowhere") + `"`, fs.ErrNotExist},
+		{"missing", filepath.Join(dir, "nope"), "", "no such file or directory", fs.ErrNotExist},
+		{"directory", dir, "", "is a directory", fs.ErrPermission},
+		{"link to nothing", link, "", `dangling symlink to "nowhere"; there is no "` + filepath.Join(dir, "nowhere") + `"`, fs.ErrNotExist},
 		{"working directory", c.Path, filepath.Join(dir, "nope"), "the working directory", fs.ErrNotExist},
 		{"no path", "", "", "Path is empty", nil},
 	} {

@@ -188,7 +188,7 @@ func TestForeignHosts(t *testing.T) {
 	config := n.config(managed)
 	for _, image := range []string{"evilazurecr.io/x", "foo.azurecr.io.example/x", "azurecr.io.evil.example/x", "docker.io/azurecr.io/x", "mcr.microsoft.com/x"} {
 		x, err := n.run(pod(image), config)
-		if err == nil || x.ExitCode != 1 || !strings.Contains(x.Stderr, "none of Azure Container Registry's") || !strings.Contains(x.Stderr, "--other-hosts=empty") {
+		if err == nil || x.ExitCode != 1 || !strings.Contains(x.Stderr, "not part of Azure Container Registry") || !strings.Contains(x.Stderr, "--other-hosts=empty") {
 			t.Errorf("%s: exit code %d, standard error %q", image, x.ExitCode, x.Stderr)
 		}
 		x, err = n.run(pod(image), config, "--other-hosts=empty")
@@ -241,16 +241,16 @@ func TestFailures(t *testing.T) {
 		want    string
 		request plugin.Request
 	}{
-		"no argument":           {nil, testcloud.Fault{}, "exactly one argument is needed", plugin.Request{}},
-		"two arguments":         {[]string{"CONFIG", "get-credentials"}, testcloud.Fault{}, "exactly one argument is needed", plugin.Request{}},
+		"no argument":           {nil, testcloud.Fault{}, "expected one argument, the path of the cloud configuration (azure.json)", plugin.Request{}},
+		"two arguments":         {[]string{"CONFIG", "get-credentials"}, testcloud.Fault{}, "expected one argument, the path of the cloud configuration (azure.json)", plugin.Request{}},
 		"unknown flag":          {[]string{"CONFIG", "--nonsense"}, testcloud.Fault{}, "unknown flag: --nonsense", plugin.Request{}},
 		"half a binding":        {[]string{"CONFIG", "--ib-sni-name=ib.example"}, testcloud.Fault{}, "--ib-sni-name needs --ib-apiserver-ip", plugin.Request{}},
-		"binding with https":    {[]string{"CONFIG", "--ib-sni-name=https://ib.example", "--ib-apiserver-ip=10.0.0.1"}, testcloud.Fault{}, "is not the name of a host, without scheme and port", plugin.Request{}},
+		"binding with https":    {[]string{"CONFIG", "--ib-sni-name=https://ib.example", "--ib-apiserver-ip=10.0.0.1"}, testcloud.Fault{}, "must be a host name without scheme and port", plugin.Request{}},
 		"binding's client":      {[]string{"CONFIG", "--ib-default-client-id=c"}, testcloud.Fault{}, "--ib-default-client-id needs --ib-sni-name", plugin.Request{}},
 		"allowed host":          {[]string{"CONFIG", "--allow-host=*"}, testcloud.Fault{}, `--allow-host "*": a * in one of the last two labels would send the password to third-party hosts`, plugin.Request{}},
-		"a mirror that is none": {[]string{"CONFIG", "--registry-mirror=mcr.microsoft.com:boot.azurecr.io,nothing"}, testcloud.Fault{}, `--registry-mirror "nothing": it is neither SOURCE:TARGET nor SOURCE=TARGET`, plugin.Request{}},
+		"a mirror that is none": {[]string{"CONFIG", "--registry-mirror=mcr.microsoft.com:boot.azurecr.io,nothing"}, testcloud.Fault{}, `--registry-mirror "nothing": must be SOURCE:TARGET or SOURCE=TARGET`, plugin.Request{}},
 		"a mirror of strangers": {[]string{"CONFIG", "--mirror=docker.io=boot.azurecr.io"}, testcloud.Fault{}, "--mirror-origin=none", plugin.Request{}},
-		"a mirror's target":     {[]string{"CONFIG", "--mirror=mcr.microsoft.com=boot.example"}, testcloud.Fault{}, "the target boot.example is not a registry of Azure Container Registry", plugin.Request{}},
+		"a mirror's target":     {[]string{"CONFIG", "--mirror=mcr.microsoft.com=boot.example"}, testcloud.Fault{}, "the target boot.example does not belong to Azure Container Registry", plugin.Request{}},
 		"no configuration":      {[]string{"/nonexistent"}, testcloud.Fault{}, "credentials for foo.azurecr.io: cloud configuration ", plugin.Request{}},
 		"IMDS":                  {[]string{"CONFIG"}, testcloud.Fault{Path: "/metadata", Status: 400, Body: `{"error":"invalid_request","x":"` + canary.Token + `"}`}, "status 400 Bad Request (invalid_request)", plugin.Request{}},
 		"exchange": {[]string{"CONFIG", "--v=4"}, testcloud.Fault{Path: "/oauth2/exchange", Status: 401, Body: canary.Token},

@@ -25,20 +25,20 @@ func program() pluginmain.Program {
 	var opts gcr.Options
 	flags := pluginmain.Flags()
 	flags.StringVarP(&opts.Flow, "authFlow", "a", gcr.FlowRegistry,
-		"`flow`: gcr for an access token, dockercfg or dockercfg-url for a docker config in the instance's metadata")
+		"`flow`: gcr for an access token, dockercfg or dockercfg-url for a docker config from the instance's metadata")
 	flags.StringVar(&opts.IdentityProvider, "identity-provider", "",
-		"`URL` of the cluster as identity provider: pods with the annotation "+gcr.AnnotationEnable+" pull as themselves")
+		"`URL` of the cluster's identity provider; pods with the annotation "+gcr.AnnotationEnable+" pull as their service account")
 	flags.StringVar(&opts.ProjectID, "project-id", "", "`project` of the workload identity pool; required with --identity-provider")
 	flags.StringVar(&opts.STSAudience, "sts-audience", "",
-		"`audience` of a workload identity provider: every pod pulls as itself, without an annotation")
-	flags.BoolVar(&opts.RequireWorkloadIdentity, "require-workload-identity", false, "refuse pods that would pull as the node")
+		"`audience` of a workload identity provider; all pods pull as their service account, without an annotation")
+	flags.BoolVar(&opts.RequireWorkloadIdentity, "require-workload-identity", false, "reject pods that would pull as the node")
 	flags.BoolVar(&opts.Impersonate, "impersonate", false,
-		"go on to the Google service account that the annotation "+gcr.AnnotationAccount+" names")
+		"impersonate the Google service account in the annotation "+gcr.AnnotationAccount)
 	flags.StringVar(&opts.UniverseDomain, "universe-domain", "googleapis.com", "`domain` of Google's services")
 	flags.StringSliceVar(&opts.AllowHosts, "allow-host", nil,
-		"further `host[:port]` that gets the access token, with * for text within one label; repeatable")
+		"another `host[:port]` that gets the access token; * matches text within one label; repeatable")
 	flags.BoolVar(&opts.AnyHost, "any-host", false,
-		"give the access token to every host that matchImages reaches, whoever runs it, as upstream's plugin does")
+		"send the access token to every host that matchImages matches, as the upstream plugin does")
 	pluginmain.OtherHosts(flags, &opts.OtherHosts)
 	pluginmain.Mirrors(flags, &opts.Mirrors, &opts.MirrorOrigin)
 	pluginmain.IgnoreKlog(flags)
@@ -46,8 +46,8 @@ func program() pluginmain.Program {
 		Name:    "auth-provider-gcp",
 		Version: version,
 		Args:    "[get-credentials]",
-		Summary: "auth-provider-gcp is a kubelet credential provider for Google Artifact Registry and\n" +
-			"Container Registry. It reads a request on standard input.",
+		Summary: "A kubelet credential provider for Google Artifact Registry and Container\n" +
+			"Registry. It reads a CredentialProviderRequest from standard input.",
 		Example: "  auth-provider-gcp get-credentials --v=3 < request.json",
 		Flags:   flags,
 		New: func(in pluginmain.Input) (plugin.Provider, error) {
@@ -70,7 +70,7 @@ func checkArgs(args []string, opts gcr.Options) error {
 		return fmt.Errorf("unknown command %q; the only command is get-credentials", args[0])
 	}
 	if opts.Flow == "" {
-		return errors.New("--authFlow is empty")
+		return errors.New("--authFlow must not be empty")
 	}
 	return nil
 }

@@ -155,24 +155,24 @@ func TestFails(t *testing.T) {
 		asked int
 	}{
 		"metadata forbids": {fault: testcloud.Fault{Status: 403, Body: canary.Token}, asked: 1,
-			want: `registry "gcr.io": get the access token of the node: GET http://METADATA/computeMetadata/v1/instance/service-accounts/default/token: status 403 Forbidden: ` +
-				"the metadata server does not serve this process: does something stand between it and the node?"},
+			want: `registry "gcr.io": get the access token of the node: GET http://METADATA/computeMetadata/v1/instance/service-accounts/default/token: status 403 Forbidden; ` +
+				"the metadata server rejects this process; check for a proxy or agent in front of it"},
 		"not a token": {fault: testcloud.Fault{Status: 200, Body: "<html>" + canary.Token}, asked: 1,
-			want: `registry "gcr.io": get the access token of the node: GET http://METADATA/computeMetadata/v1/instance/service-accounts/default/token: the answer is not the JSON of a token endpoint`},
+			want: `registry "gcr.io": get the access token of the node: GET http://METADATA/computeMetadata/v1/instance/service-accounts/default/token: the response is not a JSON token response`},
 		"docker config": {args: []string{"-adockercfg"}, state: func(s *testcloud.GoogleState) { s.Dockercfg = canary.Password }, asked: 1,
 			want: `registry "gcr.io": read the instance attribute google-dockercfg: GET http://METADATA/computeMetadata/v1/instance/attributes/google-dockercfg: line 1, column 1: not JSON from here on`},
 		"strict": {args: []string{"--identity-provider=x", "--project-id=p", "--require-workload-identity"}, plain: true,
-			want: `registry "gcr.io": workload identity is required, and the pod's service account has no annotation iam.gke.io/enable-wi-image-pull: "true": ` +
-				"annotate it, and list the key in tokenAttributes of the kubelet's configuration"},
-		"flow":               {args: []string{"--authFlow=GCR"}, want: `the flow "GCR" is not one of gcr, dockercfg and dockercfg-url`},
-		"empty flow":         {args: []string{"get-credentials", "--authFlow="}, want: "--authFlow is empty"},
-		"no project":         {args: []string{"--identity-provider=x"}, want: "an identity provider needs a project: set --project-id"},
-		"no project, config": {args: []string{"--identity-provider=x", "--authFlow=dockercfg"}, want: "an identity provider needs a project: set --project-id"},
+			want: `registry "gcr.io": workload identity is required, but the pod's service account has no annotation iam.gke.io/enable-wi-image-pull: "true"; ` +
+				"add it, and list the key in tokenAttributes in the kubelet's configuration"},
+		"flow":               {args: []string{"--authFlow=GCR"}, want: `the flow "GCR" must be gcr, dockercfg or dockercfg-url`},
+		"empty flow":         {args: []string{"get-credentials", "--authFlow="}, want: "--authFlow must not be empty"},
+		"no project":         {args: []string{"--identity-provider=x"}, want: "an identity provider requires a project; set --project-id"},
+		"no project, config": {args: []string{"--identity-provider=x", "--authFlow=dockercfg"}, want: "an identity provider requires a project; set --project-id"},
 		"command":            {args: []string{"list"}, want: `unknown command "list"; the only command is get-credentials`},
 		"flag":               {args: []string{"get-credentials", "--nonsense"}, want: "unknown flag: --nonsense; --help lists the flags"},
-		"cache type":         {env: []string{"KUBE_SIDECAR_CACHE_TYPE=Global"}, want: `KUBE_SIDECAR_CACHE_TYPE="Global" is not one of image, registry and global, in lower case`},
-		"cache duration":     {env: []string{"KUBE_SIDECAR_CACHE_DURATION=1"}, want: `KUBE_SIDECAR_CACHE_DURATION="1" is not a duration like 10m or 0s`},
-		"metadata host":      {env: []string{"GCE_METADATA_HOST=http://x"}, want: `GCE_METADATA_HOST or GCE_METADATA_IP="http://x" is not a host with or without a port`},
+		"cache type":         {env: []string{"KUBE_SIDECAR_CACHE_TYPE=Global"}, want: `KUBE_SIDECAR_CACHE_TYPE="Global" must be image, registry or global, in lower case`},
+		"cache duration":     {env: []string{"KUBE_SIDECAR_CACHE_DURATION=1"}, want: `KUBE_SIDECAR_CACHE_DURATION="1" must be a duration such as 10m or 0s`},
+		"metadata host":      {env: []string{"GCE_METADATA_HOST=http://x"}, want: `GCE_METADATA_HOST or GCE_METADATA_IP="http://x" must be host[:port]`},
 		"allowed host":       {args: []string{"--allow-host=a.example,*"}, want: `--allow-host "*": a * in one of the last two labels would send the password to third-party hosts; name the domain`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,8 +217,8 @@ func TestOtherHosts(t *testing.T) {
 	for _, image := range []string{"docker.io/library/nginx", "gcr.io.example/p/app", "evilgcr.io/p/app", "localhost:5000/x", "registry.k8s.io/pause"} {
 		host, _, _ := strings.Cut(image, "/")
 		x, err := command(t, google, "get-credentials").Run(t.Context(), &plugin.Request{Image: image})
-		want := "auth-provider-gcp: image host \"" + host + "\" is none of Google's registries, so it gets no credential; " +
-			"remove it from matchImages, name it in --allow-host or --mirror, or set --other-hosts=empty\n"
+		want := "auth-provider-gcp: image host \"" + host + "\" is not a Google registry, so it gets no credential; " +
+			"remove it from matchImages, add it with --allow-host or --mirror, or set --other-hosts=empty\n"
 		if err == nil || x.Stderr != want || x.Stdout.Reveal() != "" {
 			t.Errorf("got  %swant %s", x.Stderr, want)
 		}

@@ -22,18 +22,18 @@ func main() {
 	opts := dockerconfig.Options{Environ: os.Environ()}
 	flags := pluginmain.Flags()
 	flags.StringVar(&opts.Path, "config", "", "`path` of the config.json or auth.json; required")
-	flags.BoolVar(&opts.Optional, "optional", false, "a missing file means no credentials; by default it is an error")
-	flags.StringVar(&opts.HelperDir, "helper-dir", "", "`directory` of the docker-credential-* programs; by default PATH is searched")
-	flags.DurationVar(&opts.CacheDuration, "cache-duration", dockerconfig.DefaultCacheDuration, "how long an answer may be reused; 0s means not at all")
+	flags.BoolVar(&opts.Optional, "optional", false, "return no credential if the file is missing, instead of an error")
+	flags.StringVar(&opts.HelperDir, "helper-dir", "", "`directory` of the docker-credential-* programs (default: search PATH)")
+	flags.DurationVar(&opts.CacheDuration, "cache-duration", dockerconfig.DefaultCacheDuration, "cache duration of the response; 0s disables caching")
 	pluginmain.Program{
 		Name:    "dockerconfig-credential-provider",
 		Version: version,
 		Flags:   flags,
-		Summary: "A kubelet credential provider that answers from a docker config.json or a podman\n" +
-			"auth.json, and from the docker-credential-* helpers that it names. It reads one\n" +
-			"CredentialProviderRequest from standard input.",
-		Example: `  echo '{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"registry.example/app"}' |` + "\n" +
-			"    dockerconfig-credential-provider --config /etc/registry/config.json --helper-dir /usr/local/bin",
+		Summary: "A kubelet credential provider that returns credentials from a docker config.json\n" +
+			"or podman auth.json, and from the docker-credential-* helpers that the file\n" +
+			"configures. It reads one CredentialProviderRequest from standard input.",
+		Example: "  dockerconfig-credential-provider --config /etc/registry/config.json \\\n" +
+			"    --helper-dir /usr/local/bin < request.json",
 		New: func(in pluginmain.Input) (plugin.Provider, error) {
 			opts.Log = in.Log
 			return dockerconfig.New(opts)

@@ -105,8 +105,8 @@ func TestPluginFails(t *testing.T) {
 		args        []string
 		want        string
 	}{
-		{"no file named", "r.example/app", nil, "no file is named: --config is needed, such as --config /etc/registry/config.json"},
-		{"no such file", "r.example/app", []string{"--config=/nonexistent"}, `registry "r.example": read "[redacted: args[0]]": there is no such file: no such file or directory; mend --config, or give --optional if there may be none`},
+		{"no file named", "r.example/app", nil, "--config is required, for example --config /etc/registry/config.json"},
+		{"no such file", "r.example/app", []string{"--config=/nonexistent"}, `registry "r.example": read "[redacted: args[0]]": no such file or directory; fix --config, or set --optional if the file may be missing`},
 		{"unknown flag", "r.example/app", []string{"--confg=x"}, "unknown flag: --confg; --help lists the flags"},
 		{"helper fails", "f.example/app", []string{file, "--helper-dir", dir, "--v=4"}, `registry "f.example": docker-credential-failing get "f.example": exit status 1; its output may contain secrets and is hidden: run the helper manually, as this user and with this environment`},
 		{"no helper", "f.example/app", []string{file}, `registry "f.example": docker-credential-failing get "f.example": not found in PATH ""`},

@@ -21,25 +21,25 @@ func program() pluginmain.Program {
 	var opts ecr.Options
 	flags := pluginmain.Flags()
 	flags.StringArrayVar(&opts.AllowHosts, "allow-host", nil,
-		"serve `HOST[=REGION]` too, whose name is none of ECR's; globs stand for one label; repeatable")
+		"also serve `HOST[=REGION]`, which is outside the ECR domains; * matches text within one label; repeatable")
 	flags.BoolVar(&opts.AnyHost, "any-host", false,
-		"serve every host, as upstream's plugin does, with the region of the configuration or the instance: any registry that matchImages reaches is sent the password of AWS")
+		"serve every host, as the upstream plugin does; this sends the ECR password to every registry that matchImages matches")
 	pluginmain.OtherHosts(flags, &opts.OtherHosts)
 	pluginmain.Mirrors(flags, &opts.Mirrors, &opts.MirrorOrigin)
 	flags.StringArrayVar(&opts.Roles, "role", nil,
-		"`ACCOUNT=ARN[,ARN...]`: for registries of that account take this role, and each that follows with the one before it; repeatable")
+		"`ACCOUNT=ARN[,ARN...]`: assume these roles, in order, for registries of the account; repeatable")
 	flags.StringArrayVar(&opts.ExternalIDs, "external-id", nil,
-		"`ACCOUNT=ID`: what the roles of that account are taken with; repeatable")
+		"`ACCOUNT=ID`: external ID for the roles of the account; repeatable")
 	flags.StringVar(&opts.SessionName, "session-name", "",
-		"`NAME` of all sessions at STS, in place of the service account's; upstream's is ecr-credential-provider")
+		"`NAME` of all STS sessions (default: the service account's name; the upstream plugin uses ecr-credential-provider)")
 	flags.BoolVar(&opts.PlainEndpoints, "plain-endpoints", false,
-		"ask ECR and STS where upstream's plugin does, whatever the form of the host: not at endpoints for FIPS or IPv6")
+		"use the plain ECR and STS endpoints for FIPS and dual-stack hosts too, as the upstream plugin does")
 	return pluginmain.Program{
 		Name:             "ecr-credential-provider",
 		Version:          version,
 		VersionShorthand: "v",
 		Args:             "[get-credentials]",
-		Summary:          "A kubelet credential provider for Amazon Elastic Container Registry, private and public.\nIt reads a CredentialProviderRequest from standard input.",
+		Summary:          "A kubelet credential provider for Amazon Elastic Container Registry, private\nand public. It reads a CredentialProviderRequest from standard input.",
 		Example:          "  ecr-credential-provider --allow-host registry.corp.example:5000=eu-west-1",
 		Flags:            flags,
 		New: func(in pluginmain.Input) (plugin.Provider, error) {

@@ -277,17 +277,17 @@ func TestFaults(t *testing.T) {
 		{"no record of entries, and another entry", func(n *testNode) {
 			n.must(os.Mkdir(n.store.Path(generation.AppliedFile), 0o700))
 			n.must(os.Rename(filepath.Join(n.bin, entries.Name), filepath.Join(n.bin, entries.Name+"-7")))
-		}, entries.Name + "-7", "applied.json: it is a directory, not a regular file"},
+		}, entries.Name + "-7", "applied.json: is a directory, not a regular file"},
 		{"a directory for the record of entries", func(n *testNode) { n.must(os.Mkdir(n.store.Path(generation.AppliedFile), 0o700)) }, "", ""},
 		{"no such entry", func(n *testNode) {
 			n.must(os.Rename(filepath.Join(n.bin, entries.Name), filepath.Join(n.bin, entries.Name+"-7")))
 		}, entries.Name + "-7", `no entry "regcred-credential-provider-7", the name under which this program was run; regcred status`},
-		{"plugin deleted", func(n *testNode) { n.must(os.Remove(n.store.BinPath(1, "plugin-a"))) }, "", "there is no such file"},
+		{"plugin deleted", func(n *testNode) { n.must(os.Remove(n.store.BinPath(1, "plugin-a"))) }, "", "no such file or directory"},
 		{"plugin of another machine", func(n *testNode) {
 			path := n.store.BinPath(1, "plugin-a")
 			n.must(os.Remove(path))
 			n.must(os.WriteFile(path, testelf.Image(t, elf.ELFCLASS64, binary.LittleEndian, elf.EM_S390, ""), 0o755))
-		}, "", "built for another machine"},
+		}, "", "built for another architecture"},
 		{"no home, no directory, no place to count", func(n *testNode) {
 			n.environ = nil
 			n.write(n.counts, "in the way")

@@ -69,8 +69,8 @@ func TestCAFile(t *testing.T) {
 		"empty":     {writeTemp(t, ""), " contains no PEM certificate"},
 		"key alone": {writeTemp(t, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), " contains no PEM certificate"},
 		"garbage":   {writeTemp(t, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), ": certificate 1: x509: malformed certificate"},
-		"directory": {t.TempDir(), "it is a directory, not a regular file"},
-		"too large": {writeTemp(t, strings.Repeat("#", maxCAFile+1)), "it has more than 1048576 bytes"},
+		"directory": {t.TempDir(), "is a directory, not a regular file"},
+		"too large": {writeTemp(t, strings.Repeat("#", maxCAFile+1)), "larger than 1048576 bytes"},
 		"missing":   {"no-such-file", "no such file or directory"},
 	} {
 		code, out, errOut := runApp(t, append(args, "--ca-file", tt.file)...)

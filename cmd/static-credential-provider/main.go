@@ -19,22 +19,22 @@ var version string
 func main() {
 	var opts static.Options
 	flags := pluginmain.Flags()
-	flags.StringArrayVar(&opts.Hosts, "host", nil, "`host[:port]` of a registry that may get the password; a * stands for any text within a label; required, may be repeated")
+	flags.StringArrayVar(&opts.Hosts, "host", nil, "`host[:port]` of a registry that may get the password; * matches text within one label; repeatable, required")
 	flags.StringVar(&opts.Username, "username", "", "user `name`")
 	flags.StringVar(&opts.UsernameFile, "username-file", "", "`path` of a file with the user name, instead of --username")
 	flags.StringVar(&opts.PasswordFile, "password-file", "", "`path` of a file with the password")
 	flags.StringVar(&opts.PasswordCredential, "password-credential", "", "`name` of a systemd credential of the kubelet's unit with the password, instead of --password-file")
-	flags.DurationVar(&opts.CacheDuration, "cache-duration", static.DefaultCacheDuration, "how long an answer may be reused; 0s means not at all")
+	flags.DurationVar(&opts.CacheDuration, "cache-duration", static.DefaultCacheDuration, "cache duration of the response; 0s disables caching")
 	pluginmain.OtherHosts(flags, &opts.OtherHosts)
 	pluginmain.Program{
 		Name:    "static-credential-provider",
 		Version: version,
 		Flags:   flags,
-		Summary: "A kubelet credential provider that answers with a user name and password from\n" +
-			"files, which it reads on each run. It reads one CredentialProviderRequest from\n" +
+		Summary: "A kubelet credential provider that returns a user name and password from files,\n" +
+			"which it reads on each run. It reads one CredentialProviderRequest from\n" +
 			"standard input.",
-		Example: `  echo '{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"registry.example/app"}' |` + "\n" +
-			"    static-credential-provider --host registry.example --username node --password-file /etc/registry/password",
+		Example: "  static-credential-provider --host registry.example --username node \\\n" +
+			"    --password-file /etc/registry/password < request.json",
 		New: func(in pluginmain.Input) (plugin.Provider, error) {
 			opts.CredentialsDir = in.Getenv("CREDENTIALS_DIRECTORY")
 			return static.New(opts)

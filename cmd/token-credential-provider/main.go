@@ -29,21 +29,22 @@ func program() pluginmain.Program {
 	f.define()
 	return pluginmain.Program{
 		Name: "token-credential-provider", Version: version, Flags: f.set,
-		Summary: "Answers a kubelet's request for registry credentials with the service-account token\n" +
-			"of the pod, or with what an endpoint gives for it.",
+		Summary: "A kubelet credential provider that returns the pod's service-account token, or a\n" +
+			"credential that an endpoint returns for the token.",
 		Example: example,
 		New:     func(in pluginmain.Input) (plugin.Provider, error) { return f.provider(in) },
 	}
 }
 
-const example = `  The token itself is the password:
-    token-credential-provider --registry=registry.example.com --audience=registry.example.com
+const example = `  Use the token as the password:
+    token-credential-provider --registry=registry.example.com \
+      --audience=registry.example.com
 
-  It is exchanged (RFC 8693) for a password:
+  Exchange the token for a password (RFC 8693):
     token-credential-provider --registry=registry.example.com --username=robot \
       --exchange-url=https://sts.example.com/token --exchange-audience=registry
 
-  It is exchanged as a file says (docs/plugins/token.md):
+  Exchange the token as configured in a file (docs/plugins/token.md):
     token-credential-provider --config=/etc/token-credential-provider/quay.yaml`
 
 // flags are the flags as they were given.
@@ -59,22 +60,22 @@ type flags struct {
 }
 
 func (f *flags) define() {
-	f.set.StringVar(&f.config, "config", "", "`file` that says how tokens are exchanged, in place of all other flags but --other-hosts")
-	f.set.StringSliceVar(&f.opts.Registries, "registry", nil, "`pattern`, as in matchImages, of a registry that may be given credentials; may be repeated")
-	f.set.StringVar(&f.opts.Username, "username", "", "user `name`, which may have placeholders such as {namespace} (default \""+token.DefaultUsername+"\" for the token itself)")
-	f.set.StringVar(&f.opts.Audience, "audience", "", "`audience` that the token must be for; required for the token itself")
-	f.set.StringVar(&f.opts.TokenFile, "token-file", "", "absolute `path` of a token for requests that have none, such as those of static pods")
-	f.set.BoolVar(&f.opts.Optional, "optional", false, "answer pods without a token with no credentials, instead of failing")
-	f.set.DurationVar(&f.cacheDuration, "cache-duration", 0, "how long an answer may be reused at most, and if nothing says when it expires")
-	f.set.StringVar(&f.exchange.URL, "exchange-url", "", "`URL` of a token endpoint (RFC 8693) that gives the password for the token")
-	f.set.StringVar(&f.fields.Audience, "exchange-audience", "", "`audience` to ask the endpoint for")
-	f.set.StringVar(&f.fields.Scope, "exchange-scope", "", "`scope` to ask the endpoint for")
-	f.set.StringVar(&f.fields.Resource, "exchange-resource", "", "`resource` to ask the endpoint for")
-	f.set.StringVar(&f.client, "exchange-client-id", "", "`id` of this client at the endpoint, for HTTP Basic authentication")
-	f.set.StringVar(&f.secretFile, "exchange-client-secret-file", "", "absolute `path` of the client's secret")
-	f.set.StringVar(&f.exchange.CAFile, "exchange-ca-file", "", "`path` of authorities in PEM to trust beside the system's")
+	f.set.StringVar(&f.config, "config", "", "`file` that configures the token exchange; only --other-hosts can be combined with it")
+	f.set.StringSliceVar(&f.opts.Registries, "registry", nil, "`pattern` of a registry that may get credentials, as in matchImages; repeatable")
+	f.set.StringVar(&f.opts.Username, "username", "", "user `name`, with placeholders such as {namespace} (default \""+token.DefaultUsername+"\" if the token is the password)")
+	f.set.StringVar(&f.opts.Audience, "audience", "", "`audience` that the token must have; required if the token is the password")
+	f.set.StringVar(&f.opts.TokenFile, "token-file", "", "absolute `path` of a token for requests without a token, such as for static pods")
+	f.set.BoolVar(&f.opts.Optional, "optional", false, "return no credential for pods without a token, instead of an error")
+	f.set.DurationVar(&f.cacheDuration, "cache-duration", 0, "maximum cache duration, also used if the expiry is unknown")
+	f.set.StringVar(&f.exchange.URL, "exchange-url", "", "`URL` of a token endpoint (RFC 8693) that exchanges the token for a password")
+	f.set.StringVar(&f.fields.Audience, "exchange-audience", "", "`audience` to request from the endpoint")
+	f.set.StringVar(&f.fields.Scope, "exchange-scope", "", "`scope` to request from the endpoint")
+	f.set.StringVar(&f.fields.Resource, "exchange-resource", "", "`resource` to request from the endpoint")
+	f.set.StringVar(&f.client, "exchange-client-id", "", "client `id` for HTTP Basic authentication at the endpoint")
+	f.set.StringVar(&f.secretFile, "exchange-client-secret-file", "", "absolute `path` of the client secret")
+	f.set.StringVar(&f.exchange.CAFile, "exchange-ca-file", "", "`path` of a PEM file with CAs to trust in addition to the system's")
 	pluginmain.OtherHosts(f.set, &f.opts.OtherHosts)
-	f.set.BoolVar(&f.exchange.InsecureHTTP, "exchange-insecure-http", false, "allow an endpoint without TLS, to which everybody on the way can read the token")
+	f.set.BoolVar(&f.exchange.InsecureHTTP, "exchange-insecure-http", false, "allow an http endpoint, which exposes the token on the network")
 }
 
 func (f *flags) provider(in pluginmain.Input) (plugin.Provider, error) {
@@ -89,7 +90,7 @@ func (f *flags) provider(in pluginmain.Input) (plugin.Provider, error) {
 func (f *flags) options() (token.Options, error) {
 	if f.set.Changed("config") {
 		if other := f.besides("config"); other != "" {
-			return token.Options{}, fmt.Errorf("--config and --%s: the file says it all", other)
+			return token.Options{}, fmt.Errorf("--config and --%s are mutually exclusive", other)
 		}
 		opts, err := token.Load(f.config)
 		opts.OtherHosts = f.opts.OtherHosts
@@ -106,7 +107,7 @@ func (f *flags) options() (token.Options, error) {
 		opts.Exchange = &x
 		return opts, f.authenticate(&x)
 	case f.anyExchange():
-		return opts, errors.New("--exchange-url is missing, which the other flags of the exchange need")
+		return opts, errors.New("--exchange-url is missing; the other --exchange flags require it")
 	}
 	return opts, nil
 }
@@ -114,7 +115,7 @@ func (f *flags) options() (token.Options, error) {
 // authenticate adds the client's own credential.
 func (f *flags) authenticate(x *token.Exchange) error {
 	if (f.client == "") != (f.secretFile == "") {
-		return errors.New("--exchange-client-id and --exchange-client-secret-file: one needs the other")
+		return errors.New("--exchange-client-id and --exchange-client-secret-file must be set together")
 	}
 	if f.client != "" {
 		x.BasicAuth = &token.BasicAuth{Username: f.client, Password: "{file:" + f.secretFile + "}"}

@@ -47,8 +47,8 @@ func TestCopy(t *testing.T) {
 	}{
 		"two":         {[]string{a, b}, map[string]string{"a": "-rwxr-xr-x #!/a", "b": "-rwxr-xr-x #!/b"}, ""},
 		"link":        {[]string{link}, map[string]string{"link": "-rwxr-xr-x #!/a"}, ""},
-		"directory":   {[]string{a, from}, map[string]string{}, from + ": it is a directory, not a regular file"},
-		"pipe":        {[]string{a, pipe}, map[string]string{}, pipe + ": it is a named pipe, not a regular file"},
+		"directory":   {[]string{a, from}, map[string]string{}, from + ": is a directory, not a regular file"},
+		"pipe":        {[]string{a, pipe}, map[string]string{}, pipe + ": is a named pipe, not a regular file"},
 		"missing":     {[]string{a, from + "/c"}, map[string]string{}, from + "/c: no such file or directory"},
 		"text":        {[]string{write("README", "hello", 0o700)}, map[string]string{}, "README: it is not a Linux executable"},
 		"empty":       {[]string{write("empty", "", 0o700)}, map[string]string{}, "empty: it is empty"},

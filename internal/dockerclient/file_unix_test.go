@@ -161,12 +161,12 @@ func TestApplyRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"writable.json":      "others may change it: chmod o-w",
+		"writable.json":      "other users can change it; run chmod o-w",
 		"garbage.json":       "line 1: invalid JSON",
-		"large.json":         "more than 1048576 bytes",
+		"large.json":         "larger than 1048576 bytes",
 		"dangling.json":      "is a dangling symlink to nothing: remove it",
 		"loop.json":          "too many links",
-		"pipe.json":          "is a named pipe; name a regular file",
+		"pipe.json":          "is a named pipe, not a regular file",
 		"writable.json/x":    "not a directory",
 		"garbage.json/x/yyy": "not a directory",
 	} {

@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	errELFShort  = errors.New("the ELF header is cut short or damaged")
-	errELFInterp = errors.New("the ELF file names no usable dynamic loader")
+	errELFShort  = errors.New("the ELF header is truncated or damaged")
+	errELFInterp = errors.New("the ELF file has no valid dynamic loader")
 )
 
 // maxProgramHeaders is the kernel's bound for all of them, in bytes.

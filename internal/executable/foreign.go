@@ -24,17 +24,17 @@ const (
 func (f Format) Instead() (what, cure string) {
 	switch f {
 	case Empty:
-		return "empty", "install it again: the copy or download was broken off, or the disk was full"
+		return "empty", "install it again (the copy or download was interrupted, or the disk was full)"
 	case Page:
-		return "a page or message of a server (HTML, XML, JSON or \"not found\") that was saved in place of a program", "download it again with \"curl --fail --location\", after a look at the address"
+		return "a web page or server error (HTML, XML, JSON or \"not found\") saved instead of a program", "check the address, and download it again with \"curl --fail --location\""
 	case Archive:
-		return "an archive or a compressed file", "unpack it, and install the program that is in it"
+		return "an archive or a compressed file", "extract it, and install the program"
 	case Pointer:
-		return "the pointer of git-lfs to a program", "run \"git lfs pull\", and install what it brings"
+		return "a Git LFS pointer instead of a program", "run \"git lfs pull\", and install the downloaded file"
 	case Text:
-		return "text without a #! line", "if it is a script, begin it with #!/bin/sh; else install the program again"
+		return "text without a #! line", "if it is a script, add #!/bin/sh as its first line; otherwise install the program again"
 	case Unknown:
-		return "neither a program nor a script", "install it again: it is damaged, or another file"
+		return "neither a program nor a script", "install it again (it is damaged, or the wrong file)"
 	}
 	return "", ""
 }

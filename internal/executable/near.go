@@ -44,20 +44,20 @@ func Near(dir, name string, taken func(string) bool) (near, cure string) {
 
 // resemblance says how likely an entry is meant by a name: 0 is not at all.
 func resemblance(dir string, e fs.DirEntry, name string) (found, cure string, rank int) {
-	const rename = "rename it, or write its name in the configuration"
+	const rename = "rename it, or use its name in the configuration"
 	plain, packed := stem(e.Name()), isPacked(e.Name())
 	same := plain == stem(name)
 	switch {
 	case same && e.IsDir():
 		inner := filepath.Join(e.Name(), name)
 		if info, err := os.Stat(filepath.Join(dir, inner)); err == nil && info.Mode().IsRegular() {
-			return inner, "move it up into the directory of the plugins", 3
+			return inner, "move it to the plugin directory", 3
 		}
 		return "", "", 0
 	case e.IsDir():
 		return "", "", 0
 	case same && packed:
-		return e.Name(), "unpack it", 2
+		return e.Name(), "extract it", 2
 	case same && strings.EqualFold(e.Name(), name):
 		return e.Name(), rename, 5
 	case same:

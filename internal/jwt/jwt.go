@@ -43,7 +43,7 @@ type Access struct {
 // maxToken bounds a token in bytes.
 const maxToken = 64 << 10
 
-var errNotJWT = errors.New("it is not a JSON Web Token")
+var errNotJWT = errors.New("not a JSON Web Token")
 
 // Parse reads the claims of a signed token in compact form.
 func Parse(token string) (Claims, error) {

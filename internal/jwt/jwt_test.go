@@ -114,7 +114,7 @@ func FuzzParse(f *testing.F) {
 		claims, err := jwt.Parse(text)
 		switch {
 		case err != nil:
-			if err.Error() != "it is not a JSON Web Token" {
+			if err.Error() != "not a JSON Web Token" {
 				t.Errorf("the error is %q", err)
 			}
 		case claims.Expires.Year() > 9999 || !claims.Expires.IsZero() && claims.Expires.Unix() < 0:

@@ -50,14 +50,14 @@ func (k *Key) Format(s fmt.State, _ rune) { io.WriteString(s, "jwt.Key("+k.algor
 // such as the parameters of a curve or certificates, is not looked at.
 func ParseKey(data []byte) (*Key, error) {
 	if len(data) > MaxKey {
-		return nil, fmt.Errorf("it has more than %d bytes: is it the right file?", MaxKey)
+		return nil, fmt.Errorf("larger than %d bytes; check that it is the right file", MaxKey)
 	}
 	block := firstKey(data)
 	if block == nil {
-		return nil, errors.New("it is no private key in PEM, which begins with -----BEGIN")
+		return nil, errors.New("not a private key in PEM format, which begins with -----BEGIN")
 	}
 	if block.Type == "ENCRYPTED PRIVATE KEY" || block.Headers["DEK-Info"] != "" {
-		return nil, errors.New("the private key is encrypted, and nobody is there to type the passphrase: write it without one, as openssl pkey does")
+		return nil, errors.New("the private key is encrypted; remove the passphrase, for example with openssl pkey")
 	}
 	var key any
 	var err error
@@ -69,10 +69,10 @@ func ParseKey(data []byte) (*Key, error) {
 	case "EC PRIVATE KEY":
 		key, err = x509.ParseECPrivateKey(block.Bytes)
 	default:
-		return nil, fmt.Errorf("it holds a %.40q, not a PRIVATE KEY", block.Type)
+		return nil, fmt.Errorf("the PEM block is %.40q, not PRIVATE KEY", block.Type)
 	}
 	if err != nil {
-		return nil, errors.New("the private key cannot be read: is the file whole, and the key of RSA (not for PSS alone), P-256 or Ed25519?") // Go's error may quote it
+		return nil, errors.New("cannot parse the private key; use a complete RSA (not RSA-PSS), P-256 or Ed25519 key") // Go's error may quote it
 	}
 	return newKey(key)
 }
@@ -98,18 +98,18 @@ func newKey(key any) (*Key, error) {
 	switch k := key.(type) {
 	case *rsa.PrivateKey:
 		if bits := k.N.BitLen(); bits < minRSA || bits > maxRSA {
-			return nil, fmt.Errorf("the RSA key has %d bits: between %d and %d are needed", bits, minRSA, maxRSA)
+			return nil, fmt.Errorf("the RSA key has %d bits; use %d to %d bits", bits, minRSA, maxRSA)
 		}
 		return &Key{k, "RS256"}, nil
 	case *ecdsa.PrivateKey:
 		if k.Curve != elliptic.P256() {
-			return nil, fmt.Errorf("the key is on the curve %s: P-256 is needed", k.Curve.Params().Name)
+			return nil, fmt.Errorf("the key uses the curve %s; use P-256", k.Curve.Params().Name)
 		}
 		return &Key{k, "ES256"}, nil
 	case ed25519.PrivateKey:
 		return &Key{k, "EdDSA"}, nil
 	}
-	return nil, errors.New("it is a key of a kind that does not sign: RSA, P-256 or Ed25519 is needed")
+	return nil, errors.New("the key type cannot sign; use RSA, P-256 or Ed25519")
 }
 
 // Public is the other half of the key.
@@ -118,7 +118,7 @@ func (k *Key) Public() crypto.PublicKey { return k.signer.Public() }
 // PSS returns a key of RSA as one that signs with PS256.
 func (k *Key) PSS() (*Key, error) {
 	if _, ok := k.signer.(*rsa.PrivateKey); !ok {
-		return nil, fmt.Errorf("it is a key for %s: one of RSA is needed", k.algorithm)
+		return nil, fmt.Errorf("the key is for %s; use an RSA key", k.algorithm)
 	}
 	return &Key{k.signer, "PS256"}, nil
 }
@@ -132,13 +132,13 @@ func (k *Key) Sign(header map[string]string, claims map[string]any) (string, err
 	for _, part := range []any{all, claims} {
 		data, err := json.Marshal(part)
 		if err != nil {
-			return "", errors.New("the claims cannot be written")
+			return "", errors.New("cannot encode the claims")
 		}
 		text += "." + base64.RawURLEncoding.EncodeToString(data)
 	}
 	signature, err := k.sign([]byte(text[1:]))
 	if err != nil {
-		return "", fmt.Errorf("the key cannot sign: %w", err)
+		return "", fmt.Errorf("sign: %w", err)
 	}
 	return text[1:] + "." + base64.RawURLEncoding.EncodeToString(signature), nil
 }

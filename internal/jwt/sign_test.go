@@ -155,21 +155,21 @@ func TestParseKeyRefuses(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"empty":                {nil, "it is no private key in PEM"},
-		"text":                 {[]byte(canary.Password), "it is no private key in PEM"},
-		"half":                 {pkcs8(large)[:60], "it is no private key in PEM"},
-		"public":               {inPEM("PUBLIC KEY", public, err), `it holds a "PUBLIC KEY", not a PRIVATE KEY`},
-		"certificate":          {inPEM("CERTIFICATE", []byte(canary.Password), nil), `it holds a "CERTIFICATE", not a PRIVATE KEY`},
-		"OpenSSH":              {inPEM("OPENSSH PRIVATE KEY", []byte(canary.Password), nil), `it holds a "OPENSSH PRIVATE KEY", not a PRIVATE KEY`},
+		"empty":                {nil, "not a private key in PEM format, which begins with -----BEGIN"},
+		"text":                 {[]byte(canary.Password), "not a private key in PEM format, which begins with -----BEGIN"},
+		"half":                 {pkcs8(large)[:60], "not a private key in PEM format, which begins with -----BEGIN"},
+		"public":               {inPEM("PUBLIC KEY", public, err), `the PEM block is "PUBLIC KEY", not PRIVATE KEY`},
+		"certificate":          {inPEM("CERTIFICATE", []byte(canary.Password), nil), `the PEM block is "CERTIFICATE", not PRIVATE KEY`},
+		"OpenSSH":              {inPEM("OPENSSH PRIVATE KEY", []byte(canary.Password), nil), `the PEM block is "OPENSSH PRIVATE KEY", not PRIVATE KEY`},
 		"encrypted":            {inPEM("ENCRYPTED PRIVATE KEY", []byte(canary.Password), nil), "the private key is encrypted"},
 		"encrypted, as before": {[]byte(legacy), "the private key is encrypted"},
-		"garbage":              {inPEM("PRIVATE KEY", []byte(canary.Password), nil), "the private key cannot be read"},
-		"garbage, PKCS #1":     {inPEM("RSA PRIVATE KEY", []byte(canary.Password), nil), "the private key cannot be read"},
-		"other form":           {inPEM("EC PRIVATE KEY", x509.MarshalPKCS1PrivateKey(small), nil), "the private key cannot be read"},
-		"small":                {pkcs8(small), "the RSA key has 1024 bits: between 2048 and 16384 are needed"},
-		"other curve":          {pkcs8(large), "the key is on the curve P-384: P-256 is needed"},
-		"no signature":         {pkcs8(agree), "it is a key of a kind that does not sign"},
-		"too large":            {[]byte(strings.Repeat(canary.Password, MaxKey)), "it has more than 65536 bytes: is it the right file?"},
+		"garbage":              {inPEM("PRIVATE KEY", []byte(canary.Password), nil), "cannot parse the private key; use a complete RSA (not RSA-PSS), P-256 or Ed25519 key"},
+		"garbage, PKCS #1":     {inPEM("RSA PRIVATE KEY", []byte(canary.Password), nil), "cannot parse the private key; use a complete RSA (not RSA-PSS), P-256 or Ed25519 key"},
+		"other form":           {inPEM("EC PRIVATE KEY", x509.MarshalPKCS1PrivateKey(small), nil), "cannot parse the private key; use a complete RSA (not RSA-PSS), P-256 or Ed25519 key"},
+		"small":                {pkcs8(small), "the RSA key has 1024 bits; use 2048 to 16384 bits"},
+		"other curve":          {pkcs8(large), "the key uses the curve P-384; use P-256"},
+		"no signature":         {pkcs8(agree), "the key type cannot sign; use RSA, P-256 or Ed25519"},
+		"too large":            {[]byte(strings.Repeat(canary.Password, MaxKey)), "larger than 65536 bytes; check that it is the right file"},
 	} {
 		key, err := ParseKey(tt.data)
 		if key != nil || !strings.Contains(fmt.Sprint(err), tt.want) {

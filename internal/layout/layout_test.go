@@ -37,7 +37,7 @@ func TestBounds(t *testing.T) {
 				}
 				want := ""
 				if more > 0 {
-					want = fmt.Sprintf("it has more than %d bytes", tt.max)
+					want = fmt.Sprintf("larger than %d bytes", tt.max)
 				}
 				if err := Check(t.Context(), dir); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 					t.Errorf("Check: got %v, want %q", err, want)

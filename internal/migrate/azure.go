@@ -22,29 +22,29 @@ func (e *entry) azure() {
 	for _, m := range e.cloud.Mirrors(e.Arguments()) {
 		if m.Strange {
 			e.need("--mirror-origin="+string(mirror.OriginTrusted),
-				"images of %s are pulled from a mirror: a runtime that falls back shows that host the password, which upstream's plugin never says. "+
-					"Write none where the runtime cannot fall back: regcred doctor checks it", excerpt.Value(m.Host))
+				"images of %s are pulled from a mirror; a runtime that falls back sends the password to that host. "+
+					"Set none if the runtime cannot fall back; regcred doctor checks this", excerpt.Value(m.Host))
 		}
 	}
 	foreign, wide := e.hosts()
 	if own := known && cloud.hasOwnNames(); (len(foreign) > 0 || wide) && !own {
 		e.need("--other-hosts="+string(hostpattern.EmptyOthers),
-			"a pattern in matchImages reaches hosts that are no registries of Azure: upstream's plugin has nothing for them, ours would fail for each")
+			"matchImages matches hosts that are not Azure registries; the upstream plugin returns no credential for them, regcred's plugin would fail")
 	} else if own {
-		e.remark("the cloud has registries under names of its own, which both plugins learn from its description")
+		e.remark("the cloud has its own registry names, which both plugins read from the cloud's description")
 	}
 	switch {
 	case !known:
-		e.remark("the cloud configuration could not be read here: if it names a service principal, --static-client-secret keeps its secret as the answer, as upstream has it")
+		e.remark("cannot read the cloud configuration; if it has a service principal, add --static-client-secret to return its secret, as the upstream plugin does")
 	case !cloud.ManagedIdentity && cloud.ClientID != "" && cloud.ClientSecret:
-		e.need("--static-client-secret", "the cloud configuration names a service principal: upstream's plugin answers with its secret itself, ours with a token for it, "+
-			"which needs Microsoft Entra ID to be within reach. Leave this out where it is")
+		e.need("--static-client-secret", "the cloud configuration has a service principal; the upstream plugin returns its secret, regcred's plugin a token, "+
+			"which requires access to Microsoft Entra ID. Omit this flag if nodes have access")
 	}
 	if known && cloud.Refused != nil {
-		e.remark("upstream's plugin reads the cloud configuration whoever else may, and ours fails: %v", cloud.Refused)
+		e.remark("regcred's plugin rejects the permissions of the cloud configuration, which the upstream plugin does not check: %v", cloud.Refused)
 	}
 	if known && strings.HasPrefix(strings.ToLower(cloud.ResourceManager), "http:") {
-		e.remark("resourceManagerEndpoint is http: whoever is on the way can name the host that gets the secret, so ours refuses it; make it https")
+		e.remark("resourceManagerEndpoint uses http, so an attacker on the network can choose the host that gets the secret; regcred's plugin requires https")
 	}
 }
 

@@ -124,7 +124,7 @@ func (e *entry) mirrored() (hosts []string) {
 
 func (e *entry) look() {
 	if e.APIVersion == plugin.OutOfTree {
-		e.remark("this is of the predecessor's configuration, which upstream's plugins do not read")
+		e.remark("this entry is from a RegistryCredentialConfig, which the upstream plugins do not support")
 	}
 	switch e.cloud.Cloud {
 	case cloudplugin.Amazon:
@@ -160,13 +160,13 @@ func (e *entry) allow() {
 	}
 	foreign, wide := e.hosts()
 	for _, host := range foreign {
-		e.need("--allow-host="+host, "matchImages reaches %s, which is none of %s's hosts: upstream's plugin answers for any host, ours for those that are named",
+		e.need("--allow-host="+host, "matchImages matches %s, which does not belong to %s; the upstream plugin serves any host, regcred's plugin only the hosts that you allow",
 			excerpt.Value(host), e.cloud.Owner)
 	}
 	if wide {
 		e.need("--other-hosts="+string(hostpattern.EmptyOthers),
-			"a pattern in matchImages reaches hosts of strangers: upstream's plugin gives them the password, ours would fail for each")
-		e.remark("if a host behind a wide pattern is served through an alias of %s, name it with --allow-host; --any-host gives the password to every host, as upstream does", e.cloud.Owner)
+			"matchImages matches third-party hosts; the upstream plugin sends them the password, regcred's plugin would fail")
+		e.remark("if a host that a wide pattern matches is an alias of %s, add it with --allow-host; --any-host sends the password to every host, as the upstream plugin does", e.cloud.Owner)
 	}
 }
 
@@ -174,11 +174,11 @@ func (e *entry) amazon() {
 	e.allow()
 	if e.TokenAttributes != nil {
 		e.need("--session-name=ecr-credential-provider",
-			"upstream's plugin names every STS session so, and trust policies may ask for it; ours names it after the service account")
+			"the upstream plugin uses this name for all STS sessions, and trust policies may require it; regcred's plugin uses the service account's name")
 	}
 	if slices.ContainsFunc(e.MatchImages, hasOwnEndpoint) {
-		e.need("--plain-endpoints", "for registries of the dual-stack and FIPS forms upstream's plugin asks the plain endpoints, for which egress lists and "+
-			"PrivateLink are set up; ours asks those of the same form. Leave it out on nodes with IPv6 alone, and where FIPS is a duty")
+		e.need("--plain-endpoints", "for dual-stack and FIPS registries the upstream plugin uses the plain endpoints, for which egress lists and "+
+			"PrivateLink are set up; regcred's plugin uses dual-stack and FIPS endpoints. Omit this flag on IPv6-only nodes, and if FIPS is required")
 	}
 }
 
@@ -191,5 +191,5 @@ func hasOwnEndpoint(pattern string) bool {
 
 func (e *entry) google() {
 	e.allow()
-	e.remark("a failure is exit status 1 with its cause, in the kubelet's log, where upstream's plugin answers with nothing; images are pulled as before")
+	e.remark("if it fails, regcred's plugin exits with status 1 and the kubelet logs the cause, but the upstream plugin returns an empty response; pulls do not change")
 }

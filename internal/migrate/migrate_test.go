@@ -62,7 +62,7 @@ func TestPlan(t *testing.T) {
 		"public suffixes":    {provider: "ecr-credential-provider", patterns: `"*.github.io"`, want: []string{"--other-hosts=empty"}, remark: "--any-host"},
 		"a ladder that is":   {provider: "ecr-credential-provider", patterns: `"*.*"`, args: "--other-hosts=empty", remark: "--any-host"},
 		"any host":           {provider: "ecr-credential-provider", patterns: `"*.*", "registry.corp.example"`, args: "--any-host"},
-		"GKE":                {provider: "auth-provider-gcp", patterns: `container.cloud.google.com, gcr.io, "*.gcr.io", "*.pkg.dev"`, args: "get-credentials, --v=3", remark: "exit status 1"},
+		"GKE":                {provider: "auth-provider-gcp", patterns: `container.cloud.google.com, gcr.io, "*.gcr.io", "*.pkg.dev"`, args: "get-credentials, --v=3", remark: "exits with status 1"},
 		"Google's elsewhere": {provider: "gcr-credential-provider", patterns: `"*.pkg.dev", mirror.corp.example`, want: []string{"--allow-host=mirror.corp.example"}},
 		"AKS":                {provider: "acr-credential-provider", patterns: `"*.azurecr.io", "*.*.geo.azurecr.us"`, args: "/etc/kubernetes/azure.json", file: managed},
 		"AKS without a way out": {
@@ -76,22 +76,22 @@ func TestPlan(t *testing.T) {
 		"a service principal": {provider: "azure-acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: principal, want: []string{"--static-client-secret"}},
 		"a secret that others may read, as of Cluster API": {
 			provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: principal, exposed: true,
-			want: []string{"--static-client-secret"}, remark: `ours fails: "/etc/kubernetes/azure.json": others may read or change it: chmod 600`,
+			want: []string{"--static-client-secret"}, remark: `does not check: "/etc/kubernetes/azure.json": other users can read or change it; run chmod 600`,
 		},
 		"no secret that others may read": {
 			provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: managed, exposed: true, remark: "[]",
 		},
 		"migrated before": {
 			provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "--static-client-secret, /etc/kubernetes/azure.json", file: stack,
-			remark: "registries under names of its own",
+			remark: "its own registry names",
 		},
 		"a letter's value": {
 			provider: "acr-credential-provider", patterns: `"*.azurecr.io", docker.io`, file: managed,
 			args: "'-rdocker.io:boot.azurecr.io', /etc/kubernetes/azure.json", want: []string{"--mirror-origin=trusted"}, remark: "[]",
 		},
 		"hosts of others":      {provider: "acr-credential-provider", patterns: `"*.azurecr.io", registry.corp.example`, args: "/etc/kubernetes/azure.json", file: managed, want: []string{"--other-hosts=empty"}},
-		"a cloud of its own":   {provider: "acr-credential-provider", patterns: `"*.azurecr.example"`, args: "--v=2, /etc/kubernetes/azure.json", file: stack, remark: "make it https"},
-		"no file":              {provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", remark: "--static-client-secret keeps"},
+		"a cloud of its own":   {provider: "acr-credential-provider", patterns: `"*.azurecr.example"`, args: "--v=2, /etc/kubernetes/azure.json", file: stack, remark: "resourceManagerEndpoint uses http, so an attacker on the network can choose the host that gets the secret; regcred's plugin requires https"},
+		"no file":              {provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", remark: "cannot read the cloud configuration; if it has a service principal, add --static-client-secret to return its secret, as the upstream plugin does"},
 		"no plugin of a cloud": {provider: "token-credential-provider", patterns: `"*.*"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +110,7 @@ providers:
 			}
 			plan := migrate.New(cfg, func(path string) (secretfile.File, error) {
 				if path != "/etc/kubernetes/azure.json" || tt.file == "" {
-					return secretfile.File{}, errors.New("there is no such file")
+					return secretfile.File{}, errors.New("the file does not exist")
 				}
 				return secretfile.File{Path: "/root" + path, Data: []byte(tt.file), Exposed: tt.exposed}, nil
 			})

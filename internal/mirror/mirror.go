@@ -82,7 +82,7 @@ func Parse(entries []string, opts Options) (Map, error) {
 		}
 		at := slices.IndexFunc(m.rules, func(o Rule) bool { return o.Source == r.Source })
 		if err == nil && at >= 0 && m.rules[at] != r {
-			err = errors.New("there is another target for that source; one name has one mirror")
+			err = errors.New("the source already has another target; use one target per source")
 		}
 		if err != nil {
 			return Map{}, fmt.Errorf("mirror %q: %w", entry, err)
@@ -95,7 +95,7 @@ func Parse(entries []string, opts Options) (Map, error) {
 	slices.SortStableFunc(m.rules, func(a, b Rule) int { return cmp.Compare(len(b.Source), len(a.Source)) })
 	for _, r := range m.rules {
 		if next, ok := m.Find(r.image()); ok {
-			return Map{}, fmt.Errorf("mirror \"%s=%s\": its target is the source of \"%s=%s\"; name the registry that has the images",
+			return Map{}, fmt.Errorf("mirror \"%s=%s\": the target is the source of \"%s=%s\"; use the registry that has the images",
 				r.Source, r.image(), next.Source, next.image())
 		}
 	}
@@ -107,18 +107,18 @@ func Parse(entries []string, opts Options) (Map, error) {
 func parseRule(entry string) (Rule, error) {
 	source, target, ok := strings.Cut(entry, "=")
 	if !ok || strings.Contains(target, "=") {
-		return Rule{}, errors.New("it is not SOURCE=TARGET, as in docker.io=REGISTRY")
+		return Rule{}, errors.New("must be SOURCE=TARGET, such as docker.io=REGISTRY")
 	}
 	fromHost, fromPath, err := cutHost(source)
 	if err != nil {
-		return Rule{}, fmt.Errorf("the source %q: %w", source, err)
+		return Rule{}, fmt.Errorf("source %q: %w", source, err)
 	}
 	toHost, toPath, err := cutHost(target)
 	if err != nil {
-		return Rule{}, fmt.Errorf("the target %q: %w", target, err)
+		return Rule{}, fmt.Errorf("target %q: %w", target, err)
 	}
 	if fromHost == "index.docker.io" || fromHost == "registry-1.docker.io" {
-		return Rule{}, fmt.Errorf("the source %q: images of Docker Hub are those of docker.io to a kubelet; write that", source)
+		return Rule{}, fmt.Errorf("source %q: the kubelet's name for Docker Hub is docker.io; use docker.io", source)
 	}
 	return Rule{Source: join(fromHost, fromPath), Target: toHost, Path: toPath}, nil
 }
@@ -129,13 +129,13 @@ func cutHost(s string) (host, path string, err error) {
 	host = strings.ToLower(host)
 	switch {
 	case strings.Contains(s, "://"):
-		return "", "", errors.New("write it without a scheme, as in images")
+		return "", "", errors.New("remove the scheme")
 	case strings.Contains(s, "*"):
-		return "", "", errors.New("a * stands for nothing here; name each host")
+		return "", "", errors.New("wildcards are not supported; list each host")
 	case hostpattern.Check(host) != nil || !strings.ContainsAny(host, ".:"):
-		return "", "", errors.New("it does not begin with host[:port]")
+		return "", "", errors.New("must begin with host[:port]")
 	case hasPath && (strings.ContainsAny(path, ":@ ?#") || strings.Contains("/"+path+"/", "//")):
-		return "", "", errors.New("what follows the host is not the path of a repository, without tag and digest")
+		return "", "", errors.New("the path must be a repository path without tag or digest")
 	}
 	return host, path, nil
 }
@@ -149,10 +149,10 @@ func (r Rule) check(opts Options) error {
 	}
 	switch {
 	case !target(r.Target):
-		return fmt.Errorf("the target %s is not a registry of %s; --allow-host makes it one", r.Target, opts.Owner)
+		return fmt.Errorf("the target %s does not belong to %s; allow it with --allow-host", r.Target, opts.Owner)
 	case opts.Origin == "" && !opts.Own(source):
-		return fmt.Errorf("a runtime that falls back to %s shows it this credential: set --mirror-origin=%s if the runtime cannot "+
-			"(regcred doctor says so), or --mirror-origin=%s if %s may see it", source, OriginNone, OriginTrusted, source)
+		return fmt.Errorf("a runtime that falls back to %s sends it this credential; set --mirror-origin=%s if the runtime cannot fall back "+
+			"(regcred doctor checks this), or --mirror-origin=%s if %s may receive it", source, OriginNone, OriginTrusted, source)
 	}
 	return nil
 }

@@ -183,7 +183,7 @@ func TestPipes(t *testing.T) {
 		t.Errorf("flags in a pipe: got %v, %v, %v", loc, r.unread, err)
 	}
 	k := kubelet{dir: root, flags: map[string]string{"config": "kubelet/c.yaml"}}
-	if _, err := (Node{}).readTrusted(&k); err == nil || err.Error() != "read "+config+": it is a named pipe, not a regular file" {
+	if _, err := (Node{}).readTrusted(&k); err == nil || err.Error() != "read "+config+": is a named pipe, not a regular file" {
 		t.Errorf("a kubelet's configuration: got %v", err)
 	}
 }

@@ -13,13 +13,13 @@ import (
 // OtherHosts adds the flag --other-hosts.
 func OtherHosts(flags *pflag.FlagSet, others *hostpattern.Others) {
 	flags.TextVar(others, "other-hosts", hostpattern.FailOthers,
-		"`fail|empty`: what to do about a host that is served by none of this; empty answers with nothing, for patterns that reach such hosts on purpose (default fail)")
+		"`fail|empty` for hosts that this plugin does not serve; empty returns no credential")
 }
 
 // Mirrors adds the flags --mirror and --mirror-origin.
 func Mirrors(flags *pflag.FlagSet, entries *[]string, origin *mirror.Origin) {
 	flags.StringArrayVar(entries, "mirror", nil,
-		"`SOURCE=TARGET[/PATH]`: the runtime pulls images that begin with SOURCE from the registry TARGET, whose credential they get; repeatable")
+		"`SOURCE=TARGET[/PATH]`: return the credential of TARGET for images that begin with SOURCE, because the runtime pulls them from TARGET; repeatable")
 	flags.TextVar(origin, "mirror-origin", mirror.Origin(""),
-		"`none|trusted`: a mirrored name's own host is never asked by the runtime, or may see the credential")
+		"`none|trusted`: use none if the runtime never falls back to SOURCE, trusted if SOURCE may receive the credential")
 }

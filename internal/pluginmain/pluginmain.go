@@ -106,7 +106,7 @@ func (p Program) Main() {
 // Run runs the program and returns its exit code: that of [plugin.Serve], or 1
 // if flags or settings are wrong.
 func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
-	verbosity := p.Flags.IntP("v", p.verbosityShorthand(), 0, "`level` of what is said on standard error: 2 for steps, 4 for details")
+	verbosity := p.Flags.IntP("v", p.verbosityShorthand(), 0, "log `level` for standard error: 2 logs steps, 4 details")
 	version := p.Flags.BoolP("version", p.VersionShorthand, false, "print the version")
 	switch err := p.Flags.Parse(args); {
 	case errors.Is(err, pflag.ErrHelp):
@@ -142,7 +142,7 @@ const getCredentials = "get-credentials"
 func (p Program) checkArgs() error {
 	for _, arg := range p.Flags.Args() {
 		if p.Args == "" && arg != getCredentials {
-			return fmt.Errorf("the argument %q belongs to no flag; switches are turned off as in --name=false, and --help lists the flags", arg)
+			return fmt.Errorf("unexpected argument %q; to turn off a switch, use --name=false; --help lists the flags", arg)
 		}
 	}
 	return nil
@@ -181,12 +181,15 @@ func argumentValues(args []string) (values []string) {
 	return values
 }
 
+// helpColumns is the width of --help.
+const helpColumns = 80
+
 func (p Program) help() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s\n", p.Summary, strings.TrimSpace(p.Name+" [flags] "+p.Args))
 	if p.Example != "" {
 		fmt.Fprintf(&b, "\nExample:\n%s\n", p.Example)
 	}
-	fmt.Fprintf(&b, "\nFlags:\n%s", p.Flags.FlagUsages())
+	fmt.Fprintf(&b, "\nFlags:\n%s", p.Flags.FlagUsagesWrapped(helpColumns))
 	return b.String()
 }

@@ -23,8 +23,8 @@ func TestArguments(t *testing.T) {
 	}{
 		"none":                    {"", "", reached},
 		"of the field":            {"", "get-credentials --switch -v=3", reached},
-		"switch with a value":     {"", "--switch false", "prog: the argument \"false\" belongs to no flag; switches are turned off as in --name=false, and --help lists the flags\n"},
-		"behind --":               {"", "-- --switch", "prog: the argument \"--switch\" belongs to no flag; switches are turned off as in --name=false, and --help lists the flags\n"},
+		"switch with a value":     {"", "--switch false", "prog: unexpected argument \"false\"; to turn off a switch, use --name=false; --help lists the flags\n"},
+		"behind --":               {"", "-- --switch", "prog: unexpected argument \"--switch\"; to turn off a switch, use --name=false; --help lists the flags\n"},
 		"a program that has some": {"FILE", "a b", reached},
 		"klog":                    {"", "--logtostderr --vmodule=x=2 --vmodule x=2 --stderrthreshold 2 --v 3 -v 3 --v=3", reached},
 		"unknown flag":            {"", "--none", "prog: unknown flag: --none; --help lists the flags\n"},
@@ -78,7 +78,7 @@ func TestOutOfTree(t *testing.T) {
 		alone  = `{"image":"registry.example/a"}`
 		todays = `{"kind":"CredentialProviderRequest","apiVersion":"` + plugin.V1 + `","image":"registry.example/a"}`
 
-		refused = "prog: not a valid CredentialProviderRequest: kind: must be CredentialProviderRequest\n"
+		refused = "prog: invalid CredentialProviderRequest: kind: must be CredentialProviderRequest\n"
 		old     = `{"kind":"RegistryCredentialPluginResponse","apiVersion":"v1alpha1","username":"u","password":"open-sesame"}` + "\n"
 		today   = `{"kind":"CredentialProviderResponse","apiVersion":"` + plugin.V1 + `","cacheKeyType":"Image","auth":{"registry.example":{"username":"u","password":"open-sesame"}}}` + "\n"
 	)

@@ -31,7 +31,7 @@ type NotRegularError struct {
 }
 
 // Error says what it is.
-func (e *NotRegularError) Error() string { return "it is " + e.Kind() + ", not a regular file" }
+func (e *NotRegularError) Error() string { return "is " + e.Kind() + ", not a regular file" }
 
 // Kind says what it is, e.g. "a named pipe".
 func (e *NotRegularError) Kind() string {
@@ -52,7 +52,7 @@ type TooLargeError struct {
 }
 
 // Error says how large the file may be.
-func (e *TooLargeError) Error() string { return fmt.Sprintf("it has more than %d bytes", e.Max) }
+func (e *TooLargeError) Error() string { return fmt.Sprintf("larger than %d bytes", e.Max) }
 
 // Read returns what a file has, which is at most max bytes.
 //

@@ -40,7 +40,7 @@ func TestNotRegular(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	if _, err := ReadIn(t.Context(), root, "pipe", 1); text(Cause(err)) != "it is a named pipe, not a regular file" {
+	if _, err := ReadIn(t.Context(), root, "pipe", 1); text(Cause(err)) != "is a named pipe, not a regular file" {
 		t.Errorf("got %v, want that it is a named pipe", err)
 	}
 }

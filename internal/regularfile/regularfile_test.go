@@ -38,7 +38,7 @@ func TestRead(t *testing.T) {
 		"empty":        {"", 0, ""},
 		"smaller":      {"abc", 4, ""},
 		"just as much": {"abcd", 4, ""},
-		"one more":     {"abcde", 4, "it has more than 4 bytes"},
+		"one more":     {"abcde", 4, "larger than 4 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, root := write(t, tt.data)
@@ -83,13 +83,13 @@ func TestReadErrors(t *testing.T) {
 		t.Errorf("got %v, want that there is none", err)
 	}
 	_, err = Read(t.Context(), dir, 1)
-	if got, want := text(err), "read "+dir+": it is a directory, not a regular file"; got != want {
+	if got, want := text(err), "read "+dir+": is a directory, not a regular file"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if _, err = ReadIn(t.Context(), root, "out/file", 1); err == nil {
 		t.Error("a link has led out of the directory")
 	}
-	if _, err = OpenIn(root, "."); text(Cause(err)) != "it is a directory, not a regular file" {
+	if _, err = OpenIn(root, "."); text(Cause(err)) != "is a directory, not a regular file" {
 		t.Errorf("got %v, want that it is a directory", err)
 	}
 }

@@ -51,7 +51,7 @@ func TestAlternatives(t *testing.T) {
 	}{
 		"no way":     {[]string{"none", "hole", "server"}, []string{"none", "hole", "server"}, ""},
 		"refuses":    {[]string{"refuses", "server"}, []string{"refuses", "refuses", "refuses"}, "connection refused, 3 times"},
-		"all no way": {[]string{"none", "none"}, []string{"none", "none", "none", "none", "none", "none"}, "none: no route to the host; none: no route to the host, 3 times"},
+		"all no way": {[]string{"none", "none"}, []string{"none", "none", "none", "none", "none", "none"}, "none: no route to host; none: no route to host, 3 times"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dialed = nil

@@ -33,7 +33,7 @@ func TestCause(t *testing.T) {
 func TestCauseNoRoute(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.ENETUNREACH, syscall.EHOSTUNREACH} {
 		err := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", errno)}
-		if got, want := remote.Cause(t.Context(), err).Error(), "no route to the host"; got != want {
+		if got, want := remote.Cause(t.Context(), err).Error(), "no route to host"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -50,7 +50,7 @@ func TestCauseBadProxy(t *testing.T) {
 	}
 	got := remote.Cause(t.Context(), err).Error()
 	canary.Check(t, "the cause", got)
-	if want := "the address of the proxy is not a URL: look at HTTPS_PROXY and HTTP_PROXY"; got != want {
+	if want := "the proxy address is not a URL; check HTTPS_PROXY and HTTP_PROXY"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

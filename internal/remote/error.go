@@ -79,14 +79,15 @@ type AuthorityError struct {
 
 // Error says whose the authority is, where it was looked for, and what to do.
 func (e *AuthorityError) Error() string {
-	text := "the authority of its certificate is unknown to this node"
+	text := "the server's certificate was issued by an untrusted CA"
 	if unknown, ok := errors.AsType[x509.UnknownAuthorityError](e.Err); ok && unknown.Cert != nil {
-		text = fmt.Sprintf("the authority of its certificate, %.100q, is unknown to this node", unknown.Cert.Issuer.String())
+		text = fmt.Sprintf("the server's certificate was issued by an untrusted CA, %.100q", unknown.Cert.Issuer.String())
 	}
+	text += "; to trust this CA, add it to the node's store"
 	if e.Store != "" {
-		text += "'s store (" + e.Store + ")"
+		text += " (" + e.Store + ")"
 	}
-	return text + "; if it is to be trusted, add it there: " + e.Err.Error()
+	return text + ": " + e.Err.Error()
 }
 
 // Unwrap returns the error of the handshake.
@@ -96,7 +97,7 @@ func (e *AuthorityError) Unwrap() error { return e.Err }
 type handshakeTimeout time.Duration
 
 func (t handshakeTimeout) Error() string {
-	return fmt.Sprintf("no TLS handshake within %v", time.Duration(t))
+	return fmt.Sprintf("TLS handshake timed out after %v", time.Duration(t))
 }
 func (handshakeTimeout) Timeout() bool   { return true }
 func (handshakeTimeout) Temporary() bool { return true }
@@ -118,7 +119,7 @@ func Cause(ctx context.Context, err error) error {
 		} else if isHandshake(op.Err) {
 			cause = permanent{op.Err}
 		}
-		return fmt.Errorf("the proxy cannot be reached: %w", cause)
+		return fmt.Errorf("cannot reach the proxy: %w", cause)
 	}
 	if _, ok := errors.AsType[*ProxyError](err); ok {
 		return err
@@ -173,9 +174,9 @@ func networkCause(err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return errors.New("connection refused")
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
-		return errors.New("no route to the host")
+		return errors.New("no route to host")
 	case errors.As(err, &dns):
-		return errors.New("the host name cannot be resolved")
+		return errors.New("cannot resolve the host name")
 	case errors.As(err, &op):
 		return op
 	case errors.As(err, &timeout) && timeout.Timeout():
@@ -183,7 +184,7 @@ func networkCause(err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the connection was closed before the response was complete")
 	}
-	return errors.New("the answer is not valid HTTP")
+	return errors.New("the response is not valid HTTP")
 }
 
 // statusText is the text of a status, or its number if it has none.

@@ -9,7 +9,7 @@ import "errors"
 // returned.
 func IsPermanent(cause error) bool { return errors.Is(cause, errPermanent) }
 
-var errPermanent = errors.New("asking again does not help")
+var errPermanent = errors.New("retrying does not help")
 
 // permanent is an error that errors.Is takes for errPermanent.
 type permanent struct{ error }

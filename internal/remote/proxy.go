@@ -28,7 +28,7 @@ func Proxy(req *http.Request) (*url.URL, error) {
 	return proxy, nil
 }
 
-var errProxyAddress = permanent{errors.New("the address of the proxy is not a URL: look at HTTPS_PROXY and HTTP_PROXY")}
+var errProxyAddress = permanent{errors.New("the proxy address is not a URL; check HTTPS_PROXY and HTTP_PROXY")}
 
 // ProxyError is what a proxy said in place of connecting.
 type ProxyError struct {
@@ -37,7 +37,7 @@ type ProxyError struct {
 
 // Error names the status.
 func (e *ProxyError) Error() string {
-	return "the proxy refuses to connect: " + statusText(e.Status)
+	return "the proxy refused the connection: " + statusText(e.Status)
 }
 
 // proxyAnswer is [http.Transport.OnProxyConnectResponse].

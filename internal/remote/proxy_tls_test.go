@@ -26,7 +26,7 @@ func TestCauseOfProxysTLS(t *testing.T) {
 		want  string
 	}{
 		"own authorities":    {stranger.URL, clientConfig(newAuthority(t, "other", time.Now().Add(time.Hour), nil)), "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
-		"system authorities": {stranger.URL, nil, `the authority of its certificate, "CN=Proxy CA", is unknown to this node`},
+		"system authorities": {stranger.URL, nil, `the server's certificate was issued by an untrusted CA, "CN=Proxy CA"`},
 		"no TLS":             {strings.Replace(rawServer(t, "220 mail.example ESMTP\r\n"), "http:", "https:", 1), nil, "tls: first record does not look like a TLS handshake"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestCauseOfProxysTLS(t *testing.T) {
 			client := quick()
 			client.Transport = remote.Wrap(base)
 			failed := fails(t, client, t.Context(), remote.Call{Step: "ask", URL: "https://sts.example"})
-			if got, want := failed.Error(), "the proxy cannot be reached: "+tt.want; failed.Attempts != 1 || !strings.Contains(got, want) {
+			if got, want := failed.Error(), "cannot reach the proxy: "+tt.want; failed.Attempts != 1 || !strings.Contains(got, want) {
 				t.Errorf("%d attempts: %s; want %q", failed.Attempts, got, want)
 			}
 		})

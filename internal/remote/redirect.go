@@ -22,9 +22,9 @@ type RedirectError struct {
 // Error says where it leads.
 func (e *RedirectError) Error() string {
 	if e.Host == "" {
-		return "it redirects in a circle"
+		return "redirect loop"
 	}
-	return fmt.Sprintf("it redirects to another host, %.100q, which is not followed", e.Host)
+	return fmt.Sprintf("redirect to another host, %.100q, not followed", e.Host)
 }
 
 // redirected refuses a request that follows a redirect to another scheme or

@@ -122,7 +122,7 @@ func (c Client) try(ctx context.Context, client *http.Client, call Call) (*Answe
 	failed := &Error{Step: call.Step, Method: call.method(), Endpoint: Endpoint(call.URL)}
 	req, err := call.request(ctx, c.UserAgent)
 	if err != nil {
-		failed.Err = permanent{errors.New("the address is not a URL of http or https")}
+		failed.Err = permanent{errors.New("the address is not an http or https URL")}
 		return nil, failed
 	}
 	resp, err := client.Do(req)

@@ -106,11 +106,11 @@ func TestFaults(t *testing.T) {
 		"502 twice":             {fault: testcloud.Fault{Status: 502, Times: 2}, asked: 3},
 		"503 always":            {fault: testcloud.Fault{Status: 503, Times: -1}, want: "status 503 Service Unavailable, 3 times", asked: 3},
 		"504":                   {fault: testcloud.Fault{Status: 504}, asked: 2},
-		"redirect in a circle":  {fault: testcloud.Fault{Status: 307, Times: -1, Header: http.Header{"Location": {"/token"}}}, want: "it redirects in a circle", asked: 4},
+		"redirect in a circle":  {fault: testcloud.Fault{Status: 307, Times: -1, Header: http.Header{"Location": {"/token"}}}, want: "redirect loop", asked: 4},
 		"redirect to nowhere":   {fault: testcloud.Fault{Status: 307}, want: "status 307 Temporary Redirect", asked: 1},
-		"redirect to nonsense":  {fault: testcloud.Fault{Status: 302, Times: -1, Header: http.Header{"Location": {"http://[" + canary.Token}}}, want: "the answer is not valid HTTP, 3 times", asked: 3},
-		"redirect elsewhere":    {fault: testcloud.Fault{Status: 302, Header: http.Header{"Location": {"http://evil.example/?t=" + canary.Token}}}, want: `it redirects to another host, "evil.example", which is not followed`, asked: 1},
-		"redirect far away":     {fault: testcloud.Fault{Status: 302, Header: http.Header{"Location": {"http://" + strings.Repeat("x", 100) + canary.Token}}}, want: `it redirects to another host, "` + strings.Repeat("x", 100) + `", which is not followed`, asked: 1},
+		"redirect to nonsense":  {fault: testcloud.Fault{Status: 302, Times: -1, Header: http.Header{"Location": {"http://[" + canary.Token}}}, want: "the response is not valid HTTP, 3 times", asked: 3},
+		"redirect elsewhere":    {fault: testcloud.Fault{Status: 302, Header: http.Header{"Location": {"http://evil.example/?t=" + canary.Token}}}, want: `redirect to another host, "evil.example", not followed`, asked: 1},
+		"redirect far away":     {fault: testcloud.Fault{Status: 302, Header: http.Header{"Location": {"http://" + strings.Repeat("x", 100) + canary.Token}}}, want: `redirect to another host, "` + strings.Repeat("x", 100) + `", not followed`, asked: 1},
 		"redirect on the host":  {fault: testcloud.Fault{Status: 302, Header: http.Header{"Location": {"/elsewhere"}}}, asked: 2},
 		"huge":                  {fault: testcloud.Fault{Status: 200, Body: strings.Repeat(canary.Token, 1<<20)}, want: "the response is longer than 1048576 bytes", asked: 1},
 		"cut":                   {fault: testcloud.Fault{Status: 200, Times: -1, Cut: true, Body: long}, want: "the connection was closed before the response was complete, 3 times", asked: 3},
@@ -146,7 +146,7 @@ func TestRedirectKeepsTheHost(t *testing.T) {
 	for _, location := range []string{other.URL() + "/token", strings.Replace(s.URL(), "http:", "https:", 1) + "/token"} {
 		s.Inject(testcloud.Fault{Status: 307, Header: http.Header{"Location": {location}}})
 		err := fails(t, quick(), t.Context(), remote.Call{URL: s.URL(), Form: url.Values{"t": {canary.Token}}})
-		if err.Status != http.StatusTemporaryRedirect || !strings.Contains(err.Error(), "it redirects to another host") {
+		if err.Status != http.StatusTemporaryRedirect || !strings.Contains(err.Error(), "redirect to another host") {
 			t.Errorf("status %d: %v", err.Status, err)
 		}
 	}
@@ -158,7 +158,7 @@ func TestRedirectKeepsTheHost(t *testing.T) {
 func TestBadAddress(t *testing.T) {
 	for _, address := range []string{"", "ftp://host/", "http://", "/path", "http://[", "http://a b/", canary.Token} {
 		err := fails(t, quick(), t.Context(), remote.Call{Step: "ask", URL: address})
-		if err.Attempts != 1 || !strings.HasSuffix(err.Error(), "the address is not a URL of http or https") {
+		if err.Attempts != 1 || !strings.HasSuffix(err.Error(), "the address is not an http or https URL") {
 			t.Errorf("%d attempts: %v", err.Attempts, err)
 		}
 	}
@@ -187,7 +187,7 @@ func TestNotHTTP(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := fails(t, quick(), t.Context(), remote.Call{Step: "ask", URL: rawServer(t, text)})
-			if !strings.HasSuffix(err.Error(), "the answer is not valid HTTP, 3 times") {
+			if !strings.HasSuffix(err.Error(), "the response is not valid HTTP, 3 times") {
 				t.Error(err)
 			}
 		})
@@ -256,8 +256,8 @@ func TestProxyFails(t *testing.T) {
 	}))
 	defer refusing.Close()
 	for proxy, want := range map[string]string{
-		refusing.URL():               "the proxy refuses to connect: Proxy Authentication Required, 3 times",
-		"http://" + testaddr.Free(t): "the proxy cannot be reached: connection refused, 3 times",
+		refusing.URL():               "the proxy refused the connection: Proxy Authentication Required, 3 times",
+		"http://" + testaddr.Free(t): "cannot reach the proxy: connection refused, 3 times",
 	} {
 		base := remote.Base()
 		base.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy) }

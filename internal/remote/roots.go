@@ -152,7 +152,7 @@ func storeName(goos string, getenv func(string) string) string {
 	}
 	places := storePlaces(getenv)
 	if len(places) == 0 {
-		return "there is none"
+		return "none found"
 	}
 	return strings.Join(places, " and ")
 }

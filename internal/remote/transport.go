@@ -96,7 +96,7 @@ func Wrap(base *http.Transport) *Transport {
 // the first request, and fails if there are none.
 func (t *Transport) Trust(pem []byte) error {
 	if !x509.NewCertPool().AppendCertsFromPEM(pem) {
-		return errors.New("there are no certificates in PEM")
+		return errors.New("no certificates in PEM format")
 	}
 	t.trust.more = bytes.Clone(pem)
 	return nil

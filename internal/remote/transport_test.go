@@ -55,10 +55,10 @@ func TestRedirectsEnd(t *testing.T) {
 		requests        int32
 		want            string
 	}{
-		"to itself":     {&http.Client{Transport: remote.Wrap(sdk), CheckRedirect: followAll}, s.URL + "/again", "HTTP/1.1", 4, "it redirects in a circle"},
-		"elsewhere":     {&http.Client{Transport: remote.Wrap(sdk)}, other.URL, "HTTP/1.1", 1, "it redirects to another host"},
-		"guard, itself": {&http.Client{Transport: remote.Guard(sdk), CheckRedirect: followAll}, s.URL + "/again", "HTTP/2.0", 4, "it redirects in a circle"},
-		"guard, other":  {&http.Client{Transport: remote.Guard(sdk)}, other.URL, "HTTP/2.0", 1, "it redirects to another host"},
+		"to itself":     {&http.Client{Transport: remote.Wrap(sdk), CheckRedirect: followAll}, s.URL + "/again", "HTTP/1.1", 4, "redirect loop"},
+		"elsewhere":     {&http.Client{Transport: remote.Wrap(sdk)}, other.URL, "HTTP/1.1", 1, "redirect to another host"},
+		"guard, itself": {&http.Client{Transport: remote.Guard(sdk), CheckRedirect: followAll}, s.URL + "/again", "HTTP/2.0", 4, "redirect loop"},
+		"guard, other":  {&http.Client{Transport: remote.Guard(sdk)}, other.URL, "HTTP/2.0", 1, "redirect to another host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			location = tt.location

@@ -41,7 +41,7 @@ type File struct {
 // or not its owner's.
 func (f File) Private() error {
 	if f.Exposed {
-		return fmt.Errorf("%q: others may read or change it: chmod 600 %q", f.Path, f.Path)
+		return fmt.Errorf("%q: other users can read or change it; run chmod 600 %q", f.Path, f.Path)
 	}
 	return nil
 }
@@ -49,7 +49,7 @@ func (f File) Private() error {
 // Unwritable refuses a file that is [File.Writable]: others decide what is in it.
 func (f File) Unwritable() error {
 	if f.Writable {
-		return fmt.Errorf("%q: others may change it: chmod o-w %q", f.Path, f.Path)
+		return fmt.Errorf("%q: other users can change it; run chmod o-w %q", f.Path, f.Path)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Path) }
 const tries = 5
 
 // errReplaced says that a path has come to mean another file.
-var errReplaced = errors.New("files: they were replaced again and again meanwhile; replace them together, and less often")
+var errReplaced = errors.New("files: they were replaced repeatedly during the read; replace them together, and less often")
 
 // Read reads files that belong together. If one is replaced meanwhile, all
 // are read again: the names of a mounted secret all change at once, with one
@@ -122,13 +122,9 @@ func explain(path string, err error) error {
 	_, large := errors.AsType[*regularfile.TooLargeError](err)
 	switch {
 	case irregular:
-		return fmt.Errorf("%q is %s; name a regular file", path, refused.Kind())
+		return fmt.Errorf("%q: is %s, not a regular file", path, refused.Kind())
 	case large:
-		return fmt.Errorf("%q: %w: is it the right file?", path, err)
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%q: there is no such file: %w", path, err)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%q: this user may not read it: %w", path, err)
+		return fmt.Errorf("%q: %w; check that it is the right file", path, err)
 	}
 	return fmt.Errorf("%q: %w", path, err)
 }

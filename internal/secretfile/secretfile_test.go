@@ -59,8 +59,8 @@ func TestRead(t *testing.T) {
 			if string(f.Data) != canary.Password || f.Path != path || f.Exposed != tt.exposed || f.Writable != tt.writable {
 				t.Errorf("%s: exposed %v, writable %v, or other content or path", path, f.Exposed, f.Writable)
 			}
-			wantRefusal(t, f.Private(), tt.exposed, fmt.Sprintf("%q: others may read or change it: chmod 600 %q", path, path))
-			wantRefusal(t, f.Unwritable(), tt.writable, fmt.Sprintf("%q: others may change it: chmod o-w %q", path, path))
+			wantRefusal(t, f.Private(), tt.exposed, fmt.Sprintf("%q: other users can read or change it; run chmod 600 %q", path, path))
+			wantRefusal(t, f.Unwritable(), tt.writable, fmt.Sprintf("%q: other users can change it; run chmod o-w %q", path, path))
 		}
 	}
 }
@@ -87,13 +87,13 @@ func TestReadRefuses(t *testing.T) {
 	write(t, path("big"), strings.Repeat("x", MaxSize+1), 0o600)
 	write(t, path("full"), strings.Repeat("x", MaxSize), 0o600)
 	for _, tt := range []struct{ name, want string }{
-		{"missing", "there is no such file: no such file or directory"},
-		{"dangling", "there is no such file: no such file or directory"},
-		{".", "is a directory; name a regular file"},
-		{"fifo", "is a named pipe; name a regular file"},
-		{"socket", "is a socket; name a regular file"},
-		{"/dev/null", "is a device; name a regular file"},
-		{"big", "it has more than 1048576 bytes: is it the right file?"},
+		{"missing", "no such file or directory"},
+		{"dangling", "no such file or directory"},
+		{".", "is a directory, not a regular file"},
+		{"fifo", "is a named pipe, not a regular file"},
+		{"socket", "is a socket, not a regular file"},
+		{"/dev/null", "is a device, not a regular file"},
+		{"big", "larger than 1048576 bytes; check that it is the right file"},
 		{"full", ""},
 	} {
 		file := path(tt.name)

@@ -138,11 +138,11 @@ func TestAWSFails(t *testing.T) {
 		}, []string{"find the pod's AWS credentials", "is a directory"}},
 		"empty token file": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
 			return irsa(file(t, ""))
-		}, []string{"find the pod's AWS credentials", "InvalidIdentityToken", "make the cluster's issuer an OIDC provider"}},
+		}, []string{"find the pod's AWS credentials", "InvalidIdentityToken", "add the cluster's issuer as an OIDC provider to the role's account, with the audience"}},
 		"STS refuses": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			aws.Inject(refusal)
 			return irsa(file(t, canary.Token))
-		}, []string{"find the pod's AWS credentials", "AccessDenied", "trust policy allow sts:AssumeRoleWithWebIdentity"}},
+		}, []string{"find the pod's AWS credentials", "AccessDenied", "allow sts:AssumeRoleWithWebIdentity for the service account in the role's trust policy"}},
 		"STS refuses, an agent at hand": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			aws.Inject(refusal)
 			environ := podIdentity(aws, file(t, canary.Token))
@@ -152,7 +152,7 @@ func TestAWSFails(t *testing.T) {
 		"the agent is down": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			aws.Inject(down)
 			return podIdentity(aws, file(t, canary.Token))
-		}, []string{"find the pod's AWS credentials", "status 500 Internal Server Error, 3 times", "give the pod's service account a role"}},
+		}, []string{"find the pod's AWS credentials", "status 500 Internal Server Error, 3 times", "assign a role to the pod's service account (IRSA or EKS Pod Identity), or to the instance"}},
 		"the agent knows another token": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			aws.Set(func(s *testcloud.AWSState) { s.ContainerToken = canary.Token + "-pod" })
 			return podIdentity(aws, file(t, canary.Token))
@@ -173,13 +173,13 @@ func TestAWSFails(t *testing.T) {
 		}, []string{"AWS_SHARED_CREDENTIALS_FILE names", "which cannot be found"}},
 		"an empty file of credentials": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
 			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file(t, "")}
-		}, []string{"find the pod's AWS credentials", "AWS_SHARED_CREDENTIALS_FILE names", `which has none for the profile "default"`}},
+		}, []string{"find the pod's AWS credentials", "AWS_SHARED_CREDENTIALS_FILE is", `which has no credentials for the profile "default"`}},
 		"credentials of another profile": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
 			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file(t, "[other]\naws_access_key_id = AKIAOTHER\naws_secret_access_key = "+canary.Password+"\n")}
-		}, []string{`which has none for the profile "default"`}},
+		}, []string{`which has no credentials for the profile "default"`}},
 		"an empty secret key": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
 			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file(t, "[default]\naws_access_key_id = AKIAEMPTY\naws_secret_access_key =\n")}
-		}, []string{`which has none for the profile "default"`}},
+		}, []string{`which has no credentials for the profile "default"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, aws := newAWS(t)

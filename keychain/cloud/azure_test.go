@@ -98,16 +98,16 @@ func TestAzure(t *testing.T) {
 }
 
 func TestAzureFails(t *testing.T) {
-	const step = "get a token of Microsoft Entra ID"
+	const step = "get a token from Microsoft Entra ID"
 	for name, tt := range map[string]struct {
 		environ func(t *testing.T) map[string]string
 		fault   *testcloud.Fault
 		want    []string
 	}{
 		"no token file": {func(t *testing.T) map[string]string { return webhook(filepath.Join(t.TempDir(), "none")) }, nil,
-			[]string{"AZURE_FEDERATED_TOKEN_FILE", "there is no such file"}},
+			[]string{"AZURE_FEDERATED_TOKEN_FILE", "no such file or directory"}},
 		"empty token file": {func(t *testing.T) map[string]string { return webhook(file(t, "")) }, nil,
-			[]string{"AZURE_FEDERATED_TOKEN_FILE", "it is empty, or not a token"}},
+			[]string{"AZURE_FEDERATED_TOKEN_FILE", "empty or not a token"}},
 		"no such tenant": {func(t *testing.T) map[string]string {
 			environ := webhook(file(t, canary.Token+"-pod"))
 			environ["AZURE_TENANT_ID"] = "other"
@@ -119,7 +119,7 @@ func TestAzureFails(t *testing.T) {
 			environ := webhook(file(t, canary.Token+"-pod"))
 			environ["AZURE_AUTHORITY_HOST"] = "http://login.microsoftonline.com"
 			return environ
-		}, nil, []string{"AZURE_AUTHORITY_HOST: it is not a URL of https"}},
+		}, nil, []string{"AZURE_AUTHORITY_HOST is not an https URL, so no secret is sent there"}},
 		"Entra is down": {func(t *testing.T) map[string]string { return webhook(file(t, canary.Token+"-pod")) },
 			&testcloud.Fault{Path: "login.microsoftonline.com", Times: -1, Status: http.StatusInternalServerError},
 			[]string{step, "status 500 Internal Server Error, 3 times"}},

@@ -61,7 +61,7 @@ func TestRefuses(t *testing.T) {
 		"cloud: provider 1: it has no name; use Named":               {members: []cloud.Member{cloud.Use(none, nil).For("r.example")}},
 		`cloud: provider 1: "team" has no default images; use For`:   {members: []cloud.Member{cloud.Use(none, nil).Named("team")}},
 		`cloud: keyring: providers[0].name: must be a file name`:     {members: []cloud.Member{amazon.Named("a/b")}},
-		`cloud: keyring: providers[0].matchImages[0]: not a pattern`: {members: []cloud.Member{cloud.Use(none, nil).Named("team").For("r.example:x")}},
+		`cloud: keyring: providers[0].matchImages[0]: invalid pattern`: {members: []cloud.Member{cloud.Use(none, nil).Named("team").For("r.example:x")}},
 		"cloud: Options.BinDir and Options.InProcess must be empty":  {opts: regcred.Options{BinDir: "/bin"}, members: []cloud.Member{amazon}},
 		"cloud: Options.BinDir and Options.InProcess must be":        {opts: regcred.Options{InProcess: map[string]plugin.Provider{}}, members: []cloud.Member{amazon}},
 	} {
@@ -86,19 +86,19 @@ func TestHalves(t *testing.T) {
 		err  error
 		want string // "" is no error
 	}{
-		{amazon("AWS_ROLE_ARN=arn"), "AWS_ROLE_ARN is set and AWS_WEB_IDENTITY_TOKEN_FILE is not: "},
-		{amazon("AWS_WEB_IDENTITY_TOKEN_FILE=/token"), "AWS_WEB_IDENTITY_TOKEN_FILE is set and AWS_ROLE_ARN is not: "},
-		{amazon("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=/token"), "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE is set and AWS_CONTAINER_CREDENTIALS_FULL_URI or AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is not: "},
-		{amazon("AWS_ACCESS_KEY_ID=key"), "AWS_ACCESS_KEY_ID is set and AWS_SECRET_ACCESS_KEY or AWS_SECRET_KEY is not: "},
-		{amazon("AWS_SECRET_KEY=" + canary.Password), "AWS_SECRET_KEY is set and AWS_ACCESS_KEY_ID or AWS_ACCESS_KEY is not: "},
+		{amazon("AWS_ROLE_ARN=arn"), "AWS_ROLE_ARN is set but AWS_WEB_IDENTITY_TOKEN_FILE is not; "},
+		{amazon("AWS_WEB_IDENTITY_TOKEN_FILE=/token"), "AWS_WEB_IDENTITY_TOKEN_FILE is set but AWS_ROLE_ARN is not; "},
+		{amazon("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=/token"), "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE is set but AWS_CONTAINER_CREDENTIALS_FULL_URI or AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is not; "},
+		{amazon("AWS_ACCESS_KEY_ID=key"), "AWS_ACCESS_KEY_ID is set but AWS_SECRET_ACCESS_KEY or AWS_SECRET_KEY is not; "},
+		{amazon("AWS_SECRET_KEY=" + canary.Password), "AWS_SECRET_KEY is set but AWS_ACCESS_KEY_ID or AWS_ACCESS_KEY is not; "},
 		{amazon("AWS_ACCESS_KEY=key", "AWS_SECRET_ACCESS_KEY=x", "AWS_ROLE_ARN=arn"), ""},
 		{amazon("AWS_WEB_IDENTITY_TOKEN_FILE=/token", "AWS_ROLE_ARN=arn", "AWS_CONTAINER_AUTHORIZATION_TOKEN=x"), ""},
 		{amazon("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=/token", "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://127.0.0.1"), ""},
 		{amazon("AWS_PROFILE=pull", "AWS_REGION=eu-west-1"), ""},
-		{azure("AZURE_FEDERATED_TOKEN_FILE=/token", "AZURE_TENANT_ID=t"), "AZURE_FEDERATED_TOKEN_FILE is set and AZURE_CLIENT_ID is not: annotate the service account with azure.workload.identity/client-id, "},
-		{azure("AZURE_FEDERATED_TOKEN_FILE=/token", "AZURE_CLIENT_ID=c"), "AZURE_FEDERATED_TOKEN_FILE is set and AZURE_TENANT_ID is not: "},
-		{azure("AZURE_CLIENT_SECRET=" + canary.Password), "AZURE_CLIENT_SECRET and AZURE_CLIENT_CERTIFICATE_PATH are not used in a pod"},
-		{azure("AZURE_CLIENT_CERTIFICATE_PATH=/cert"), "AZURE_CLIENT_SECRET and AZURE_CLIENT_CERTIFICATE_PATH are not used in a pod"},
+		{azure("AZURE_FEDERATED_TOKEN_FILE=/token", "AZURE_TENANT_ID=t"), "AZURE_FEDERATED_TOKEN_FILE is set but AZURE_CLIENT_ID is not; annotate the service account with azure.workload.identity/client-id, "},
+		{azure("AZURE_FEDERATED_TOKEN_FILE=/token", "AZURE_CLIENT_ID=c"), "AZURE_FEDERATED_TOKEN_FILE is set but AZURE_TENANT_ID is not; "},
+		{azure("AZURE_CLIENT_SECRET=" + canary.Password), "AZURE_CLIENT_SECRET and AZURE_CLIENT_CERTIFICATE_PATH are not supported in a pod, and the node's identity is not used instead"},
+		{azure("AZURE_CLIENT_CERTIFICATE_PATH=/cert"), "AZURE_CLIENT_SECRET and AZURE_CLIENT_CERTIFICATE_PATH are not supported in a pod, and the node's identity is not used instead"},
 		{azure("AZURE_CLIENT_ID=c", "AZURE_TENANT_ID=t"), ""},
 	} {
 		switch {

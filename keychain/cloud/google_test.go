@@ -94,41 +94,41 @@ func TestGoogleFails(t *testing.T) {
 	}{
 		"no configuration": {func(t *testing.T) map[string]string {
 			return map[string]string{gcr.EnvCredentials: filepath.Join(t.TempDir(), "none")}
-		}, nil, []string{configuration, "there is no such file"}},
+		}, nil, []string{configuration, "no such file or directory"}},
 		"a key": {func(t *testing.T) map[string]string {
 			return map[string]string{gcr.EnvCredentials: file(t, `{"type":"service_account","private_key":"`+canary.Password+`"}`)}
-		}, nil, []string{configuration, `its type is "service_account"`}},
+		}, nil, []string{configuration, `unsupported type "service_account"`}},
 		"no JSON": {func(t *testing.T) map[string]string {
 			return map[string]string{gcr.EnvCredentials: file(t, canary.Password)}
-		}, nil, []string{configuration, "it is not one in JSON"}},
+		}, nil, []string{configuration, "not valid JSON"}},
 		"a program": {func(t *testing.T) map[string]string {
 			return federated(t, `{"executable":{"command":"/bin/true"}}`, "")
-		}, nil, []string{"its credential_source names no file"}},
+		}, nil, []string{"credential_source has no file; tokens from programs, URLs and clouds are not supported"}},
 		"another's STS": {func(t *testing.T) map[string]string {
 			return federated(t, text(file(t, canary.Token)), `,"token_url":"https://sts.googleapis.com.evil.example/v1/token"`)
-		}, nil, []string{"its token_url leads to", "no token is sent there"}},
+		}, nil, []string{"token_url has the host", "no token is sent there"}},
 		"another service of Google's": {func(t *testing.T) map[string]string {
 			return federated(t, text(file(t, canary.Token)), `,"token_url":"https://storage.googleapis.com/upload/storage/v1/b/theirs/o?uploadType=media&name=sts"`)
-		}, nil, []string{"its token_url leads to", `not Google's service "sts"`}},
+		}, nil, []string{"token_url has the host", `not Google's service "sts"`}},
 		"another service for the account": {func(t *testing.T) map[string]string {
 			return federated(t, text(file(t, canary.Token)), `,"service_account_impersonation_url":"https://sts.googleapis.com/v1/token"`)
-		}, nil, []string{"its service_account_impersonation_url leads to", `not Google's service "iamcredentials"`}},
+		}, nil, []string{"service_account_impersonation_url has the host", `not Google's service "iamcredentials"`}},
 		"another's service account": {func(t *testing.T) map[string]string {
 			return federated(t, text(file(t, canary.Token)), `,"service_account_impersonation_url":"http://iamcredentials.googleapis.com/x:generateAccessToken"`)
-		}, nil, []string{"its service_account_impersonation_url is not a URL of https"}},
+		}, nil, []string{"service_account_impersonation_url is not an https URL"}},
 		"no token file": {func(t *testing.T) map[string]string {
 			return federated(t, text(filepath.Join(t.TempDir(), "none")), "")
-		}, nil, []string{configuration, "credential_source: ", "there is no such file"}},
+		}, nil, []string{configuration, "credential_source: ", "no such file or directory"}},
 		"empty token file": {func(t *testing.T) map[string]string {
 			return federated(t, text(file(t, "\n")), "")
-		}, nil, []string{"it is empty, or not a token"}},
+		}, nil, []string{"empty or not a token"}},
 		"no such member": {func(t *testing.T) map[string]string {
 			return federated(t, fmt.Sprintf(`{"file":%q,"format":{"type":"json","subject_token_field_name":"id"}}`, file(t, `{"ID":"x"}`)), "")
-		}, nil, []string{"it is empty, or not a token"}},
+		}, nil, []string{"empty or not a token"}},
 		"STS refuses": {func(t *testing.T) map[string]string {
 			return federated(t, text(file(t, canary.Token)), "")
 		}, &testcloud.Fault{Path: "sts.googleapis.com", Times: -1, Status: http.StatusForbidden, Body: `{"error":"access_denied","error_description":"` + canary.Token + `"}`},
-			[]string{"exchange the service-account token", "status 403 Forbidden", "the workload identity pool must have a provider"}},
+			[]string{"exchange the service-account token", "status 403 Forbidden", "check that the workload identity pool has a provider with the token's issuer and audience"}},
 		"STS is down": {func(t *testing.T) map[string]string {
 			return federated(t, text(file(t, canary.Token)), "")
 		}, &testcloud.Fault{Path: "sts.googleapis.com", Times: -1, Status: http.StatusInternalServerError},

@@ -98,7 +98,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	case p.mirrors.Divides(host):
 		return hostpattern.EmptyOthers.Answer(host, "", "") // the part that no mirror serves
 	default:
-		return p.opts.OtherHosts.Answer(host, "none of "+owner+"'s", "name it with --allow-host if it stands in front of a registry")
+		return p.opts.OtherHosts.Answer(host, "not part of "+owner, "add it with --allow-host if it is a proxy or alias of a registry")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("credentials for %s: %w", host, err)
@@ -185,7 +185,7 @@ const maxCache = time.Hour
 func (s *session) cacheFor(refresh string) time.Duration {
 	claims, err := jwt.Parse(refresh)
 	if err != nil || claims.Expires.IsZero() {
-		s.opts.Log.Warn("the refresh token does not say when it ends, so the answer is not cached")
+		s.opts.Log.Warn("the refresh token has no expiry, so the response is not cached")
 		return 0
 	}
 	left := claims.Expires.Sub(s.opts.Now())

@@ -139,7 +139,7 @@ func TestNobody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, config)
-			w.fails(image("foo.azurecr.io/app"), "names no identity", "set useManagedIdentityExtension")
+			w.fails(image("foo.azurecr.io/app"), "has no identity", "set useManagedIdentityExtension")
 			if len(w.az.Steps()) > 0 {
 				t.Errorf("asked %q", w.az.Steps())
 			}
@@ -223,7 +223,7 @@ func TestOwnCloud(t *testing.T) {
 	})
 	t.Run("foreign", func(t *testing.T) {
 		w := newOwn(t, `{"cloud":"own","resourceManagerEndpoint":"https://arm.own.example/"}`)
-		w.fails(image("foo.azurecr.other.example/x"), "none of Azure Container Registry's")
+		w.fails(image("foo.azurecr.other.example/x"), "not part of Azure Container Registry")
 		if diff := cmp.Diff([]string{ask}, w.az.Steps()); diff != "" {
 			t.Errorf("requests (-want +got)\n%s", diff)
 		}
@@ -262,14 +262,14 @@ func TestOwnCloud(t *testing.T) {
 		want                  string
 	}{
 		"bad configuration of an own cloud": {"{", "/nonexistent/env.json", metadata, nil, "neither JSON nor YAML"},
-		"missing environment file":          {`{"cloud":"AzureStackCloud"}`, "/nonexistent/env.json", metadata, nil, `AZURE_ENVIRONMENT_FILEPATH: environment file "/nonexistent/env.json": there is no such file`},
-		"metadata that is none":             {`{"resourceManagerEndpoint":"https://arm.own.example"}`, "", `<html>` + canary.Token, nil, "arm.own.example for the cloud's endpoints: its answer is not a list"},
+		"missing environment file":          {`{"cloud":"AzureStackCloud"}`, "/nonexistent/env.json", metadata, nil, `AZURE_ENVIRONMENT_FILEPATH: environment file "/nonexistent/env.json": no such file or directory`},
+		"metadata that is none":             {`{"resourceManagerEndpoint":"https://arm.own.example"}`, "", `<html>` + canary.Token, nil, "arm.own.example for the cloud's endpoints: the response is not a JSON list"},
 		"metadata refused": {`{"resourceManagerEndpoint":"https://arm.own.example"}`, "", metadata, &testcloud.Fault{Status: 403, Body: canary.Token},
-			"GET https://arm.own.example/metadata/endpoints: status 403 Forbidden; see resourceManagerEndpoint"},
-		"no URL":                        {`{"resourceManagerEndpoint":"arm.own.example"}`, "", metadata, nil, "resourceManagerEndpoint is not a URL of https"},
-		"plain":                         {`{"resourceManagerEndpoint":"http://arm.own.example"}`, "", metadata, nil, "resourceManagerEndpoint is not a URL of https"},
-		"a user":                        {`{"resourceManagerEndpoint":"https://u:` + canary.Password + `@arm.own.example"}`, "", metadata, nil, "resourceManagerEndpoint is not a URL of https"},
-		"config that anybody can write": {"0666", "", metadata, nil, "others may change it"},
+			"GET https://arm.own.example/metadata/endpoints: status 403 Forbidden; check resourceManagerEndpoint"},
+		"no URL":                        {`{"resourceManagerEndpoint":"arm.own.example"}`, "", metadata, nil, "resourceManagerEndpoint must be an https URL, because its response decides where secrets are sent"},
+		"plain":                         {`{"resourceManagerEndpoint":"http://arm.own.example"}`, "", metadata, nil, "resourceManagerEndpoint must be an https URL, because its response decides where secrets are sent"},
+		"a user":                        {`{"resourceManagerEndpoint":"https://u:` + canary.Password + `@arm.own.example"}`, "", metadata, nil, "resourceManagerEndpoint must be an https URL, because its response decides where secrets are sent"},
+		"config that anybody can write": {"0666", "", metadata, nil, "other users can change it; run chmod o-w"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newOwn(t, test.config)
@@ -290,7 +290,7 @@ func TestOwnCloud(t *testing.T) {
 			w.az.Set(func(s *testcloud.AzureState) {
 				s.Metadata = `[{"name":"Own","authentication":{"loginEndpoint":"` + endpoint + `"}}]`
 			})
-			w.fails(pod("foo.azurecr.io/x", annotations("c", "t")), "loginEndpoint in the answer of the resource manager arm.own.example: it is not a URL of https; no secret is sent there")
+			w.fails(pod("foo.azurecr.io/x", annotations("c", "t")), "loginEndpoint in the response of the resource manager arm.own.example is not an https URL, so no secret is sent there")
 		})
 	}
 }
@@ -325,7 +325,7 @@ func TestCacheFor(t *testing.T) {
 	t.Run("opaque", func(t *testing.T) {
 		w := newWorld(t, managed)
 		w.az.Set(func(s *testcloud.AzureState) { s.RefreshToken = "opaque" })
-		if got := *w.answers(image("foo.azurecr.io/x")).CacheDuration; got != 0 || !strings.Contains(w.log.String(), "does not say when it ends") {
+		if got := *w.answers(image("foo.azurecr.io/x")).CacheDuration; got != 0 || !strings.Contains(w.log.String(), "has no expiry") {
 			t.Errorf("got %v; log:\n%s", got, w.log)
 		}
 	})

@@ -83,7 +83,7 @@ func TestTokenFails(t *testing.T) {
 			transport := &counting{RoundTripper: w.opts.Transport}
 			w.opts.Transport = transport
 			begun := time.Now()
-			w.fails(image("foo.azurecr.io/x"), "get a token of the node's managed identity: GET http://imds.test/metadata/identity/oauth2/token: status 400")
+			w.fails(image("foo.azurecr.io/x"), "get a token for the node's managed identity: GET http://imds.test/metadata/identity/oauth2/token: status 400")
 			if took := time.Since(begun); took > 5*time.Second || transport.under.Load() != 0 {
 				t.Errorf("it took %v, and %d requests are left", took, transport.under.Load())
 			}
@@ -128,7 +128,7 @@ func TestCanceledBeside(t *testing.T) {
 // the registry is not asked.
 func TestNothingAskedForNothing(t *testing.T) {
 	w := newWorld(t, `{}`)
-	w.fails(image("foo.azurecr.io/x"), "names no identity")
+	w.fails(image("foo.azurecr.io/x"), "has no identity")
 	w.opts.ConfigFile, w.opts.StaticSecret = w.file("azure.json", principal), true
 	w.answers(image("foo.azurecr.io/x"))
 	if len(w.az.Steps()) > 0 {

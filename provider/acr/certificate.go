@@ -42,7 +42,7 @@ func (s *session) certificateToken(ctx context.Context, cfg *config) (string, er
 	}
 	token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, assertion(signed))
 	if err != nil {
-		return "", entraHint(err, "check tenantId, aadClientId and the certificate of that application")
+		return "", entraHint(err, "check tenantId, aadClientId and the application's certificate")
 	}
 	return token, nil
 }
@@ -54,12 +54,12 @@ func parseCertificate(data []byte) (*x509.Certificate, *jwt.Key, error) {
 		key, err = key.PSS()
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w; certificate and RSA key in PEM are needed, without a password, as \"openssl pkcs12 -in FILE.pfx -nodes -out FILE.pem\" writes them", err)
+		return nil, nil, fmt.Errorf("%w; convert the certificate and RSA key to PEM without a password: openssl pkcs12 -in FILE.pfx -nodes -out FILE.pem", err)
 	}
 	for rest := data; ; {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
-			return nil, nil, errors.New("it has no certificate that is of its key")
+			return nil, nil, errors.New("no certificate matches the private key")
 		}
 		cert, err := x509.ParseCertificate(block.Bytes)
 		if err == nil && block.Type == "CERTIFICATE" && key.Public().(*rsa.PublicKey).Equal(cert.PublicKey) {

@@ -99,20 +99,20 @@ func (e *environment) set(authority, suffix, from string) {
 // Secrets go where it says, so it must be who it is taken for.
 func (s *session) askResourceManager(ctx context.Context, cfg *config, env *environment) error {
 	if !isHTTPS(cfg.ResourceManagerEndpoint) {
-		return fmt.Errorf("cloud configuration %q: resourceManagerEndpoint is not a URL of https; what is asked there says where secrets are sent, so write it with https", s.opts.ConfigFile)
+		return fmt.Errorf("cloud configuration %q: resourceManagerEndpoint must be an https URL, because its response decides where secrets are sent", s.opts.ConfigFile)
 	}
 	answer, err := s.client.Do(ctx, remote.Call{
-		Step: "ask the resource manager for the cloud's endpoints",
+		Step: "query the resource manager for the cloud's endpoints",
 		URL:  strings.TrimRight(cfg.ResourceManagerEndpoint, "/") + "/metadata/endpoints?api-version=2019-05-01",
 	})
 	if err != nil {
-		return hint(err, "see resourceManagerEndpoint in the cloud configuration")
+		return hint(err, "check resourceManagerEndpoint in the cloud configuration")
 	}
 	found, err := parseMetadata(answer.Body, cfg.Cloud)
 	if err != nil {
-		return fmt.Errorf("ask the resource manager %s for the cloud's endpoints: %w", answer.URL.Host, err)
+		return fmt.Errorf("query the resource manager %s for the cloud's endpoints: %w", answer.URL.Host, err)
 	}
-	env.set(found.authority, found.suffix, "loginEndpoint in the answer of the resource manager "+answer.URL.Host)
+	env.set(found.authority, found.suffix, "loginEndpoint in the response of the resource manager "+answer.URL.Host)
 	return nil
 }
 
@@ -135,7 +135,7 @@ func parseMetadata(body []byte, cloud string) (environment, error) {
 		} `json:"suffixes"`
 	}
 	if json.Unmarshal(body, &list) != nil {
-		return environment{}, errors.New("its answer is not a list of clouds in JSON")
+		return environment{}, errors.New("the response is not a JSON list of clouds")
 	}
 	for _, c := range list {
 		if cloud == "" || strings.EqualFold(c.Name, cloud) {
@@ -150,10 +150,10 @@ func parseMetadata(body []byte, cloud string) (environment, error) {
 // TryAutoDetect, which takes another request.
 func (e environment) tokenURL(tenant, region string) (string, error) {
 	if !consistsOf(tenant, ".-") || tenant[0] == '.' {
-		return "", fmt.Errorf("%.100q is not the ID of a tenant: letters, digits, \".\" and \"-\"", tenant)
+		return "", fmt.Errorf("invalid tenant ID %.100q: use letters, digits, \".\" and \"-\"", tenant)
 	}
 	if !isHTTPS(e.authority) {
-		return "", fmt.Errorf("%s: it is not a URL of https; no secret is sent there", e.from)
+		return "", fmt.Errorf("%s is not an https URL, so no secret is sent there", e.from)
 	}
 	region = strings.ToLower(region)
 	if e.authority == publicAuthority && isAlphanumeric(region) && region != "tryautodetect" {

@@ -126,9 +126,9 @@ func withoutText(said string) error {
 		return fmt.Errorf("%s is not a %s", m[1], map[string]string{"bool": "boolean", "string": "string"}[m[2]])
 	}
 	if line := regexp.MustCompile(`\bline [0-9]+\b`).FindString(said); line != "" {
-		return fmt.Errorf("it is neither JSON nor YAML: %s", line)
+		return fmt.Errorf("neither JSON nor YAML: %s", line)
 	}
-	return errors.New("it is not an object in JSON or YAML")
+	return errors.New("not a JSON or YAML object")
 }
 
 // podIdentity is what azure.json would say of a pod, and the authority, which

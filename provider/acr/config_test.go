@@ -37,7 +37,7 @@ func TestParseConfig(t *testing.T) {
 				}
 				if diff := cmp.Diff(want, got); diff != "" {
 					canary.Check(t, "nothing but the difference", diff[:0])
-					t.Error("the configurations differ")
+					t.Error("rename it, or use its name in the configurations differ")
 				}
 			})
 		}
@@ -65,15 +65,15 @@ func TestReadConfigErrors(t *testing.T) {
 	secret := `"aadClientSecret":"` + canary.Password + `"`
 	for _, test := range []struct{ name, path, want string }{
 		{"missing", filepath.Join(dir, "nowhere"), "no such file or directory"},
-		{"directory", dir, "is a directory; name a regular file"},
+		{"directory", dir, "is a directory, not a regular file"},
 		{"cut off", write("cut", "{"+secret+`,"cloud":`), "neither JSON nor YAML"},
-		{"a list", write("list", "["+`{`+secret+"}]"), "not an object"},
-		{"a word", write("word", canary.Password), "not an object"},
-		{"an alias", write("alias", "aadClientSecret: *"+canary.Password), "not an object"},
+		{"a list", write("list", "["+`{`+secret+"}]"), "not a JSON or YAML object"},
+		{"a word", write("word", canary.Password), "not a JSON or YAML object"},
+		{"an alias", write("alias", "aadClientSecret: *"+canary.Password), "not a JSON or YAML object"},
 		{"a tab", write("tab", "cloud: x\n\taadClientSecret: "+canary.Password), "neither JSON nor YAML: line 2"},
 		{"boolean in quotes", write("bool", `{"useManagedIdentityExtension":"`+canary.Password+`"}`), "useManagedIdentityExtension is not a boolean"},
 		{"object for a text", write("object", `{"aadClientSecret":{"a":"`+canary.Password+`"}}`), "aadClientSecret is not a string"},
-		{"huge", write("huge", "{"+secret+`,"x":"`+strings.Repeat("x", secretfile.MaxSize)+`"}`), "it has more than 1048576 bytes"},
+		{"huge", write("huge", "{"+secret+`,"x":"`+strings.Repeat("x", secretfile.MaxSize)+`"}`), "larger than 1048576 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := readConfig(test.path)

@@ -20,7 +20,7 @@ func TestCureFitsCause(t *testing.T) {
 		w := newWorld(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`)
 		w.az.Inject(testcloud.Fault{Path: imdsPath, Drop: true, Times: -1})
 		_, err := w.ask(image("foo.azurecr.io/x"))
-		const want = "3 times; check that the node is a machine of Azure, and that no firewall or network policy is before that address"
+		const want = "3 times; check that the node is an Azure machine, and that no firewall or network policy blocks the address"
 		if err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%q: got the error %v, want one that ends in %q", id, err, want)
 		}
@@ -31,7 +31,7 @@ func TestCureFitsCause(t *testing.T) {
 		w := newWorld(t, managed)
 		w.opts.Transport = remote.Wrap(&http.Transport{Proxy: w.net.Transport().Proxy})
 		_, err := w.ask(req)
-		if err == nil || !strings.Contains(err.Error(), "if it is to be trusted, add it there") || strings.Contains(err.Error(), "; check") {
+		if err == nil || !strings.Contains(err.Error(), "to trust this CA, add it to the node's store") || strings.Contains(err.Error(), "; check") {
 			t.Errorf("%s: got the error %v, want the authority's cure alone", name, err)
 		}
 	}

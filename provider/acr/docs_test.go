@@ -35,7 +35,7 @@ func TestDocsQuoteMessages(t *testing.T) {
 	// What stands between pieces of the code: hosts, counts, and statuses.
 	filled := regexp.MustCompile(`"?…"?|"|, \d times|\b\d+(\.\d+)?s\b|status \d+ [A-Z][A-Za-z ]*|\b\d+ bytes|; |: |line N|no such file or directory|` +
 		`\([a-zA-Z_]+(, AADSTS\d+)?\)|service account|kubernetes\.azure\.com/[a-z-]+|(access|refresh)_token|[A-Za-z]+ is not a (boolean|string)$|` +
-		`none of Azure Container Registry's|Azure Container Registry|name it with --allow-host|, or set|=(none|trusted|empty)|is a named pipe|permission denied`)
+		`not part of Azure Container Registry|Azure Container Registry|remove it from matchImages, |, or set|=(none|trusted|empty)|is a named pipe|permission denied`)
 	pieces := 0
 	for _, row := range regexp.MustCompile("(?m)^\\| `(.*?)` \\|").FindAllStringSubmatch(section, -1) {
 		for _, message := range strings.Split(row[1], "`, `") {

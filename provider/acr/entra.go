@@ -39,7 +39,7 @@ func (s *session) entraToken(ctx context.Context, clientID, tenant string, proof
 	}
 	client := s.client
 	client.UserAgent = s.tokenUserAgent()
-	return clientCredentials(ctx, client, "get a token of Microsoft Entra ID", address, clientID, proof)
+	return clientCredentials(ctx, client, "get a token from Microsoft Entra ID", address, clientID, proof)
 }
 
 // clientCredentials gets a token by the grant of that name (RFC 6749, section
@@ -65,7 +65,7 @@ type members map[string]any
 func parseMembers(body []byte) (members, error) {
 	var m members
 	if json.Unmarshal(body, &m) != nil {
-		return nil, errors.New("its answer is not an object in JSON")
+		return nil, errors.New("the response is not a JSON object")
 	}
 	return m, nil
 }
@@ -75,9 +75,9 @@ func (m members) token(name string) (string, error) {
 	token, _ := m[name].(string)
 	switch {
 	case token == "":
-		return "", fmt.Errorf("its answer has no %s", name)
+		return "", fmt.Errorf("the response has no %s", name)
 	case !isToken(token):
-		return "", fmt.Errorf("its answer has characters in %s that no token has", name)
+		return "", fmt.Errorf("the response has invalid characters in %s", name)
 	}
 	return token, nil
 }

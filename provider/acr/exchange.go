@@ -31,7 +31,7 @@ type pending struct {
 	err    error
 }
 
-const challengeStep = "ask the registry how to log in"
+const challengeStep = "get the registry's authentication challenge"
 
 // askChallenge begins to ask. End it.
 func (s *session) askChallenge(ctx context.Context, reg registry) *pending {
@@ -59,7 +59,7 @@ func (s *session) challenge(ctx context.Context, reg registry, asked *pending) (
 	<-asked.done
 	answer, err := asked.answer, asked.err
 	if err != nil {
-		return "", "", hint(err, "check the name of the registry, and that the node reaches it")
+		return "", "", hint(err, "check the registry's name, and that the node can reach it")
 	}
 	if reg.suffix == "" {
 		// What a host that was allowed by name stands before may be in a cloud of its own.
@@ -73,7 +73,7 @@ func (s *session) challenge(ctx context.Context, reg registry, asked *pending) (
 	if err != nil {
 		return "", "", fmt.Errorf("%s: GET https://%s/v2/: status %d: %w", challengeStep, reg.server, answer.Status, err)
 	}
-	s.opts.Log.Info("the registry answered", "endpoint", address, "service", service)
+	s.opts.Log.Info("the registry responded", "endpoint", address, "service", service)
 	return address, service, nil
 }
 
@@ -84,12 +84,12 @@ func (r hostRules) readChallenge(reg registry, lines []string) (address, service
 			continue
 		}
 		if service = c.params["service"]; service == "" {
-			return "", "", errors.New("its Bearer challenge names no service")
+			return "", "", errors.New("the Bearer challenge has no service")
 		}
 		address, err = r.exchangeURL(reg, c.params["realm"])
 		return address, service, err
 	}
-	return "", "", errors.New("it sent no Bearer challenge, as Azure container registries do")
+	return "", "", errors.New("the registry sent no Bearer challenge, unlike Azure container registries")
 }
 
 func (s *session) refresh(ctx context.Context, address, service, tenant, token string) (string, error) {
@@ -111,6 +111,6 @@ func (s *session) refresh(ctx context.Context, address, service, tenant, token s
 	if err != nil {
 		return "", fmt.Errorf("%s: POST %s: %w", step, address, err)
 	}
-	s.opts.Log.Debug("the token was exchanged", "endpoint", address, "request", answer.Header.Get("X-Ms-Correlation-Request-Id"))
+	s.opts.Log.Debug("exchanged the token", "endpoint", address, "request", answer.Header.Get("X-Ms-Correlation-Request-Id"))
 	return refresh, nil
 }

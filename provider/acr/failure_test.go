@@ -43,54 +43,54 @@ func TestFailures(t *testing.T) {
 		{"IMDS 429 for long", imdsPath, testcloud.Fault{Status: 429, Header: http.Header{"Retry-After": {"3600"}}}, "status 429 Too Many Requests;", 1},
 		{"IMDS 500", imdsPath, testcloud.Fault{Status: 500, Body: refusal}, "status 500 Internal Server Error (invalid_client, AADSTS7000215), 6 times", 6},
 		{"IMDS gone", imdsPath, testcloud.Fault{Drop: true}, "the connection was closed before the response was complete, 3 times", 3},
-		{"IMDS garbage", imdsPath, testcloud.Fault{Status: 200, Body: "<html>" + canary.Token}, "its answer is not an object in JSON", 1},
-		{"IMDS empty", imdsPath, testcloud.Fault{Status: 200}, "its answer is not an object in JSON", 1},
-		{"IMDS null", imdsPath, testcloud.Fault{Status: 200, Body: " null"}, "its answer has no access_token", 1},
-		{"IMDS without token", imdsPath, testcloud.Fault{Status: 200, Body: `{"expires_in":"86399"}`}, "its answer has no access_token", 1},
+		{"IMDS garbage", imdsPath, testcloud.Fault{Status: 200, Body: "<html>" + canary.Token}, "the response is not a JSON object", 1},
+		{"IMDS empty", imdsPath, testcloud.Fault{Status: 200}, "the response is not a JSON object", 1},
+		{"IMDS null", imdsPath, testcloud.Fault{Status: 200, Body: " null"}, "the response has no access_token", 1},
+		{"IMDS without token", imdsPath, testcloud.Fault{Status: 200, Body: `{"expires_in":"86399"}`}, "the response has no access_token", 1},
 		{"IMDS huge", imdsPath, testcloud.Fault{Status: 200, Body: `{"expires_in":"86399","access_token":"` + strings.Repeat("x", remote.MaxBody) + `"}`}, "longer than 1048576 bytes;", 1},
 		{"IMDS cut off", imdsPath, testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + canary.Token}, "the connection was closed before the response was complete, 3 times", 3},
-		{"IMDS redirect", imdsPath, testcloud.Fault{Status: 302, Header: http.Header{"Location": {"https://evil.example/"}}}, `it redirects to another host, "evil.example"`, 1},
+		{"IMDS redirect", imdsPath, testcloud.Fault{Status: 302, Header: http.Header{"Location": {"https://evil.example/"}}}, `redirect to another host, "evil.example"`, 1},
 
-		{"IMDS control character", imdsPath, testcloud.Fault{Status: 200, Body: `{"access_token":"a\u0000b"}`}, "its answer has characters in access_token that no token has", 1},
+		{"IMDS control character", imdsPath, testcloud.Fault{Status: 200, Body: `{"access_token":"a\u0000b"}`}, "the response has invalid characters in access_token", 1},
 
 		{"AAD 400", entraPath, testcloud.Fault{Status: 400, Header: header, Body: refusal}, "status 400 Bad Request (invalid_client, AADSTS7000215) [request id 4f5e1b1c-request]; check that application \"client-1\"", 1},
 		{"AAD 401", entraPath, testcloud.Fault{Status: 401, Body: refusal}, "status 401 Unauthorized (invalid_client, AADSTS7000215); check that application", 1},
 		{"AAD 404", entraPath, testcloud.Fault{Status: 404}, "status 404 Not Found", 1},
 		{"AAD 429", entraPath, testcloud.Fault{Status: 429}, "status 429 Too Many Requests, 3 times", 3},
 		{"AAD 503", entraPath, testcloud.Fault{Status: 503}, "status 503 Service Unavailable, 3 times", 3},
-		{"AAD garbage", entraPath, testcloud.Fault{Status: 200, Body: canary.Token}, "its answer is not an object in JSON", 1},
-		{"AAD empty", entraPath, testcloud.Fault{Status: 200}, "its answer is not an object in JSON", 1},
-		{"AAD without token", entraPath, testcloud.Fault{Status: 200, Body: `{"access_token":""}`}, "its answer has no access_token", 1},
-		{"AAD line feed", entraPath, testcloud.Fault{Status: 200, Body: `{"access_token":"a\nb"}`}, "that no token has", 1},
+		{"AAD garbage", entraPath, testcloud.Fault{Status: 200, Body: canary.Token}, "the response is not a JSON object", 1},
+		{"AAD empty", entraPath, testcloud.Fault{Status: 200}, "the response is not a JSON object", 1},
+		{"AAD without token", entraPath, testcloud.Fault{Status: 200, Body: `{"access_token":""}`}, "the response has no access_token", 1},
+		{"AAD line feed", entraPath, testcloud.Fault{Status: 200, Body: `{"access_token":"a\nb"}`}, "the response has invalid characters in", 1},
 		{"AAD huge", entraPath, testcloud.Fault{Status: 200, Body: strings.Repeat(" ", remote.MaxBody+1)}, "longer than 1048576 bytes;", 1},
 		{"AAD cut off", entraPath, testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + canary.Token}, "the connection was closed before the response was complete, 3 times", 3},
-		{"AAD redirect", entraPath, testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, `it redirects to another host, "evil.example"`, 1},
+		{"AAD redirect", entraPath, testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, `redirect to another host, "evil.example"`, 1},
 
-		{"registry 200", "/v2/", testcloud.Fault{Status: 200}, "status 200: it sent no Bearer challenge", 1},
-		{"registry 403", "/v2/", testcloud.Fault{Status: 403, Body: `{"errors":[{"code":"DENIED","message":"` + canary.Token + `"}]}`}, "status 403 Forbidden (DENIED); check the name of the registry", 1},
+		{"registry 200", "/v2/", testcloud.Fault{Status: 200}, "status 200: the registry sent no Bearer challenge, unlike Azure container registries", 1},
+		{"registry 403", "/v2/", testcloud.Fault{Status: 403, Body: `{"errors":[{"code":"DENIED","message":"` + canary.Token + `"}]}`}, "status 403 Forbidden (DENIED); check the registry's name", 1},
 		{"registry 404", "/v2/", testcloud.Fault{Status: 404}, "status 404", 1},
 		{"registry 500", "/v2/", testcloud.Fault{Status: 500}, "status 500 Internal Server Error, 3 times", 3},
-		{"registry redirect", "/v2/", testcloud.Fault{Status: 302, Header: http.Header{"Location": {"https://evil.example/"}}}, `it redirects to another host, "evil.example"`, 1},
-		{"registry without challenge", "/v2/", testcloud.Fault{Status: 401}, "status 401: it sent no Bearer challenge", 1},
-		{"registry with Basic", "/v2/", challengeFault(`Basic realm="foo"`), "it sent no Bearer challenge", 1},
-		{"registry with another realm", "/v2/", challengeFault(`Bearer realm="https://evil.example/oauth2/token",service="foo.azurecr.io"`), `names the realm "evil.example", another host, so no token is sent there`, 1},
-		{"registry with a plain realm", "/v2/", challengeFault(`Bearer realm="http://foo.azurecr.io/oauth2/token",service="foo.azurecr.io"`), "not of https", 1},
-		{"registry without realm", "/v2/", challengeFault(`Bearer service="foo.azurecr.io"`), "names no URL as the realm", 1},
-		{"registry without service", "/v2/", challengeFault(`Bearer realm="https://foo.azurecr.io/oauth2/token"`), "names no service", 1},
-		{"registry with a bare scheme", "/v2/", challengeFault(`Bearer`), "names no service", 1},
+		{"registry redirect", "/v2/", testcloud.Fault{Status: 302, Header: http.Header{"Location": {"https://evil.example/"}}}, `redirect to another host, "evil.example"`, 1},
+		{"registry without challenge", "/v2/", testcloud.Fault{Status: 401}, "status 401: the registry sent no Bearer challenge, unlike Azure container registries", 1},
+		{"registry with Basic", "/v2/", challengeFault(`Basic realm="foo"`), "the registry sent no Bearer challenge, unlike Azure container registries", 1},
+		{"registry with another realm", "/v2/", challengeFault(`Bearer realm="https://evil.example/oauth2/token",service="foo.azurecr.io"`), `realm is on another host, "evil.example", so no token is sent there`, 1},
+		{"registry with a plain realm", "/v2/", challengeFault(`Bearer realm="http://foo.azurecr.io/oauth2/token",service="foo.azurecr.io"`), "the challenge's realm does not use https, so no token is sent there", 1},
+		{"registry without realm", "/v2/", challengeFault(`Bearer service="foo.azurecr.io"`), "the challenge's realm is not a URL", 1},
+		{"registry without service", "/v2/", challengeFault(`Bearer realm="https://foo.azurecr.io/oauth2/token"`), "the Bearer challenge has no service", 1},
+		{"registry with a bare scheme", "/v2/", challengeFault(`Bearer`), "the Bearer challenge has no service", 1},
 
 		{"exchange 400", exchangePath, testcloud.Fault{Status: 400, Body: refusal}, "status 400 Bad Request (invalid_client, AADSTS7000215); check that the identity has the role AcrPull", 1},
 		{"exchange 401", exchangePath, testcloud.Fault{Status: 401, Header: http.Header{"X-Ms-Correlation-Request-Id": {"corr-1"}}}, "status 401 Unauthorized [request id corr-1]; check that", 1},
 		{"exchange 403", exchangePath, testcloud.Fault{Status: 403}, "status 403 Forbidden", 1},
 		{"exchange 429", exchangePath, testcloud.Fault{Status: 429}, "status 429 Too Many Requests, 3 times", 3},
 		{"exchange 500", exchangePath, testcloud.Fault{Status: 500}, "status 500 Internal Server Error, 3 times", 3},
-		{"exchange garbage", exchangePath, testcloud.Fault{Status: 200, Body: canary.Token}, "its answer is not an object in JSON", 1},
-		{"exchange without token", exchangePath, testcloud.Fault{Status: 200, Body: `{"access_token":"` + canary.Token + `"}`}, "its answer has no refresh_token", 1},
-		{"exchange with a number", exchangePath, testcloud.Fault{Status: 200, Body: `{"refresh_token":1}`}, "its answer has no refresh_token", 1},
-		{"exchange line feed", exchangePath, testcloud.Fault{Status: 200, Body: `{"refresh_token":"a\r\nb"}`}, "that no token has", 1},
-		{"exchange not ASCII", exchangePath, testcloud.Fault{Status: 200, Body: `{"refresh_token":"a\u202eb"}`}, "that no token has", 1},
+		{"exchange garbage", exchangePath, testcloud.Fault{Status: 200, Body: canary.Token}, "the response is not a JSON object", 1},
+		{"exchange without token", exchangePath, testcloud.Fault{Status: 200, Body: `{"access_token":"` + canary.Token + `"}`}, "the response has no refresh_token", 1},
+		{"exchange with a number", exchangePath, testcloud.Fault{Status: 200, Body: `{"refresh_token":1}`}, "the response has no refresh_token", 1},
+		{"exchange line feed", exchangePath, testcloud.Fault{Status: 200, Body: `{"refresh_token":"a\r\nb"}`}, "the response has invalid characters in", 1},
+		{"exchange not ASCII", exchangePath, testcloud.Fault{Status: 200, Body: `{"refresh_token":"a\u202eb"}`}, "the response has invalid characters in", 1},
 		{"exchange huge", exchangePath, testcloud.Fault{Status: 200, Body: strings.Repeat(" ", remote.MaxBody+1)}, "longer than 1048576 bytes", 1},
-		{"exchange redirect", exchangePath, testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, "it redirects to another host", 1},
+		{"exchange redirect", exchangePath, testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, "redirect to another host", 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, managed)
@@ -121,8 +121,8 @@ func challengeFault(value string) testcloud.Fault {
 // TestErrorsNameTheStep: what an operator needs is in the line.
 func TestErrorsNameTheStep(t *testing.T) {
 	for path, want := range map[string]string{
-		imdsPath:     "get a token of the node's managed identity: GET http://imds.test/metadata/identity/oauth2/token: status 403",
-		"/v2/":       "ask the registry how to log in: GET https://foo.azurecr.io/v2/: status 403",
+		imdsPath:     "get a token for the node's managed identity: GET http://imds.test/metadata/identity/oauth2/token: status 403",
+		"/v2/":       "get the registry's authentication challenge: GET https://foo.azurecr.io/v2/: status 403",
 		exchangePath: "exchange the token: POST https://foo.azurecr.io/oauth2/exchange: status 403",
 	} {
 		w := newWorld(t, managed)
@@ -131,8 +131,8 @@ func TestErrorsNameTheStep(t *testing.T) {
 	}
 	w := newWorld(t, managed)
 	w.az.Inject(testcloud.Fault{Path: entraPath, Status: 403})
-	w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "get a token of Microsoft Entra ID: POST https://login.microsoftonline.com/t/oauth2/v2.0/token: status 403",
-		`federated credential for the issuer of the cluster, service account "shop/cart"`)
+	w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "get a token from Microsoft Entra ID: POST https://login.microsoftonline.com/t/oauth2/v2.0/token: status 403",
+		`has a federated credential for the cluster's issuer, service account "shop/cart"`)
 }
 
 // TestRecovery: what is wrong for a moment does no harm.
@@ -193,7 +193,7 @@ func TestHang(t *testing.T) {
 				}
 				w.fails(req, endpoint+": no response within ")
 				if path == entraPath {
-					w.fails(req, "check that the node reaches it, directly or through HTTPS_PROXY")
+					w.fails(req, "check that the node can reach it, directly or through HTTPS_PROXY")
 				}
 			})
 		}
@@ -208,7 +208,7 @@ func TestHang(t *testing.T) {
 		w := newWorld(t, managed)
 		w.opts.Timeout = 100 * time.Millisecond
 		w.bind(func(az http.Handler) http.Handler { return hanging("/", az, nil) })
-		w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "POST https://example.com/: no response within 100ms, 3 times; asked at 127.0.0.1:")
+		w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "POST https://example.com/: no response within 100ms, 3 times; sent to 127.0.0.1:")
 	})
 }
 

@@ -169,9 +169,9 @@ func TestCertificateRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	const (
-		none     = "it is no private key in PEM, which begins with -----BEGIN; certificate and RSA key in PEM are needed"
-		unread   = "the private key cannot be read"
-		noCert   = "it has no certificate that is of its key"
+		none     = "not a private key in PEM format, which begins with -----BEGIN; convert the certificate and RSA key to PEM"
+		unread   = "cannot parse the private key; use a complete RSA (not RSA-PSS), P-256 or Ed25519 key"
+		noCert   = "no certificate matches the private key"
 		password = "the private key is encrypted"
 	)
 	for name, tt := range map[string]struct {
@@ -181,10 +181,10 @@ func TestCertificateRefused(t *testing.T) {
 		"empty":               {nil, none},
 		"words":               {[]byte(canary.Password), none},
 		"PKCS#12":             {[]byte("\x30\x82\x09\x51\x02\x01\x03" + canary.Password), none},
-		"certificate alone":   {cert, `it holds a "CERTIFICATE", not a PRIVATE KEY`},
+		"certificate alone":   {cert, `the PEM block is "CERTIFICATE", not PRIVATE KEY`},
 		"key alone":           {key, noCert},
 		"two keys":            {join(cert, otherKey, key), noCert},
-		"a curve":             {join(cert, toPEM("PRIVATE KEY", der)), "it is a key for ES256: one of RSA is needed; "},
+		"a curve":             {join(cert, toPEM("PRIVATE KEY", der)), "the key is for ES256; use an RSA key; "},
 		"a bad key":           {join(cert, toPEM("PRIVATE KEY", []byte(canary.Password))), unread},
 		"a bad key of PKCS#1": {join(cert, toPEM("RSA PRIVATE KEY", []byte(canary.Password))), unread},
 		"a bad certificate":   {join(toPEM("CERTIFICATE", []byte(canary.Password)), key), noCert},
@@ -193,7 +193,7 @@ func TestCertificateRefused(t *testing.T) {
 		"an old password": {join(cert, pem.EncodeToMemory(&pem.Block{
 			Type: "RSA PRIVATE KEY", Headers: map[string]string{"Proc-Type": "4,ENCRYPTED", "DEK-Info": "AES-256-CBC,00"}, Bytes: []byte(canary.Password),
 		})), password},
-		"too large": {[]byte(strings.Repeat(" ", secretfile.MaxSize+1)), "it has more than 1048576 bytes"},
+		"too large": {[]byte(strings.Repeat(" ", secretfile.MaxSize+1)), "larger than 1048576 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, "")
@@ -217,14 +217,14 @@ func TestFederatedTokenFile(t *testing.T) {
 	w.az.Set(func(s *testcloud.AzureState) { s.Assertion = canary.Token })
 	w.answers(image("foo.azurecr.io/app"))
 	for text, want := range map[string]string{
-		" \n": "it is empty, or not a token", canary.Token + "\n" + canary.Token: "it is empty, or not a token", canary.Token + "\x00": "it is empty, or not a token",
+		" \n": "empty or not a token", canary.Token + "\n" + canary.Token: "empty or not a token", canary.Token + "\x00": "empty or not a token",
 	} {
 		path := w.file("token", text)
 		w.opts.ConfigFile = w.file("azure.json", federated(path))
 		w.fails(image("foo.azurecr.io/app"), `aadFederatedTokenFile "`+path+`": `, want)
 	}
 	w.opts.ConfigFile = w.file("azure.json", federated("/nonexistent/token"))
-	w.fails(image("foo.azurecr.io/app"), `aadFederatedTokenFile "/nonexistent/token": there is no such file`)
+	w.fails(image("foo.azurecr.io/app"), `aadFederatedTokenFile "/nonexistent/token": no such file or directory`)
 }
 
 // TestOthersMayRead: a file with a secret is its owner's and group's; what says
@@ -234,7 +234,7 @@ func TestOthersMayRead(t *testing.T) {
 		t.Skip("Windows has no mode that says what others may")
 	}
 	cert, key, _ := selfSigned(t)
-	const secret, writable = "others may read or change it: chmod 600 ", "others may change it: chmod o-w "
+	const secret, writable = "other users can read or change it; run chmod 600", "other users can change it; run chmod o-w"
 	wrote := func(w *world, config string) { w.opts.ConfigFile = w.file("azure.json", config) }
 	for name, tt := range map[string]struct {
 		place func(w *world, mode os.FileMode) (path string) // makes a world with such a file
@@ -277,7 +277,7 @@ func TestOthersMayRead(t *testing.T) {
 			w := newWorld(t, "")
 			path := tt.place(w, mode)
 			if want := tt.wants[i]; want != "" {
-				w.fails(image("foo.azurecr.io/app"), tt.says+`"`+path+`": `+want+`"`+path+`"`)
+				w.fails(image("foo.azurecr.io/app"), tt.says+`"`+path+`": `+want+` "`+path+`"`)
 			} else if _, err := w.ask(image("foo.azurecr.io/app")); err != nil {
 				t.Errorf("%s with %v: %v", name, mode, err)
 			}
@@ -310,12 +310,12 @@ func TestPipes(t *testing.T) {
 		w := newWorld(t, managed)
 		path := pipe(t, t.TempDir())
 		place(w, path)
-		w.fails(image("foo.azurecr.us/app"), says+`"`+path+`" is a named pipe; name a regular file`)
+		w.fails(image("foo.azurecr.us/app"), says+`"`+path+`": is a named pipe, not a regular file`)
 	}
 	w := newWorld(t, managed)
 	w.bind(asItIs)
 	w.opts.Binding.CAFile = pipe(t, t.TempDir())
-	w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "the authority of identity bindings, ", "is a named pipe")
+	w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "read the CA of identity bindings, ", "is a named pipe")
 	w.opts.Binding.CAFile = filepath.Join(t.TempDir(), "none")
-	w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "the authority of identity bindings, ", "there is no such file")
+	w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "read the CA of identity bindings, ", "no such file or directory")
 }

@@ -112,10 +112,10 @@ func (r hostRules) find(host string) (registry, bool) {
 func (r hostRules) exchangeURL(reg registry, realm string) (string, error) {
 	u, err := url.Parse(realm)
 	if err != nil || u.Host == "" {
-		return "", fmt.Errorf("its challenge names no URL as the realm")
+		return "", fmt.Errorf("the challenge's realm is not a URL")
 	}
 	if u.Scheme != "https" || u.User != nil {
-		return "", fmt.Errorf("its challenge names a realm that is not of https, so no token is sent there")
+		return "", fmt.Errorf("the challenge's realm does not use https, so no token is sent there")
 	}
 	other, ok := r.find(u.Host)
 	same := other.server == reg.server || hostname(other.server) == hostname(reg.server) && !strings.Contains(other.server, ":")
@@ -124,7 +124,7 @@ func (r hostRules) exchangeURL(reg registry, realm string) (string, error) {
 	case ok && reg.suffix == "":
 	case ok && other.name == reg.name && other.suffix == reg.suffix && !strings.Contains(other.server, ":"):
 	default:
-		return "", fmt.Errorf("its challenge names the realm %.100q, another host, so no token is sent there", u.Host)
+		return "", fmt.Errorf("the challenge's realm is on another host, %.100q, so no token is sent there", u.Host)
 	}
 	return "https://" + other.server + "/oauth2/exchange", nil
 }

@@ -128,13 +128,13 @@ func TestExchangeURL(t *testing.T) {
 		{"lookalike", "foo.azurecr.io", "https://foo.azurecr.io.evil.example/t", "another host"},
 		{"allowed host for a registry", "foo.azurecr.io", "https://pull.example.com/t", "another host"},
 		{"foreign for an allowed host", "pull.example.com", "https://evil.example/t", "another host"},
-		{"plain", "foo.azurecr.io", "http://foo.azurecr.io/t", "not of https"},
-		{"user", "foo.azurecr.io", "https://foo.azurecr.io@evil.example/t", "not of https"},
-		{"user of itself", "foo.azurecr.io", "https://u:p@foo.azurecr.io/t", "not of https"},
-		{"no URL", "foo.azurecr.io", "testregistry", "names no URL"},
-		{"nothing", "foo.azurecr.io", "", "names no URL"},
-		{"control character", "foo.azurecr.io", "https://foo.azurecr.io/\x00", "names no URL"},
-		{"backslash", "foo.azurecr.io", `https://foo.azurecr.io\@evil.example/`, "names no URL"},
+		{"plain", "foo.azurecr.io", "http://foo.azurecr.io/t", "the challenge's realm does not use https, so no token is sent there"},
+		{"user", "foo.azurecr.io", "https://foo.azurecr.io@evil.example/t", "the challenge's realm does not use https, so no token is sent there"},
+		{"user of itself", "foo.azurecr.io", "https://u:p@foo.azurecr.io/t", "the challenge's realm does not use https, so no token is sent there"},
+		{"no URL", "foo.azurecr.io", "testregistry", "the challenge's realm is not a URL"},
+		{"nothing", "foo.azurecr.io", "", "the challenge's realm is not a URL"},
+		{"control character", "foo.azurecr.io", "https://foo.azurecr.io/\x00", "the challenge's realm is not a URL"},
+		{"backslash", "foo.azurecr.io", `https://foo.azurecr.io\@evil.example/`, "the challenge's realm is not a URL"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			reg, ok := rules.find(test.host)

@@ -36,8 +36,8 @@ func (s *session) identity(mirrored bool) (identity, error) {
 	case mirrored, !hasToken && (!bound || s.opts.FallbackToNode):
 		return s.node()
 	case !hasToken:
-		return identity{}, errors.New("identity bindings need the token of a service account, and the request has none; " +
-			"set requireServiceAccount, or --fallback-to-node-identity for pods without a service account")
+		return identity{}, errors.New("identity bindings require a service-account token, but the request has none; " +
+			"set requireServiceAccount, or use --fallback-to-node-identity for pods without a service account")
 	case bound:
 		return s.pod(s.opts.Binding.DefaultClientID, s.opts.Binding.DefaultTenantID, s.bound)
 	}
@@ -67,8 +67,8 @@ func (s *session) pod(clientID, tenant string, by func(clientID, tenant string) 
 type missingError struct{ subject, annotation string }
 
 func (e missingError) Error() string {
-	return fmt.Sprintf("%s has no annotation %s, or an empty one; "+
-		"add it, and name it under tokenAttributes in the provider's configuration, or give the plugin a default", e.subject, e.annotation)
+	return fmt.Sprintf("%s has no annotation %s, or it is empty; "+
+		"add it and list it in tokenAttributes of the provider's configuration, or set a default with the plugin's flags", e.subject, e.annotation)
 }
 
 // subject names the service account of the request.
@@ -94,7 +94,7 @@ func (s *session) federated(clientID, tenant string) (identity, error) {
 	return identity{tenant: tenant, token: func(ctx context.Context) (string, error) {
 		token, err := s.entraToken(ctx, clientID, tenant, assertion(s.req.ServiceAccountToken.Reveal()))
 		if err != nil {
-			return "", entraHint(err, fmt.Sprintf("check that application %.100q has a federated credential for the issuer of the cluster, %s and the audience of the configuration",
+			return "", entraHint(err, fmt.Sprintf("check that application %.100q has a federated credential for the cluster's issuer, %s and the configured audience",
 				clientID, s.subject()))
 		}
 		return token, nil
@@ -136,7 +136,7 @@ func (s *session) node() (identity, error) {
 }
 
 func (s *session) nobody(why string) error {
-	return fmt.Errorf("cloud configuration %q names no identity: %sset useManagedIdentityExtension, or aadClientId and one of aadClientSecret, "+
+	return fmt.Errorf("cloud configuration %q has no identity: %sset useManagedIdentityExtension, or aadClientId and one of aadClientSecret, "+
 		"aadClientCertPath and aadFederatedTokenFile (the last with useFederatedWorkloadIdentityExtension)", s.opts.ConfigFile, why)
 }
 
@@ -150,12 +150,12 @@ func (s *session) federatedToken(ctx context.Context, cfg *config) (string, erro
 	}
 	proof := strings.TrimSpace(string(data))
 	if !isToken(proof) {
-		return "", fmt.Errorf("%s %q: it is empty, or not a token", name, cfg.FederatedTokenFile)
+		return "", fmt.Errorf("%s %q: empty or not a token", name, cfg.FederatedTokenFile)
 	}
 	token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, assertion(proof))
 	if err != nil {
-		return "", entraHint(err, s.opts.told("check tenantId and aadClientId in the cloud configuration, and the federated credential of that application",
-			"check AZURE_TENANT_ID and AZURE_CLIENT_ID, and the federated credential of that identity: issuer, subject and audience"))
+		return "", entraHint(err, s.opts.told("check tenantId and aadClientId in the cloud configuration, and the application's federated credential",
+			"check AZURE_TENANT_ID and AZURE_CLIENT_ID, and the issuer, subject and audience of the identity's federated credential"))
 	}
 	return token, nil
 }

@@ -21,7 +21,7 @@ import (
 // without TLS: that of virtual machines (IMDS), of the agent of Azure Arc, or
 // what IDENTITY_ENDPOINT names in the form of App Service.
 
-const managedStep = "get a token of the node's managed identity"
+const managedStep = "get a token for the node's managed identity"
 
 // imds is scheme and host of the metadata server of a virtual machine.
 const imds = "http://169.254.169.254"
@@ -47,13 +47,13 @@ func (s *session) managedToken(ctx context.Context, cfg *config) (string, error)
 	case err == nil:
 		return token, nil
 	case isSilence(err):
-		return "", hint(err, "check that the node is a machine of Azure, and that no firewall or network policy is before that address")
+		return "", hint(err, "check that the node is an Azure machine, and that no firewall or network policy blocks the address")
 	case id == "":
-		return "", hint(err, s.opts.told("check that the node has a system-assigned identity, or name another one with userAssignedIdentityID in the cloud configuration",
-			"check that the node has a system-assigned identity, or name another one with AZURE_CLIENT_ID; or give the service account one, by workload identity"))
+		return "", hint(err, s.opts.told("check that the node has a system-assigned identity, or set userAssignedIdentityID in the cloud configuration",
+			"check that the node has a system-assigned identity, set AZURE_CLIENT_ID, or configure workload identity for the service account"))
 	}
 	return "", hint(err, fmt.Sprintf("check that identity %.200q", id)+
-		s.opts.told(", userAssignedIdentityID in the cloud configuration, is assigned to the node", ", AZURE_CLIENT_ID, is assigned to the node"))
+		s.opts.told(" (userAssignedIdentityID in the cloud configuration) is assigned to the node", " (AZURE_CLIENT_ID) is assigned to the node"))
 }
 
 func (s *session) askManaged(ctx context.Context, id string) (string, error) {
@@ -77,7 +77,7 @@ func (s *session) askManaged(ctx context.Context, id string) (string, error) {
 	}
 	members, err := parseMembers(answer.Body)
 	if err == nil && from.arc && id != "" && !confirms(members, name, id) {
-		err = errors.New("its answer does not say that the token is of that identity; agents that know only one identity ignore the name")
+		err = errors.New("the response does not confirm the requested identity; agents that support only one identity ignore the request")
 	}
 	token := ""
 	if err == nil {
@@ -97,11 +97,11 @@ func (s *session) source() (source, error) {
 	endpoint, header := env("IDENTITY_ENDPOINT"), env("IDENTITY_HEADER")
 	switch {
 	case endpoint != "" && header != "" && env("IDENTITY_SERVER_THUMBPRINT") != "":
-		return source{}, errors.New("IDENTITY_SERVER_THUMBPRINT is set, as on Service Fabric, which is not supported; take it out of the kubelet's environment")
+		return source{}, errors.New("IDENTITY_SERVER_THUMBPRINT is set, as on Service Fabric, which is not supported; remove it from the kubelet's environment")
 	case endpoint != "" && header != "":
 		return source{address: endpoint, version: "2019-08-01", header: "X-IDENTITY-HEADER", value: header, resourceID: "mi_res_id"}, nil
 	case env("MSI_ENDPOINT") != "":
-		return source{}, errors.New("MSI_ENDPOINT is set, as in Cloud Shell and on Machine Learning, which are not supported; take it out of the kubelet's environment")
+		return source{}, errors.New("MSI_ENDPOINT is set, as in Cloud Shell and on Machine Learning, which are not supported; remove it from the kubelet's environment")
 	}
 	from := source{address: imds + identityPath, version: "2018-02-01", header: "Metadata", value: "true", resourceID: "msi_res_id"}
 	if host := env("AZURE_POD_IDENTITY_AUTHORITY_HOST"); host != "" {
@@ -134,7 +134,7 @@ func (from source) parameter(id string) string {
 func (from source) call(parameter, id string) (remote.Call, error) {
 	u, err := url.Parse(from.address)
 	if err != nil {
-		return remote.Call{}, errors.New("the address of its endpoint, which the environment names, is not a URL")
+		return remote.Call{}, errors.New("the endpoint address in the environment is not a URL")
 	}
 	query := u.Query()
 	query.Set("api-version", from.version)
@@ -221,24 +221,24 @@ func (a arcAgent) key(ctx context.Context, lines []string) (string, error) {
 	dir, name := filepath.Split(path)
 	switch {
 	case a.keys == "":
-		return "", errors.New("there is no agent of Azure Arc for this system")
+		return "", errors.New("Azure Arc has no agent for this operating system")
 	case path == "":
-		return "", errors.New("its challenge names no file as the realm of Basic, as that of Azure Arc does")
+		return "", errors.New("the Basic challenge has no file as its realm, unlike an Azure Arc challenge")
 	case filepath.Clean(dir) != a.keys, filepath.Ext(name) != ".key":
-		return "", fmt.Errorf("its challenge names a file that is not a .key in %s, so it is not read", a.keys)
+		return "", fmt.Errorf("the challenge refers to a file that is not a .key file in %s, so it is not read", a.keys)
 	}
 	root, err := os.OpenRoot(a.keys)
 	if err != nil {
-		return "", fmt.Errorf("the keys of the agent of Azure Arc: %w", err)
+		return "", fmt.Errorf("open the keys of the Azure Arc agent: %w", err)
 	}
 	defer root.Close()
 	data, err := regularfile.ReadIn(ctx, root, name, maxArcKey)
 	if err != nil {
-		return "", fmt.Errorf("the key of the agent of Azure Arc in %s: %w", a.keys, regularfile.Cause(err))
+		return "", fmt.Errorf("read the key of the Azure Arc agent in %s: %w", a.keys, regularfile.Cause(err))
 	}
 	key := strings.TrimSpace(string(data))
 	if !isToken(key) {
-		return "", fmt.Errorf("the key of the agent of Azure Arc in %s is not one line of text", a.keys)
+		return "", fmt.Errorf("the key of the Azure Arc agent in %s is not a single line of text", a.keys)
 	}
 	return key, nil
 }

@@ -44,7 +44,7 @@ func TestNotForNodes(t *testing.T) {
 	} {
 		w := newWorld(t, managed)
 		w.setenv(env)
-		w.fails(image("foo.azurecr.io/app"), "get a token of the node's managed identity: ", name, "take it out of the kubelet's environment")
+		w.fails(image("foo.azurecr.io/app"), "get a token for the node's managed identity: ", name, "remove it from the kubelet's environment")
 		w.askedNobody()
 	}
 }
@@ -96,7 +96,7 @@ func TestArcOldAgent(t *testing.T) {
 	for _, id := range []string{"id-1", "/subscriptions/1/id"} {
 		w := arc(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`, "a.key", canary.Token)
 		w.az.Set(func(s *testcloud.AzureState) { s.OldAgent = true })
-		w.fails(image("foo.azurecr.io/app"), "its answer does not say that the token is of that identity", `check that identity "`+id+`"`)
+		w.fails(image("foo.azurecr.io/app"), "the response does not confirm the requested identity; agents that support only one identity ignore the request", `check that identity "`+id+`"`)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestArcKey(t *testing.T) {
 		}
 	}
 	as := func(name string) place { return func(*testing.T, string) string { return name } }
-	const outside = "that is not a .key in "
+	const outside = "the challenge refers to a file that is not a .key file in"
 	for name, tt := range map[string]struct {
 		file place
 		want string
@@ -130,21 +130,21 @@ func TestArcKey(t *testing.T) {
 		"another kind":           {write("arc.pem", canary.Token), outside},
 		"no kind":                {write("key", canary.Token), outside},
 		"relative":               {as("arc.key"), outside},
-		"no file":                {as(""), "names no file as the realm of Basic"},
+		"no file":                {as(""), "the Basic challenge has no file as its realm, unlike an Azure Arc challenge"},
 		"not there":              {func(_ *testing.T, keys string) string { return filepath.Join(keys, "none.key") }, "no such file"},
-		"empty":                  {write("arc.key", " \n"), "is not one line of text"},
-		"two lines":              {write("arc.key", canary.Token+"\r\nHost: evil.example"), "is not one line of text"},
-		"too large":              {write("arc.key", strings.Repeat("x", 4097)), "it has more than 4096 bytes"},
+		"empty":                  {write("arc.key", " \n"), "is not a single line of text"},
+		"two lines":              {write("arc.key", canary.Token+"\r\nHost: evil.example"), "is not a single line of text"},
+		"too large":              {write("arc.key", strings.Repeat("x", 4097)), "larger than 4096 bytes"},
 		"a link out of there":    {link("/etc/hostname"), "path escapes from parent"},
 		"a link to another link": {link("../../../../../../../../../../dev/zero"), "path escapes from parent"},
-		"a directory":            {func(t *testing.T, keys string) string { return filepath.Dir(write("arc.key/x", "")(t, keys)) }, "it is a directory"},
-		"a named pipe":           {pipe, "it is a named pipe"},
+		"a directory":            {func(t *testing.T, keys string) string { return filepath.Dir(write("arc.key/x", "")(t, keys)) }, "is a directory"},
+		"a named pipe":           {pipe, "is a named pipe"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := arc(t, managed, "good.key", canary.Token)
 			path := tt.file(t, w.arc.keys)
 			w.az.Set(func(s *testcloud.AzureState) { s.KeyFile = path })
-			w.fails(image("foo.azurecr.io/app"), "get a token of the node's managed identity: GET http://127.0.0.1/arc/token: status 401: ", tt.want)
+			w.fails(image("foo.azurecr.io/app"), "get a token for the node's managed identity: GET http://127.0.0.1/arc/token: status 401: ", tt.want)
 			for _, r := range w.az.Requests() {
 				if r.Header.Get("Authorization") != "" {
 					t.Error("the agent was told something")
@@ -166,7 +166,7 @@ func TestArcKey(t *testing.T) {
 	t.Run("no agent", func(t *testing.T) {
 		w := arc(t, managed, "a.key", canary.Token)
 		w.arc = arcAgent{}
-		w.fails(image("foo.azurecr.io/app"), "there is no agent of Azure Arc for this system")
+		w.fails(image("foo.azurecr.io/app"), "Azure Arc has no agent for this operating system")
 	})
 }
 
@@ -205,7 +205,7 @@ func TestEndpointsThatAreNoURL(t *testing.T) {
 		w := newWorld(t, managed)
 		w.env["IDENTITY_HEADER"] = "x"
 		w.env[name] = value
-		w.fails(image("foo.azurecr.io/app"), "get a token of the node's managed identity: ", "not a URL")
+		w.fails(image("foo.azurecr.io/app"), "get a token for the node's managed identity: ", "not a URL")
 	}
 }
 

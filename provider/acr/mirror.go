@@ -30,7 +30,7 @@ func parseMirrors(opts Options, rules hostRules) (mirror.Map, error) {
 			}
 			if !strings.Contains(entry, "=") {
 				if strings.Count(entry, ":") != 1 {
-					return mirror.Map{}, fmt.Errorf("--registry-mirror %q: it is neither SOURCE:TARGET nor SOURCE=TARGET; with a port, write =", given)
+					return mirror.Map{}, fmt.Errorf("--registry-mirror %q: must be SOURCE:TARGET or SOURCE=TARGET; use = if a host has a port", given)
 				}
 				entry = strings.Replace(entry, ":", "=", 1)
 			}
@@ -53,5 +53,5 @@ func parseMirrors(opts Options, rules hostRules) (mirror.Map, error) {
 
 // foreignTarget says that a mirror is none of ACR.
 func foreignTarget(rule mirror.Rule) error {
-	return fmt.Errorf("mirror of %s: its target %s is not a registry of %s; --allow-host makes it one", rule.Source, rule.Target, owner)
+	return fmt.Errorf("mirror of %s: the target %s does not belong to %s; allow it with --allow-host", rule.Source, rule.Target, owner)
 }

@@ -55,18 +55,18 @@ func TestMirrorsRefused(t *testing.T) {
 		opts Options
 		want []string
 	}{
-		{upstreams("mcr.microsoft.com:boot.azurecr.io,a:b:c"), []string{`--registry-mirror "a:b:c": it is neither SOURCE:TARGET nor SOURCE=TARGET`}},
-		{upstreams("nothing"), []string{`--registry-mirror "nothing": it is neither`}},
+		{upstreams("mcr.microsoft.com:boot.azurecr.io,a:b:c"), []string{`--registry-mirror "a:b:c": must be SOURCE:TARGET or SOURCE=TARGET`}},
+		{upstreams("nothing"), []string{`--registry-mirror "nothing": must be`}},
 		{upstreams(":x.azurecr.io"), []string{`"=x.azurecr.io"`}},
 		{upstreams("x.example:"), []string{`"x.example="`}},
 		{upstreams("a.example=b=c"), []string{`"a.example=b=c"`}},
 		{upstreams("mcr.microsoft.com:boot.azurecr.io,mcr.microsoft.com:other.azurecr.io"), []string{"another target"}},
-		{upstreams("docker.io:mcr.microsoft.com"), []string{"the target mcr.microsoft.com is not a registry of Azure Container Registry"}},
-		{ours("docker.io:foo.azurecr.io"), []string{`mirror "docker.io:foo.azurecr.io": it is not SOURCE=TARGET`}},
-		{ours("docker.io=mcr.microsoft.com"), []string{"the target mcr.microsoft.com is not a registry of Azure Container Registry"}},
-		{ours("docker.io=evilazurecr.io"), []string{"the target evilazurecr.io is not a registry of Azure Container Registry; --allow-host makes it one"}},
-		{ours("foo.azurecr.io=foo.azurecr.io"), []string{"its target is the source"}},
-		{Options{Mirrors: []string{"docker.io=foo.azurecr.io"}}, []string{"a runtime that falls back to docker.io shows it this credential", "--mirror-origin=none"}},
+		{upstreams("docker.io:mcr.microsoft.com"), []string{"the target mcr.microsoft.com does not belong to Azure Container Registry"}},
+		{ours("docker.io:foo.azurecr.io"), []string{`mirror "docker.io:foo.azurecr.io": must be SOURCE=TARGET`}},
+		{ours("docker.io=mcr.microsoft.com"), []string{"the target mcr.microsoft.com does not belong to Azure Container Registry"}},
+		{ours("docker.io=evilazurecr.io"), []string{"the target evilazurecr.io does not belong to Azure Container Registry; allow it with --allow-host"}},
+		{ours("foo.azurecr.io=foo.azurecr.io"), []string{"the target is the source of"}},
+		{Options{Mirrors: []string{"docker.io=foo.azurecr.io"}}, []string{"a runtime that falls back to docker.io sends it this credential", "--mirror-origin=none"}},
 		{Options{RegistryMirrors: []string{"docker.io:foo.azurecr.io"}}, []string{"--mirror-origin=none"}},
 		// A stranger that is named as a target is no registry as a source.
 		{Options{RegistryMirrors: []string{"docker.io/lib:foo.azurecr.io,mcr.microsoft.com:docker.io/other"}}, []string{"falls back to docker.io", "--mirror-origin=none"}},
@@ -127,7 +127,7 @@ func TestForeignTarget(t *testing.T) {
 		w := newWorld(t, config)
 		w.opts.RegistryMirrors = []string{"mcr.microsoft.com:evilazurecr.io"}
 		w.opts.OtherHosts = hostpattern.EmptyOthers
-		w.fails(image("mcr.microsoft.com/x"), "mirror of mcr.microsoft.com: its target evilazurecr.io is not a registry of Azure Container Registry; --allow-host makes it one")
+		w.fails(image("mcr.microsoft.com/x"), "mirror of mcr.microsoft.com: the target evilazurecr.io does not belong to Azure Container Registry; allow it with --allow-host")
 		if len(w.az.Steps()) != 0 {
 			t.Errorf("asked %q", w.az.Steps())
 		}
@@ -144,7 +144,7 @@ func TestForeignHosts(t *testing.T) {
 				w := newWorld(t, config)
 				// None of these is looked at.
 				w.opts.Binding = Binding{SNIName: "ib.example", APIServer: "127.0.0.1:1"}
-				w.fails(pod(name, nil), "none of Azure Container Registry's", "--allow-host", "--other-hosts=empty")
+				w.fails(pod(name, nil), "not part of Azure Container Registry", "--allow-host", "--other-hosts=empty")
 				w.opts.OtherHosts = hostpattern.EmptyOthers
 				resp := w.answers(pod(name, nil))
 				if len(resp.Auth) != 0 || resp.CacheKeyType != plugin.CacheRegistry || *resp.CacheDuration != 0 {

@@ -97,11 +97,11 @@ func (b Binding) check() error {
 	case b.APIServer == "":
 		return errors.New("--ib-sni-name needs --ib-apiserver-ip")
 	case !hostpattern.IsName(b.SNIName):
-		return fmt.Errorf("--ib-sni-name %q is not the name of a host, without scheme and port", b.SNIName)
+		return fmt.Errorf("--ib-sni-name %q must be a host name without scheme and port", b.SNIName)
 	}
 	host, port, err := net.SplitHostPort(b.address())
 	if _, invalid := strconv.ParseUint(port, 10, 16); err != nil || invalid != nil || net.ParseIP(host) == nil && !hostpattern.IsName(host) {
-		return fmt.Errorf("--ib-apiserver-ip %q is neither an address nor the name of a host", b.APIServer)
+		return fmt.Errorf("--ib-apiserver-ip %q must be an IP address or a host name", b.APIServer)
 	}
 	return nil
 }

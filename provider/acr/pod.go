@@ -25,7 +25,7 @@ const Name = "acr-credential-provider"
 // file of the token at each question.
 func InPod(opts Options, getenv func(string) string) (*Provider, error) {
 	if opts.ConfigFile != "" {
-		return nil, errors.New("a pod's identity is in its environment: leave ConfigFile empty, or take New")
+		return nil, errors.New("InPod reads the identity from the environment; leave ConfigFile empty, or use New")
 	}
 	pod, err := readPod(getenv)
 	if err != nil {
@@ -44,8 +44,8 @@ func readPod(getenv func(string) string) (*podIdentity, error) {
 		cfg.UseFederatedIdentity = true
 		return pod, cmp.Or(missing(envClientID, cfg.ClientID, "client-id"), missing(envTenantID, cfg.TenantID, "tenant-id"))
 	case getenv("AZURE_CLIENT_SECRET") != "", getenv("AZURE_CLIENT_CERTIFICATE_PATH") != "":
-		return nil, errors.New("AZURE_CLIENT_SECRET and AZURE_CLIENT_CERTIFICATE_PATH are not used in a pod, and the node's identity is not taken in their place: " +
-			"use workload identity, or write them into a file like azure.json and take New")
+		return nil, errors.New("AZURE_CLIENT_SECRET and AZURE_CLIENT_CERTIFICATE_PATH are not supported in a pod, and the node's identity is not used instead; " +
+			"use workload identity, or put them in a file like azure.json and use New")
 	}
 	cfg.UseManagedIdentity, cfg.UserAssignedIdentityID = true, cfg.ClientID
 	return pod, nil
@@ -56,7 +56,7 @@ func missing(name, value, annotation string) error {
 	if value != "" {
 		return nil
 	}
-	return fmt.Errorf("%s is set and %s is not: annotate the service account with azure.workload.identity/%s, and make the pod anew",
+	return fmt.Errorf("%s is set but %s is not; annotate the service account with azure.workload.identity/%s, and recreate the pod",
 		envTokenFile, name, annotation)
 }
 

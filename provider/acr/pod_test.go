@@ -74,8 +74,8 @@ func TestServiceAccountIncomplete(t *testing.T) {
 		{"tenant alone", tenant, nil, "no annotation kubernetes.azure.com/acr-client-id"},
 		{"empty client", annotations("", "t"), nil, "no annotation kubernetes.azure.com/acr-client-id"},
 		{"empty tenant", annotations("c", ""), nil, "no annotation kubernetes.azure.com/acr-tenant-id"},
-		{"tenant that is a path", annotations("c", "../x"), nil, `"../x" is not the ID of a tenant`},
-		{"tenant with a query", annotations("c", "x?y"), nil, `is not the ID of a tenant`},
+		{"tenant that is a path", annotations("c", "../x"), nil, `"../x": use letters, digits, "." and "-"`},
+		{"tenant with a query", annotations("c", "x?y"), nil, `use letters, digits, "." and "-"`},
 		{"default tenant", client, func(o *Options) { o.DefaultTenantID = "tenant-2" }, "POST login.microsoftonline.com/tenant-2/oauth2/v2.0/token"},
 		{"default client", tenant, func(o *Options) { o.DefaultClientID = "client-2" }, "POST login.microsoftonline.com/tenant-1/oauth2/v2.0/token"},
 		{"default for an empty one", annotations("c", ""), func(o *Options) { o.DefaultTenantID = "tenant-2" }, "no annotation kubernetes.azure.com/acr-tenant-id"},
@@ -149,9 +149,9 @@ func TestIdentityBinding(t *testing.T) {
 		{"none", nil, nil, "", "no annotation kubernetes.azure.com/acr-client-id"},
 		{"empty", map[string]string{clientIDAnnotation: ""}, func(o *Options) { o.Binding.DefaultClientID = "client-1" }, "", "no annotation kubernetes.azure.com/acr-client-id"},
 		{"another name", map[string]string{clientIDAnnotation: "client-1"}, func(o *Options) { o.Binding.SNIName = "other.example" }, "", "x509: certificate is valid for example.com"},
-		{"another authority", map[string]string{clientIDAnnotation: "client-1"}, func(o *Options) { o.Binding.CAFile = o.ConfigFile }, "", "it has no certificate in PEM"},
-		{"no authority", map[string]string{clientIDAnnotation: "client-1"}, func(o *Options) { o.Binding.CAFile = "/nonexistent/ca.crt" }, "", `"/nonexistent/ca.crt": there is no such file`},
-		{"refused", map[string]string{clientIDAnnotation: "client-1"}, func(o *Options) { o.Binding.APIServer = "127.0.0.1:1" }, "", `POST https://example.com/: connection refused, 3 times; asked at 127.0.0.1:1`},
+		{"another authority", map[string]string{clientIDAnnotation: "client-1"}, func(o *Options) { o.Binding.CAFile = o.ConfigFile }, "", "no certificate in PEM format"},
+		{"no authority", map[string]string{clientIDAnnotation: "client-1"}, func(o *Options) { o.Binding.CAFile = "/nonexistent/ca.crt" }, "", `"/nonexistent/ca.crt": no such file or directory`},
+		{"refused", map[string]string{clientIDAnnotation: "client-1"}, func(o *Options) { o.Binding.APIServer = "127.0.0.1:1" }, "", `POST https://example.com/: connection refused, 3 times; sent to 127.0.0.1:1`},
 		{"fallback", nil, func(o *Options) { o.FallbackToNode = true }, "node-tenant", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestIdentityBindingWithoutToken(t *testing.T) {
 	w := newWorld(t, managed)
 	az := w.bind(asItIs)
 	w.opts.Binding.DefaultClientID = "client-1"
-	w.fails(image("foo.azurecr.io/app"), "identity bindings need the token of a service account", "--fallback-to-node-identity")
+	w.fails(image("foo.azurecr.io/app"), "identity bindings require a service-account token, but the request has none", "--fallback-to-node-identity")
 	w.opts.FallbackToNode = true
 	w.answers(image("foo.azurecr.io/app"))
 	if got := w.az.Steps()[0]; got != imdsLine || len(az.Lines()) > 0 {
@@ -212,7 +212,7 @@ func TestBindingOptions(t *testing.T) {
 		{Binding{SNIName: "http://ib.example", APIServer: "10.0.0.1"}, "--ib-sni-name", ""},
 		{Binding{SNIName: "ib.example/x", APIServer: "10.0.0.1"}, "--ib-sni-name", ""},
 		{Binding{SNIName: "ib.example"}, "needs --ib-apiserver-ip", ""},
-		{Binding{SNIName: "ib.example", APIServer: "https://api"}, "neither an address nor", ""},
+		{Binding{SNIName: "ib.example", APIServer: "https://api"}, "must be an IP address or a host name", ""},
 		{Binding{APIServer: "10.0.0.1"}, "--ib-apiserver-ip needs --ib-sni-name", ""},
 		{Binding{DefaultClientID: "c"}, "--ib-default-client-id needs --ib-sni-name", ""},
 		{Binding{DefaultTenantID: "t"}, "--ib-default-tenant-id needs --ib-sni-name", ""},

@@ -64,9 +64,9 @@ type Provider struct{ opts Options }
 func New(opts Options) (*Provider, error) {
 	switch {
 	case opts.Path == "":
-		return nil, errors.New("no file is named: --config is needed, such as --config /etc/registry/config.json")
+		return nil, errors.New("--config is required, for example --config /etc/registry/config.json")
 	case opts.CacheDuration < 0:
-		return nil, fmt.Errorf("--cache-duration %v is negative: 0s means that answers are not reused", opts.CacheDuration)
+		return nil, fmt.Errorf("--cache-duration %v is negative; 0s disables caching", opts.CacheDuration)
 	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -79,7 +79,7 @@ func New(opts Options) (*Provider, error) {
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	registry := req.Registry()
 	if registry == "" {
-		return nil, fmt.Errorf("image %q does not begin with the host of a registry", req.Image)
+		return nil, fmt.Errorf("image %q does not begin with a registry host", req.Image)
 	}
 	resp, err := p.answer(ctx, registry, repository(req.Image))
 	if err != nil {
@@ -113,7 +113,7 @@ func (p *Provider) answer(ctx context.Context, registry, repository string) (*pl
 		return nil, err
 	}
 	if len(resp.Auth) == 0 {
-		p.opts.Log.Warn("no entry and no helper for the registry: the answer is empty", "registry", registry, "file", p.opts.Path)
+		p.opts.Log.Warn("no entry or helper for the registry; the response is empty", "registry", registry, "file", p.opts.Path)
 	}
 	return resp, nil
 }
@@ -126,10 +126,10 @@ func (p *Provider) read() (*dockerconfig.File, error) {
 	}
 	switch missing := errors.Is(err, fs.ErrNotExist); {
 	case missing && p.opts.Optional:
-		p.opts.Log.Info("there is no such file", "file", p.opts.Path)
+		p.opts.Log.Info("the file does not exist", "file", p.opts.Path)
 		return nil, nil
 	case missing:
-		return nil, fmt.Errorf("read %w; mend --config, or give --optional if there may be none", err)
+		return nil, fmt.Errorf("read %w; fix --config, or set --optional if the file may be missing", err)
 	case err != nil:
 		return nil, fmt.Errorf("read %w", err)
 	}
@@ -147,7 +147,7 @@ func (p *Provider) askHelper(ctx context.Context, registry, name, server string)
 	if err != nil {
 		return nil, err
 	}
-	p.opts.Log.Info("asked a helper", "helper", name, "server", server, "found", !auth.IsZero())
+	p.opts.Log.Info("called a helper", "helper", name, "server", server, "found", !auth.IsZero())
 	resp := &plugin.Response{CacheKeyType: plugin.CacheRegistry}
 	switch {
 	case auth.IsZero():
@@ -171,7 +171,7 @@ func (p *Provider) usable(matches []dockerconfig.Match) (map[string]plugin.AuthC
 		case !kubeletCanUse(m.Auth):
 			tokens = append(tokens, m)
 		case !taken:
-			p.opts.Log.Info("an entry applies", "entry", m.Key, "key", key)
+			p.opts.Log.Info("using an entry", "entry", m.Key, "key", key)
 			auths[key] = plugin.AuthConfig{Username: m.Auth.Username, Password: m.Auth.Password}
 		}
 	}
@@ -179,12 +179,12 @@ func (p *Provider) usable(matches []dockerconfig.Match) (map[string]plugin.AuthC
 		if len(auths) == 0 {
 			return nil, fmt.Errorf("read %q: auths[%q] has %s, %s", p.opts.Path, m.Key, tokenKind(m.Auth), tokenCure)
 		}
-		p.opts.Log.Warn("an entry is left out, with which a kubelet cannot pull", "entry", m.Key, "holds", tokenKind(m.Auth))
+		p.opts.Log.Warn("skipped an entry that the kubelet cannot use", "entry", m.Key, "holds", tokenKind(m.Auth))
 	}
 	return auths, nil
 }
 
-const tokenCure = "with which a kubelet cannot pull: log in with a user name and a password or access token"
+const tokenCure = "which the kubelet cannot use; log in with a user name and a password or access token"
 
 // kubeletCanUse reports whether a credential is more than a token that has to
 // be exchanged, or sent by itself.

@@ -166,11 +166,11 @@ func checkMatches(t *testing.T, key, image string) {
 // failures are the errors for one registry, r.io.
 var failures = []struct{ name, file, want string }{
 	{"no credential in the helper's words", `{"credHelpers":{"r.io":"failing"}}`, `docker-credential-failing get "r.io": exit status 1; its output may contain secrets and is hidden: run the helper manually, as this user and with this environment`},
-	{"no helper", `{"credsStore":"absent"}`, `docker-credential-absent get "r.io": start "DIR/docker-credential-absent": there is no such file: no such file or directory`},
+	{"no helper", `{"credsStore":"absent"}`, `docker-credential-absent get "r.io": start "DIR/docker-credential-absent": no such file or directory`},
 	{"helper with a path", `{"credsStore":"../good"}`, `docker-credential-(hidden name) get "r.io": invalid helper name: use the name without docker-credential-, with only letters, digits, dots, hyphens and underscores`},
-	{"helper's identity token", `{"credsStore":"identity"}`, `docker-credential-identity has an identity token for "r.io", with which a kubelet cannot pull: log in with a user name and a password or access token`},
-	{"identity token", `{"auths":{"https://r.io":{"auth":"dTo=","identitytoken":"` + canary.Token + `"}}}`, `read "FILE": auths["https://r.io"] has an identity token, with which a kubelet cannot pull: log in with a user name and a password or access token`},
-	{"registry token", `{"auths":{"r.io":{"registrytoken":"` + canary.Token + `"}}}`, `read "FILE": auths["r.io"] has a registry token, with which a kubelet cannot pull: log in with a user name and a password or access token`},
+	{"helper's identity token", `{"credsStore":"identity"}`, `docker-credential-identity has an identity token for "r.io", which the kubelet cannot use; log in with a user name and a password or access token`},
+	{"identity token", `{"auths":{"https://r.io":{"auth":"dTo=","identitytoken":"` + canary.Token + `"}}}`, `read "FILE": auths["https://r.io"] has an identity token, which the kubelet cannot use; log in with a user name and a password or access token`},
+	{"registry token", `{"auths":{"r.io":{"registrytoken":"` + canary.Token + `"}}}`, `read "FILE": auths["r.io"] has a registry token, which the kubelet cannot use; log in with a user name and a password or access token`},
 	{"not JSON", canary.Password, `read "FILE": line 1, column 1: not JSON from here on`},
 	{"bad auth", `{"auths":{"s.io":{"auth":"` + canary.Password + `"}}}`, `read "FILE": line 1, column 26: auths["s.io"].auth: it is not base64: use the output of printf %s user:password | base64 -w0`},
 	{"wrong type", `{"auths":"` + canary.Password + `"}`, `read "FILE": line 1, column 10: auths: a string where an object is expected`},
@@ -202,12 +202,12 @@ func TestFailuresOfTheFile(t *testing.T) {
 		image string
 		want  string
 	}{
-		{"none named", dockerconfig.Options{}, "r.io/app", "no file is named: --config is needed, such as --config /etc/registry/config.json"},
-		{"negative", dockerconfig.Options{Path: path, CacheDuration: -time.Second}, "r.io/app", "--cache-duration -1s is negative: 0s means that answers are not reused"},
-		{"missing", dockerconfig.Options{Path: missing}, "r.io/app", `registry "r.io": read "` + missing + `": there is no such file: no such file or directory; mend --config, or give --optional if there may be none`},
-		{"directory", dockerconfig.Options{Path: dir, Optional: true}, "r.io/app", `registry "r.io": read "` + dir + `" is a directory; name a regular file`},
-		{"of everybody", dockerconfig.Options{Path: exposed, Optional: true}, "r.io/app", `registry "r.io": read "` + exposed + `": others may read or change it: chmod 600 "` + exposed + `"`},
-		{"no host", dockerconfig.Options{Path: path}, "", `image "" does not begin with the host of a registry`},
+		{"none named", dockerconfig.Options{}, "r.io/app", "--config is required, for example --config /etc/registry/config.json"},
+		{"negative", dockerconfig.Options{Path: path, CacheDuration: -time.Second}, "r.io/app", "--cache-duration -1s is negative; 0s disables caching"},
+		{"missing", dockerconfig.Options{Path: missing}, "r.io/app", `registry "r.io": read "` + missing + `": no such file or directory; fix --config, or set --optional if the file may be missing`},
+		{"directory", dockerconfig.Options{Path: dir, Optional: true}, "r.io/app", `registry "r.io": read "` + dir + `": is a directory, not a regular file`},
+		{"of everybody", dockerconfig.Options{Path: exposed, Optional: true}, "r.io/app", `registry "r.io": read "` + exposed + `": other users can read or change it; run chmod 600 "` + exposed + `"`},
+		{"no host", dockerconfig.Options{Path: path}, "", `image "" does not begin with a registry host`},
 	} {
 		if _, err := ask(t, tt.opts, tt.image); fmt.Sprint(err) != tt.want {
 			t.Errorf("%s: error %v, want %s", tt.name, err, tt.want)
@@ -260,7 +260,7 @@ func TestLog(t *testing.T) {
 		}
 	}
 	canary.Check(t, "log", log.String())
-	for _, want := range []string{`entry=r.io key=r.io`, `entry=r.io/app holds="an identity token"`, `helper=good server=s.io found=true`, `no helper for the registry: the answer is empty" registry=t.io`} {
+	for _, want := range []string{`entry=r.io key=r.io`, `entry=r.io/app holds="an identity token"`, `helper=good server=s.io found=true`, `no entry or helper for the registry; the response is empty" registry=t.io`} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log has no %s", want)
 		}
@@ -280,12 +280,12 @@ func TestDocsFailures(t *testing.T) {
 		rows = append(rows, regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(m[1]), "…", ".*")))
 	}
 	said := []string{
-		"no file is named: --config is needed", "--cache-duration -1s is negative", `read "x": there is no such file: no such file or directory; mend --config, or give --optional`,
-		`read "x": others may read or change it: chmod 600 "x"`, "an entry is left out, with which a kubelet cannot pull",
-		"no entry and no helper for the registry: the answer is empty",
-		`read "x" is a directory; name a regular file`, `read "x": this user may not read it`, `image "" does not begin with the host of a registry`,
-		`read "x": it has more than 1048576 bytes: is it the right file?`, `no response within 45s`, `not found in PATH "/bin"`,
-		"read files: they were replaced again and again meanwhile", `the answer is empty`, `invalid response of a credential helper: not JSON`, `standard output is longer than 1048576 bytes`,
+		"--config is required, for example --config /etc/registry/config.json", "--cache-duration -1s is negative", `read "x": no such file or directory; fix --config, or set --optional if the file may be missing`,
+		`read "x": other users can read or change it; run chmod 600 "x"`, "skipped an entry that the kubelet cannot use",
+		"no entry or helper for the registry; the response is empty",
+		`read "x": is a directory, not a regular file`, `read "x": permission denied`, `image "" does not begin with a registry host`,
+		`read "x": larger than 1048576 bytes; check that it is the right file`, `no response within 45s`, `not found in PATH "/bin"`,
+		"read files: they were replaced repeatedly during the read; replace them together, and less often", `the response is empty`, `invalid response of a credential helper: not JSON`, `standard output is longer than 1048576 bytes`,
 	}
 	for _, f := range failures {
 		said = append(said, f.want)

@@ -49,7 +49,7 @@ func New(opts Options) (*Provider, error) {
 		return nil, err
 	}
 	if opts.SessionName != "" && !isSessionName(opts.SessionName) {
-		return nil, fmt.Errorf("--session-name %q: it is not what STS takes: 2 to 64 of letters, digits and _+=,.@-", opts.SessionName)
+		return nil, fmt.Errorf("--session-name %q: must be 2 to 64 letters, digits or _+=,.@-", opts.SessionName)
 	}
 	return p, nil
 }
@@ -59,7 +59,7 @@ func New(opts Options) (*Provider, error) {
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	registry := req.Registry()
 	if registry == "" {
-		return nil, fmt.Errorf("image %q: it does not begin with the host of a registry", req.Image)
+		return nil, fmt.Errorf("image %q does not begin with a registry host", req.Image)
 	}
 	resp := &plugin.Response{CacheKeyType: p.mirrors.Scope(registry), CacheDuration: new(time.Duration(0))}
 	h, what, ok := p.find(req.Image, registry)
@@ -67,7 +67,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 		return resp, nil // asked for what stands beside a mirrored path
 	}
 	if !ok {
-		return p.opts.OtherHosts.Answer(registry, "none of Amazon ECR's", "name it in --allow-host or --mirror")
+		return p.opts.OtherHosts.Answer(registry, "not part of Amazon ECR", "add it with --allow-host or --mirror")
 	}
 	budget := p.opts.Budget
 	ctx, cancel := context.WithTimeoutCause(ctx, budget, fmt.Errorf("no response within %v", budget))
@@ -140,7 +140,7 @@ func (p *Provider) role(req *plugin.Request) string {
 		role = p.opts.DefaultRoleARN
 	}
 	if role == "" {
-		p.opts.Logger.Info("no role for the service account: using the identity of the node", "annotation", RoleAnnotation)
+		p.opts.Logger.Info("the service account has no role; using the node's identity", "annotation", RoleAnnotation)
 	}
 	return role
 }

@@ -343,14 +343,14 @@ func TestPassword(t *testing.T) {
 	for name, tt := range map[string]struct {
 		private, public, want string
 	}{
-		"colon in it":   {`[{"authorizationToken":"` + token + `"}]`, `{"authorizationToken":"` + token + `"}`, ""},
-		"no list":       {`[]`, `null`, "it has no authorization data"},
-		"no token":      {`[{}]`, `{}`, "it has no authorization token"},
-		"null token":    {`[{"authorizationToken":null}]`, `{"authorizationToken":null}`, "it has no authorization token"},
+		"the user name contains a colon, which HTTP Basic authentication does not allow": {`[{"authorizationToken":"` + token + `"}]`, `{"authorizationToken":"` + token + `"}`, ""},
+		"no list":       {`[]`, `null`, "no authorization data"},
+		"no token":      {`[{}]`, `{}`, "no authorization token"},
+		"null token":    {`[{"authorizationToken":null}]`, `{"authorizationToken":null}`, "no authorization token"},
 		"not base64":    {`[{"authorizationToken":"%%"}]`, `{"authorizationToken":"%%"}`, "the authorization token is not base64"},
-		"no colon":      {`[{"authorizationToken":"QVdT"}]`, `{"authorizationToken":"QVdT"}`, "the authorization token holds no password"},
-		"no password":   {`[{"authorizationToken":"QVdTOg=="}]`, `{"authorizationToken":"QVdTOg=="}`, "the authorization token holds no password"},
-		"another shape": {`{"a":1}`, `[1]`, "it cannot be read"},
+		"no colon":      {`[{"authorizationToken":"QVdT"}]`, `{"authorizationToken":"QVdT"}`, "the authorization token has no password"},
+		"no password":   {`[{"authorizationToken":"QVdTOg=="}]`, `{"authorizationToken":"QVdTOg=="}`, "the authorization token has no password"},
+		"another shape": {`{"a":1}`, `[1]`, "cannot parse it"},
 	} {
 		for host, data := range map[string]string{privateHost: tt.private, publicHost: tt.public} {
 			cloud.Set(func(s *testcloud.AWSState) { s.Data = data })
@@ -362,7 +362,7 @@ func TestPassword(t *testing.T) {
 				if got := resp.Auth[host].Password.Reveal(); got != "open:sesame" {
 					t.Errorf("%s, %s: got another password", name, host)
 				}
-			case err == nil || !strings.Contains(err.Error(), "the answer is unusable: "+tt.want):
+			case err == nil || !strings.Contains(err.Error(), "invalid response: "+tt.want):
 				t.Errorf("%s, %s: got %v, want %q", name, host, err, tt.want)
 			}
 		}

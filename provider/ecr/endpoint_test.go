@@ -251,7 +251,7 @@ func TestNoFallback(t *testing.T) {
 		w := newWorld(t, "AWS_USE_DUALSTACK_ENDPOINT=true")
 		w.fails = unresolved
 		_, err := w.get(t, Options{}, dual, true)
-		if want := "POST https://sts.us-west-2.api.aws: the host name cannot be resolved"; err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "before that") {
+		if want := "POST https://sts.us-west-2.api.aws: cannot resolve the host name"; err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "before that") {
 			t.Errorf("got %v, want %q", err, want)
 		}
 		for _, name := range w.names() {
@@ -298,8 +298,8 @@ func TestNoFallback(t *testing.T) {
 			return unreachable(ctx, name)
 		}
 		_, err := w.get(t, Options{}, dual, false)
-		want := "get an authorization token from ECR in us-west-2: POST https://api.ecr.us-west-2.amazonaws.com: no route to the host, 3 times, " +
-			"and before that POST https://ecr.us-west-2.api.aws: the host name cannot be resolved"
+		want := "get an authorization token from ECR in us-west-2: POST https://api.ecr.us-west-2.amazonaws.com: no route to host, 3 times, " +
+			"and before that POST https://ecr.us-west-2.api.aws: cannot resolve the host name"
 		if err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}

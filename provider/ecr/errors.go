@@ -105,15 +105,15 @@ func (t *trail) cause(ctx context.Context, err error) string {
 	case last.status >= 300:
 		return fmt.Sprintf("status %d %s", last.status, http.StatusText(last.status))
 	case errors.As(err, &address): // whose text holds the address, with the path of container credentials
-		return "an address cannot be read: " + address.Err.Error()
+		return "invalid address: " + address.Err.Error()
 	case errors.As(err, &file):
 		return file.Error()
 	case last.endpoint != "":
-		return answerError("it cannot be read").Error()
+		return answerError("cannot parse it").Error()
 	case strings.Contains(err.Error(), "access disabled to EC2 IMDS"):
-		return "there are none in the environment, a profile or at an endpoint, and AWS_EC2_METADATA_DISABLED keeps from asking the instance" + t.missingFiles()
+		return "none in the environment, a profile or at an endpoint, and AWS_EC2_METADATA_DISABLED disables the instance's metadata" + t.missingFiles()
 	case t.step.files && t.missingFiles() != "":
-		return "there are none" + t.missingFiles()
+		return "none found" + t.missingFiles()
 	}
 	return err.Error()
 }
@@ -158,7 +158,7 @@ const maxMessage = 600
 func processCause(err error) string {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		return "the profile's credential_process ended with " + exit.Error()
+		return "the profile's credential_process failed with " + exit.Error()
 	}
 	return "the profile's credential_process did not print credentials"
 }

@@ -43,8 +43,8 @@ func TestNotServed(t *testing.T) {
 	} {
 		req := &plugin.Request{Image: image}
 		_, err := get(t, ecr.Options{AllowHosts: []string{"registry.corp.example"}}, req)
-		want := `image host "` + req.Registry() + `" is none of Amazon ECR's, so it gets no credential; remove it from matchImages, ` +
-			"name it in --allow-host or --mirror, or set --other-hosts=empty"
+		want := `image host "` + req.Registry() + `" is not part of Amazon ECR, so it gets no credential; remove it from matchImages, ` +
+			"add it with --allow-host or --mirror, or set --other-hosts=empty"
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
@@ -56,7 +56,7 @@ func TestNotServed(t *testing.T) {
 	}
 	for _, image := range []string{privateHost + " /app", "https:///app", "host:port/app", "user@" + privateHost + "/app"} {
 		for _, opts := range []ecr.Options{{}, {AnyHost: true}, {OtherHosts: "empty"}} {
-			if _, err := get(t, opts, &plugin.Request{Image: image}); err == nil || !strings.Contains(err.Error(), "does not begin with the host of a registry") {
+			if _, err := get(t, opts, &plugin.Request{Image: image}); err == nil || !strings.Contains(err.Error(), "does not begin with a registry host") {
 				t.Errorf("%q: got %v", image, err)
 			}
 		}
@@ -168,7 +168,7 @@ func TestAllowedHost(t *testing.T) {
 		cloud := newCloud(t, keys()...)
 		prepare(cloud)
 		_, err := get(t, ecr.Options{AllowHosts: []string{host}}, image(host))
-		if err == nil || !strings.Contains(err.Error(), "find the region, which the host does not name") || !strings.Contains(err.Error(), "AWS_REGION") {
+		if err == nil || !strings.Contains(err.Error(), "find the region, which is not in the host name") || !strings.Contains(err.Error(), "AWS_REGION") {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if got := signatures(cloud); len(got) > 0 {
@@ -193,9 +193,9 @@ func TestECRFails(t *testing.T) {
 	}{
 		"denied": {refusal(400, "AccessDeniedException", "User: arn:aws:sts::111122223333:assumed-role/node is not authorized"),
 			"AccessDeniedException: User: arn:aws:sts::111122223333:assumed-role/node is not authorized [request id " +
-				testcloud.AWSRequestID + "]; allow ecr:GetAuthorizationToken to this identity", 1},
+				testcloud.AWSRequestID + "]; allow ecr:GetAuthorizationToken for this identity", 1},
 		"expired":             {refusal(400, "ExpiredTokenException", "expired"), "the identity's credentials have expired", 1},
-		"unknown keys":        {refusal(400, "UnrecognizedClientException", "invalid"), "the identity is not one of this partition", 1},
+		"unknown keys":        {refusal(400, "UnrecognizedClientException", "invalid"), "the identity belongs to another partition, or its keys are no longer valid", 1},
 		"secret in a message": {refusal(400, "AccessDeniedException", "key "+canary.Env+" and "+canary.Token), "key [redacted] and [redacted]", 1},
 		"long message":        {refusal(400, "AccessDeniedException", long), "AccessDeniedException: " + long[:599] + " [", 1},
 		"strange code":        {refusal(400, "Evil "+canary.Password, "m"), "status 400 Bad Request", 1},
@@ -207,15 +207,15 @@ func TestECRFails(t *testing.T) {
 		"502 with HTML":       {testcloud.Fault{Status: 502, Times: -1, Body: "<html>" + canary.Password}, "status 502 Bad Gateway, 3 times", 3},
 		"dropped":             {testcloud.Fault{Drop: true, Times: -1}, "the connection was closed before the response was complete, 3 times", 3},
 		"truncated":           {testcloud.Fault{Status: 200, Cut: true, Times: -1, Body: "{"}, "the connection was closed before the response was complete, 3 times", 3},
-		"huge":                {testcloud.Fault{Status: 200, Times: -1, Body: strings.Repeat(" ", 1<<20) + "{}"}, "it is longer than 1048576 bytes", 1},
-		"huge error":          {testcloud.Fault{Status: 400, Times: -1, Body: strings.Repeat(" ", 1<<20) + "{}"}, "it is longer than 1048576 bytes", 1},
-		"empty":               {testcloud.Fault{Status: 200, Times: -1}, "the answer is unusable", 1},
-		"null":                {testcloud.Fault{Status: 200, Times: -1, Body: " null\n"}, "the answer is unusable", 1},
-		"garbage":             {testcloud.Fault{Status: 200, Times: -1, Body: canary.Password}, "the answer is unusable: it cannot be read", 1},
+		"huge":                {testcloud.Fault{Status: 200, Times: -1, Body: strings.Repeat(" ", 1<<20) + "{}"}, "longer than 1048576 bytes", 1},
+		"huge error":          {testcloud.Fault{Status: 400, Times: -1, Body: strings.Repeat(" ", 1<<20) + "{}"}, "longer than 1048576 bytes", 1},
+		"empty":               {testcloud.Fault{Status: 200, Times: -1}, "invalid response", 1},
+		"null":                {testcloud.Fault{Status: 200, Times: -1, Body: " null\n"}, "invalid response", 1},
+		"garbage":             {testcloud.Fault{Status: 200, Times: -1, Body: canary.Password}, "invalid response: cannot parse it", 1},
 		"redirect elsewhere":  {testcloud.Fault{Status: 307, Times: -1, Header: http.Header{"Location": {elsewhere}}}, "status 307 Temporary Redirect", 1},
 		"redirect, 308":       {testcloud.Fault{Status: 308, Times: -1, Header: http.Header{"Location": {elsewhere}}}, "status 308 Permanent Redirect", 1},
 		"redirect, 302":       {testcloud.Fault{Status: 302, Times: -1, Header: http.Header{"Location": {elsewhere}}}, "status 302 Found", 1},
-		"hangs":               {testcloud.Fault{Hang: true, Times: -1}, "no answer in time, 3 times", 3},
+		"hangs":               {testcloud.Fault{Hang: true, Times: -1}, "no response in time, 3 times", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t, keys()...)
@@ -279,29 +279,29 @@ func TestIdentityFails(t *testing.T) {
 		want    []string
 	}{
 		"no role on the instance": {nil, "", testcloud.Fault{Path: "/iam/", Status: 404, Times: -1},
-			[]string{step, "GET http://127.0.0.1:", "/latest/meta-data/iam/security-credentials/: status 404 Not Found", "give the instance a role"}},
+			[]string{step, "GET http://127.0.0.1:", "/latest/meta-data/iam/security-credentials/: status 404 Not Found", "assign a role to the instance, or configure another credential source of the AWS SDK"}},
 		"nothing at all": {func(*testcloud.AWS) []string { return []string{"AWS_EC2_METADATA_DISABLED=true"} }, "", testcloud.Fault{},
-			[]string{step + ": there are none in the environment, a profile or at an endpoint, and AWS_EC2_METADATA_DISABLED keeps from asking", "give the instance a role"}},
+			[]string{step + ": none in the environment, a profile or at an endpoint, and AWS_EC2_METADATA_DISABLED disables the instance's metadata", "assign a role to the instance, or configure another credential source of the AWS SDK"}},
 		"no token file": {func(*testcloud.AWS) []string {
 			return []string{"AWS_WEB_IDENTITY_TOKEN_FILE=/nonexistent/token", "AWS_ROLE_ARN=" + role}
-		}, "", testcloud.Fault{}, []string{step + ": there are none; AWS_", `; AWS_WEB_IDENTITY_TOKEN_FILE names "/nonexistent/token", which cannot be found; give`}},
+		}, "", testcloud.Fault{}, []string{step + ": none found; AWS_", `; AWS_WEB_IDENTITY_TOKEN_FILE names "/nonexistent/token", which cannot be found; assign`}},
 		"instance without keys": {nil, "", testcloud.Fault{Path: "/iam/security-credentials/" + testcloud.AWSRole, Status: 200, Times: -1, Body: `{"Code":"Success"}`},
-			[]string{step, "it has no keys"}},
+			[]string{step, "no keys"}},
 		"instance refuses": {nil, "", testcloud.Fault{Path: "/iam/security-credentials/" + testcloud.AWSRole, Status: 200, Times: -1, Body: `{"Code":"AssumeRoleUnauthorizedAccess","Message":"` + canary.Password + `"}`},
 			[]string{step, "AssumeRoleUnauthorizedAccess"}},
 		"instance says garbage": {nil, "", testcloud.Fault{Path: "/iam/security-credentials/" + testcloud.AWSRole, Status: 200, Times: -1, Body: canary.Password},
 			[]string{step}},
-		"instance hangs": {nil, "", testcloud.Fault{Path: "/latest/", Hang: true, Times: -1}, []string{step, "/latest/", "no answer in time"}},
+		"instance hangs": {nil, "", testcloud.Fault{Path: "/latest/", Hang: true, Times: -1}, []string{step, "/latest/", "no response in time"}},
 		"metadata gives no session token": {noIMDSv1, "", testcloud.Fault{Path: "/api/token", Status: 403, Times: -1, Body: canary.Password},
-			[]string{step, "PUT http://127.0.0.1:", "/latest/api/token: status 403 Forbidden; give"}},
+			[]string{step, "PUT http://127.0.0.1:", "/latest/api/token: status 403 Forbidden; assign"}},
 		"metadata redirects elsewhere": {noIMDSv1, "", testcloud.Fault{Path: "/api/token", Status: 307, Times: -1, Header: http.Header{"Location": {"http://evil.example/" + canary.Arg}}},
-			[]string{step, "PUT http://127.0.0.1:", `/latest/api/token: it redirects to another host, "evil.example", which is not followed; give`}},
+			[]string{step, "PUT http://127.0.0.1:", `/latest/api/token: redirect to another host, "evil.example", not followed; assign`}},
 		"metadata names a strange role": {nil, "", testcloud.Fault{Path: "/security-credentials/", Status: 200, Body: canary.Password},
-			[]string{step, "GET http://127.0.0.1:", "/latest/meta-data/iam/security-credentials/: status 404 Not Found; give"}},
+			[]string{step, "GET http://127.0.0.1:", "/latest/meta-data/iam/security-credentials/: status 404 Not Found; assign"}},
 		"container says null": {container, "", testcloud.Fault{Path: "/v2/", Status: 200, Times: -1, Body: "null"},
-			[]string{step, "GET http://127.0.0.1:", "the answer is unusable: it is empty"}},
+			[]string{step, "GET http://127.0.0.1:", "invalid response: empty"}},
 		"container refuses with null": {container, "", testcloud.Fault{Path: "/v2/", Status: 400, Times: -1, Body: "null", Header: http.Header{"Content-Type": {"application/json"}}},
-			[]string{step, "the answer is unusable: it cannot be read"}},
+			[]string{step, "invalid response: cannot parse it"}},
 		"container refuses with text": {container, "", testcloud.Fault{Path: "/v2/", Status: 400, Times: -1, Body: canary.Password},
 			[]string{step, "status 400 Bad Request"}},
 		"container elsewhere": {func(*testcloud.AWS) []string {
@@ -309,20 +309,20 @@ func TestIdentityFails(t *testing.T) {
 		}, "", testcloud.Fault{}, []string{"read the AWS configuration", "192.0.2.1"}},
 		"SSO without credentials": {ssoSession(t), "[default]\nsso_account_id = 111122223333\nsso_region = eu-west-1\nsso_role_name = r\nsso_start_url = https://start.example\n",
 			testcloud.Fault{Path: "/federation/credentials", Status: 200, Times: -1, Body: `{"roleCredentials":null}`},
-			[]string{step, "the answer is unusable: it has no credentials"}},
+			[]string{step, "invalid response: no credentials"}},
 		"no such profile": {func(*testcloud.AWS) []string { return []string{"AWS_PROFILE=missing"} }, "", testcloud.Fault{},
 			[]string{"read the AWS configuration", "missing", "AWS_CONFIG_FILE"}},
 		"credential_process prints garbage": {nil, "[default]\ncredential_process = echo " + canary.Password + "\n", testcloud.Fault{},
 			[]string{step, "the profile's credential_process did not print credentials"}},
 		"credential_process fails": {nil, "[default]\ncredential_process = sh -c 'exit 3' " + canary.Arg + "\n", testcloud.Fault{},
-			[]string{step, "the profile's credential_process ended with exit status 3"}},
+			[]string{step, "the profile's credential_process failed with exit status 3"}},
 		"container redirects elsewhere": {container, "", testcloud.Fault{Path: "/v2/", Status: 307, Times: -1, Header: http.Header{"Location": {"http://evil.example/"}}},
-			[]string{step, `it redirects to another host, "evil.example", which is not followed; give`}},
+			[]string{step, `redirect to another host, "evil.example", not followed; assign`}},
 		"container redirects in a circle": {container, "", testcloud.Fault{Path: "/v2/", Status: 307, Times: -1, Header: http.Header{"Location": {"/v2/credentials"}}},
-			[]string{step, "it redirects in a circle; give"}},
+			[]string{step, "redirect loop; assign"}},
 		"container at no URL": {func(*testcloud.AWS) []string {
 			return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=http://[::1/v2/credentials"}
-		}, "", testcloud.Fault{}, []string{"read the AWS configuration: an address cannot be read: missing ']' in host; see"}},
+		}, "", testcloud.Fault{}, []string{"read the AWS configuration: invalid address: missing ']' in host; check"}},
 		"half of a key": {nil, "[default]\naws_secret_access_key = " + canary.Password + "\n", testcloud.Fault{},
 			[]string{"read the AWS configuration", "partial credentials found for profile default"}},
 	} {
@@ -406,7 +406,7 @@ func TestConfigOnPipe(t *testing.T) {
 	for _, name := range []string{"AWS_CONFIG_FILE", "AWS_CA_BUNDLE"} {
 		newCloud(t, append(keys(), name+"="+pipe)...)
 		_, err := get(t, ecr.Options{Budget: 900 * time.Millisecond}, image(privateHost))
-		want := "read the AWS configuration: not done within 200ms: one of the files is a named pipe, or on a mount that hangs"
+		want := "read the AWS configuration: timed out after 200ms; a file is a named pipe, or on a mount that hangs"
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", name, err, want)
 		}
@@ -418,7 +418,7 @@ func TestConfigOnPipe(t *testing.T) {
 func TestNoURL(t *testing.T) {
 	newCloud(t, append(keys(), "AWS_ENDPOINT_URL_ECR=proxy.example")...)
 	_, err := get(t, ecr.Options{}, image(privateHost))
-	if err == nil || !strings.HasSuffix(err.Error(), "(not a URL): the address is not a URL of http or https: look at AWS_ENDPOINT_URL… and endpoint_url") {
+	if err == nil || !strings.HasSuffix(err.Error(), "(not a URL): the address is not an http or https URL; check AWS_ENDPOINT_URL… and endpoint_url") {
 		t.Error(err)
 	}
 }

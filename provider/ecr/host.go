@@ -82,7 +82,7 @@ type allowed struct {
 func parseAllowed(s string) (allowed, error) {
 	pattern, region, hasRegion := strings.Cut(strings.ToLower(s), "=")
 	if hasRegion && !isRegion(region) {
-		return allowed{}, fmt.Errorf("%q is not the name of a region", region)
+		return allowed{}, fmt.Errorf("%q is not a region name", region)
 	}
 	return allowed{pattern, region}, public.Check(pattern)
 }

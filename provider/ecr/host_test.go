@@ -152,15 +152,15 @@ func TestAllowHostRefuses(t *testing.T) {
 		"=eu-west-1":              "it is not host[:port]",
 		"https://a.example":       "it is not host[:port]",
 		"a.example/team":          "it is not host[:port]",
-		"a.example=":              `"" is not the name of a region`,
-		"a.example=eu west":       `"eu west" is not the name of a region`,
-		"a.example=-eu":           `"-eu" is not the name of a region`,
-		"a.example=evil.com/":     `is not the name of a region`,
+		"a.example=":              `"" is not a region name`,
+		"a.example=eu west":       `"eu west" is not a region name`,
+		"a.example=-eu":           `"-eu" is not a region name`,
+		"a.example=evil.com/":     `is not a region name`,
 		"a.example:x":             "it is not host[:port]",
 		"a.example:":              "it is not host[:port]",
 		"a..example":              "it is not host[:port]",
 		"a.[.example":             "it is not host[:port]",
-		"a.example:5000=eu=west1": `"eu=west1" is not the name of a region`,
+		"a.example:5000=eu=west1": `"eu=west1" is not a region name`,
 	} {
 		_, err := New(Options{AllowHosts: []string{allow}})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--allow-host") {

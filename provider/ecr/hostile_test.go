@@ -131,7 +131,7 @@ func TestBodiesOfIdentities(t *testing.T) {
 			}
 			t.Run(e.name+" "+name, func(t *testing.T) {
 				err := e.ask(t, fault)
-				if want := "it is longer than 1048576 bytes"; strings.HasPrefix(name, "huge") && !strings.Contains(err.Error(), want) {
+				if want := "longer than 1048576 bytes"; strings.HasPrefix(name, "huge") && !strings.Contains(err.Error(), want) {
 					t.Errorf("got %v, want %q", err, want)
 				}
 			})

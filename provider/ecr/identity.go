@@ -34,7 +34,7 @@ func (s *session) findIdentity(ctx context.Context) error {
 	}
 	creds, err := s.cfg.Credentials.Retrieve(ctx)
 	if err == nil && !creds.HasKeys() {
-		err = answerError("it has no keys")
+		err = answerError("no keys")
 	}
 	if err != nil {
 		return s.fail(ctx, err)
@@ -45,8 +45,8 @@ func (s *session) findIdentity(ctx context.Context) error {
 
 // What to do if STS refuses a role to a service account.
 const (
-	trustCure  = "let the role's trust policy allow sts:AssumeRoleWithWebIdentity to the service account"
-	issuerCure = "make the cluster's issuer an OIDC provider of the role's account, with the audience"
+	trustCure  = "allow sts:AssumeRoleWithWebIdentity for the service account in the role's trust policy"
+	issuerCure = "add the cluster's issuer as an OIDC provider to the role's account, with the audience"
 )
 
 // assumeForPod takes a role with the token of a service account.
@@ -54,7 +54,7 @@ func (s *session) assumeForPod(ctx context.Context, role, name, token string) er
 	s.begin(step{what: fmt.Sprintf("assume the role %q at STS in %s", role, s.cfg.Region), quotes: true, cures: map[string]string{
 		"AccessDenied":         trustCure,
 		"InvalidIdentityToken": issuerCure + " of tokenAttributes",
-		"ExpiredToken":         "the service account's token has expired: look at the clocks of the node and the API server",
+		"ExpiredToken":         "the service account's token has expired; check the clocks of the node and the API server",
 	}})
 	s.log.Info("assuming the role of the service account", "host", s.host.registry, "role", role, "region", s.cfg.Region)
 	s.secrets = append(s.secrets, token)
@@ -73,11 +73,11 @@ func (s *session) assumeForPod(ctx context.Context, role, name, token string) er
 func (s *session) assume(ctx context.Context, c chain, as, name string) error {
 	for _, role := range c.roles {
 		s.begin(step{what: fmt.Sprintf("assume the role %q as %s at STS in %s", role, as, s.cfg.Region), quotes: true, cures: map[string]string{
-			"AccessDenied": fmt.Sprintf("let the trust policy of the role, and the permissions of %s, allow sts:AssumeRole, "+
-				"and see whether the policy asks for an --external-id", as),
-			"ExpiredToken":          "the credentials of " + as + " have expired: look at where they come from, and at the clock",
-			"InvalidClientTokenId":  "the keys of " + as + " are not valid, or not in this partition",
-			"SignatureDoesNotMatch": "the secret key or the clock of the node is wrong",
+			"AccessDenied": fmt.Sprintf("allow sts:AssumeRole in the role's trust policy and in the permissions of %s, "+
+				"and check whether the policy requires an --external-id", as),
+			"ExpiredToken":          "the credentials of " + as + " have expired; check their source and the node's clock",
+			"InvalidClientTokenId":  "the keys of " + as + " are not valid, or belong to another partition",
+			"SignatureDoesNotMatch": "the secret key or the node's clock is wrong",
 			"RegionDisabled":        "activate STS in this region for the account of " + as,
 		}})
 		s.log.Info("assuming a role for the registry's account", "host", s.host.registry, "role", role, "as", as, "region", s.cfg.Region)
@@ -107,7 +107,7 @@ func (s *session) take(ctx context.Context, ask func(*sts.Client) (*types.Creden
 		return err
 	})
 	if err == nil && (c == nil || aws.ToString(c.AccessKeyId) == "" || aws.ToString(c.SecretAccessKey) == "" || aws.ToString(c.SessionToken) == "") {
-		err = answerError("it has no credentials")
+		err = answerError("no credentials")
 	}
 	if err != nil {
 		return s.fail(ctx, err)

@@ -208,20 +208,20 @@ func TestAssumeFails(t *testing.T) {
 		attempts int
 	}{
 		"denied": {refusal(403, "AccessDenied", "Not authorized to perform sts:AssumeRoleWithWebIdentity"),
-			"AccessDenied: Not authorized to perform sts:AssumeRoleWithWebIdentity [request id " + testcloud.AWSRequestID + "]; let the role's trust policy", 1},
+			"AccessDenied: Not authorized to perform sts:AssumeRoleWithWebIdentity [request id " + testcloud.AWSRequestID + "]; allow sts:AssumeRoleWithWebIdentity for the service account in the role's trust policy", 1},
 		"expired":              {refusal(400, "ExpiredTokenException", "Token expired"), "the service account's token has expired", 1},
-		"not a token of ours":  {refusal(400, "InvalidIdentityToken", "No OpenIDConnect provider found"), "make the cluster's issuer an OIDC provider", 1},
+		"not a token of ours":  {refusal(400, "InvalidIdentityToken", "No OpenIDConnect provider found"), "add the cluster's issuer as an OIDC provider to the role's account, with the audience", 1},
 		"token in the message": {refusal(400, "InvalidIdentityToken", "bad token "+token), "bad token [redacted]", 1},
 		"half of the token":    {refusal(400, "InvalidIdentityToken", strings.Repeat("long ", 115)+token), strings.Repeat("long ", 115) + "[redacted] [request id", 1},
 		"issuer not reached":   {refusal(400, "IDPCommunicationError", "try again"), "IDPCommunicationError: try again, 3 times", 3},
 		"throttled":            {refusal(400, "Throttling", "Rate exceeded"), "Throttling: Rate exceeded, 3 times", 3},
-		"no credentials":       {answer(""), "the answer is unusable: it has no credentials", 1},
-		"no secret key":        {answer("<Credentials><AccessKeyId>A</AccessKeyId></Credentials>"), "the answer is unusable: it has no credentials", 1},
-		"no key":               {answer("<Credentials><SecretAccessKey>A</SecretAccessKey><SessionToken>B</SessionToken></Credentials>"), "the answer is unusable: it has no credentials", 1},
-		"empty credentials":    {answer("<Credentials/>"), "the answer is unusable: it has no credentials", 1},
-		"not XML":              {testcloud.Fault{Status: 200, Times: -1, Body: "nothing"}, "the answer is unusable", 1},
-		"empty":                {testcloud.Fault{Status: 200, Times: -1}, "the answer is unusable", 1},
-		"HTML":                 {testcloud.Fault{Status: 200, Times: -1, Body: "<html><body>" + canary.Password + "</body></html>"}, "the answer is unusable", 1},
+		"no credentials":       {answer(""), "invalid response: no credentials", 1},
+		"no secret key":        {answer("<Credentials><AccessKeyId>A</AccessKeyId></Credentials>"), "invalid response: no credentials", 1},
+		"no key":               {answer("<Credentials><SecretAccessKey>A</SecretAccessKey><SessionToken>B</SessionToken></Credentials>"), "invalid response: no credentials", 1},
+		"empty credentials":    {answer("<Credentials/>"), "invalid response: no credentials", 1},
+		"not XML":              {testcloud.Fault{Status: 200, Times: -1, Body: "nothing"}, "invalid response", 1},
+		"empty":                {testcloud.Fault{Status: 200, Times: -1}, "invalid response", 1},
+		"HTML":                 {testcloud.Fault{Status: 200, Times: -1, Body: "<html><body>" + canary.Password + "</body></html>"}, "invalid response", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t)
@@ -249,7 +249,7 @@ func TestLogged(t *testing.T) {
 	mustGet(t, opts, asPod(t, image(privateHost), annotated(role)))
 	mustGet(t, opts, asPod(t, image(privateHost), nil))
 	for _, want := range []string{
-		`msg="assuming the role of the service account"`, `msg="no role for the service account`, `msg="asking for an authorization token"`,
+		`msg="assuming the role of the service account"`, `msg="the service account has no role; using the node's identity`, `msg="requesting an authorization token"`,
 	} {
 		if !strings.Contains(logged.String(), want) {
 			t.Errorf("%q is not in the log", want)

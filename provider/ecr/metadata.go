@@ -64,7 +64,7 @@ func (m *metadata) region(ctx context.Context) (string, error) {
 	text, err := io.ReadAll(out.Content)
 	region := strings.TrimSpace(string(text))
 	if err != nil || !isRegion(region) {
-		return "", answerError("it is not the name of a region")
+		return "", answerError("not a region name")
 	}
 	return region, nil
 }

@@ -84,7 +84,7 @@ func (o Options) withDefaults() Options {
 // whose says as whom is asked, in errors, and what gives it an identity.
 func (o Options) whose() (who, cure string) {
 	if o.pod {
-		return "pod", "give the pod's service account a role, by IRSA or EKS Pod Identity, or the instance"
+		return "pod", "assign a role to the pod's service account (IRSA or EKS Pod Identity), or to the instance"
 	}
-	return "node", "give the instance a role, or the plugin a source of credentials that the AWS SDK knows"
+	return "node", "assign a role to the instance, or configure another credential source of the AWS SDK"
 }

@@ -25,7 +25,7 @@ const Name = "ecr-credential-provider"
 func InPod(opts Options, getenv func(string) string) (*Provider, error) {
 	for _, pair := range halves(getenv) {
 		if pair.has != "" && pair.lacks != "" {
-			return nil, fmt.Errorf("%s is set and %s is not: %s", pair.has, pair.lacks, pair.cure)
+			return nil, fmt.Errorf("%s is set but %s is not; %s", pair.has, pair.lacks, pair.cure)
 		}
 	}
 	opts.pod = true
@@ -53,7 +53,7 @@ func halves(getenv func(string) string) []half {
 		return strings.Join(names, " or ")
 	}
 	key, secret := []string{"AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY"}, []string{"AWS_SECRET_ACCESS_KEY", "AWS_SECRET_KEY"}
-	const keys = "give both keys or none"
+	const keys = "set both keys or neither"
 	list := []half{
 		{set(key...), lacks(secret...), keys},
 		{set(secret...), lacks(key...), keys},
@@ -61,7 +61,7 @@ func halves(getenv func(string) string) []half {
 	if set(key...) != "" {
 		return list
 	}
-	const irsa = "annotate the service account with eks.amazonaws.com/role-arn, and let EKS set both, or take this one out"
+	const irsa = "annotate the service account with eks.amazonaws.com/role-arn, so that EKS sets both, or unset this variable"
 	role, file := "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE"
 	list = append(list, half{set(role), lacks(file), irsa}, half{set(file), lacks(role), irsa})
 	if set(file) != "" {
@@ -70,7 +70,7 @@ func halves(getenv func(string) string) []half {
 	return append(list, half{
 		set(tokenFile, "AWS_CONTAINER_AUTHORIZATION_TOKEN"),
 		lacks("AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
-		"EKS Pod Identity sets both: make its association anew and the pod after it, or take this one out",
+		"EKS Pod Identity sets both; recreate its association and then the pod, or unset this variable",
 	})
 }
 

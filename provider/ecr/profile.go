@@ -41,7 +41,7 @@ func (s *session) checkProfile() error {
 		f.Close()
 	}
 	if environ.SharedCredentialsFile != "" {
-		return fmt.Errorf("AWS_SHARED_CREDENTIALS_FILE names %q, which has none for the profile %q",
+		return fmt.Errorf("AWS_SHARED_CREDENTIALS_FILE is %q, which has no credentials for the profile %q",
 			environ.SharedCredentialsFile, cmp.Or(profile.Profile, environ.SharedConfigProfile, config.DefaultSharedConfigProfile))
 	}
 	return nil

@@ -30,7 +30,7 @@ func parseRoles(roles, externalIDs []string) (map[string]chain, error) {
 	for _, entry := range roles {
 		account, list, err := cutAccount(entry, "ARN[,ARN…]")
 		if _, twice := chains[account]; err == nil && twice {
-			err = errors.New("the account has another --role; write all of its roles into one, in order")
+			err = errors.New("the account has another --role; list all of its roles in one --role, in order")
 		}
 		// A name may have a comma in it, but no colon.
 		c := chain{roles: strings.Split(list, ",arn:")}
@@ -55,7 +55,7 @@ func parseRoles(roles, externalIDs []string) (map[string]chain, error) {
 		case c.externalID != "":
 			err = errors.New("the account has another --external-id")
 		case len(id) < 2 || len(id) > 1224 || strings.Trim(id, sessionCharacters+":/") != "":
-			err = errors.New("it is not what STS takes: 2 to 1224 of letters, digits and _+=,.@:/-")
+			err = errors.New("must be 2 to 1224 letters, digits or _+=,.@:/-")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("--external-id %q: %w", account+"=…", err)
@@ -69,7 +69,7 @@ func parseRoles(roles, externalIDs []string) (map[string]chain, error) {
 func cutAccount(entry, form string) (account, value string, err error) {
 	account, value, _ = strings.Cut(entry, "=")
 	if !isAccount(account) {
-		return account, value, fmt.Errorf("it is not ACCOUNT=%s, with the account's twelve digits", form)
+		return account, value, fmt.Errorf("must be ACCOUNT=%s, with a 12-digit account ID", form)
 	}
 	return account, value, nil
 }
@@ -78,9 +78,9 @@ func (c chain) check() error {
 	for i, arn := range c.roles {
 		switch {
 		case !isRoleARN(arn):
-			return fmt.Errorf("%q is not the ARN of a role, arn:aws:iam::ACCOUNT:role/NAME", arn)
+			return fmt.Errorf("%q is not a role ARN (arn:aws:iam::ACCOUNT:role/NAME)", arn)
 		case slices.Contains(c.roles[:i], arn):
-			return fmt.Errorf("it has the role %q twice", arn)
+			return fmt.Errorf("duplicate role %q", arn)
 		}
 	}
 	return nil

@@ -113,7 +113,7 @@ func TestChainFails(t *testing.T) {
 	}{
 		"first, as the node": {image(privateHost), testcloud.Fault{Match: isFor(hub), Status: 403, Body: testcloud.AWSErrorXML("AccessDenied", "User: node is not authorized")},
 			[]string{`assume the role "` + hub + `" as the node at STS in eu-west-1: POST http`, ": AccessDenied: User: node is not authorized [request id " + testcloud.AWSRequestID + "]; ",
-				"let the trust policy of the role, and the permissions of the node, allow sts:AssumeRole", "--external-id"}},
+				"allow sts:AssumeRole in the role's trust policy and in the permissions of the node", "--external-id"}},
 		"second": {image(privateHost), testcloud.Fault{Match: isFor(target), Status: 403, Body: testcloud.AWSErrorXML("AccessDenied", "no "+canary.Password+"-key")},
 			[]string{`assume the role "` + target + `" as ` + hub + ` at STS in eu-west-1: POST http`, ": AccessDenied: no [redacted] [request id", "the permissions of " + hub + ","}},
 		"first, as a pod": {asPod(t, image(privateHost), annotated(role)), testcloud.Fault{Match: isFor(hub), Status: 403, Body: "{}"},
@@ -121,7 +121,7 @@ func TestChainFails(t *testing.T) {
 		"a region that is not active": {image(privateHost), testcloud.Fault{Match: isFor(hub), Status: 403, Body: testcloud.AWSErrorXML("RegionDisabledException", "")},
 			[]string{"RegionDisabledException", "activate STS in this region"}},
 		"no credentials": {image(privateHost), testcloud.Fault{Match: isFor(hub), Status: 200, Body: "<AssumeRoleResponse/>"},
-			[]string{`assume the role "` + hub + `" as the node`, "the answer is unusable"}},
+			[]string{`assume the role "` + hub + `" as the node`, "invalid response"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t)
@@ -148,26 +148,26 @@ func TestOptionsRefused(t *testing.T) {
 		return ecr.Options{Roles: []string{"111122223333=" + arn}, ExternalIDs: list}
 	}
 	for want, list := range map[string][]ecr.Options{
-		`--role "": it is not ACCOUNT=ARN[,ARN…]`: {roles("")},
-		"it is not ACCOUNT=ARN[,ARN…], with the account's twelve digits": {
+		`--role "": must be ACCOUNT=ARN[,ARN…]`: {roles("")},
+		"must be ACCOUNT=ARN[,ARN…], with a 12-digit account ID": {
 			roles(arn), roles("=" + arn), roles("11112222333=" + arn), roles("11112222333x=" + arn), roles("*=" + arn)},
-		"is not the ARN of a role": {
+		"is not a role ARN (arn:aws:iam::ACCOUNT:role/NAME)": {
 			roles("111122223333"), roles("111122223333="), roles("111122223333=" + arn + ",pull" + hub), roles("111122223333=pull"),
 			roles("111122223333=arn:aws:iam::11112222333:role/pull"), roles("111122223333=arn:aws:iam::111122223333:user/pull"),
 			roles("111122223333=arn:aws:sts::111122223333:assumed-role/pull/x"), roles("111122223333=" + arn + " "),
 			roles("111122223333=arn:aws:iam:eu-west-1:111122223333:role/pull"), roles("111122223333=arn::iam::111122223333:role/pull"),
 			roles("111122223333=arn:aws:iam::111122223333:role/"), roles("111122223333=arn:aws:iam::111122223333:role/a/"),
 			roles("111122223333=arn:aws:iam::111122223333:role/a:b"), roles("111122223333=" + arn + strings.Repeat("x", 2048))},
-		"twice": {roles("111122223333=" + arn + "," + hub + "," + arn)},
-		"the account has another --role; write all of its roles into one": {roles("111122223333="+arn, "111122223333="+hub)},
-		"it is not ACCOUNT=ID":                  {ids("customer"), ids("1111=customer")},
+		"duplicate role": {roles("111122223333=" + arn + "," + hub + "," + arn)},
+		"the account has another --role; list all of its roles in one --role, in order": {roles("111122223333="+arn, "111122223333="+hub)},
+		"must be ACCOUNT=ID":                    {ids("customer"), ids("1111=customer")},
 		"the account has no --role":             {ids("222233334444=customer"), {ExternalIDs: []string{"111122223333=customer"}}},
 		"the account has another --external-id": {ids("111122223333=customer", "111122223333=other")},
-		"2 to 1224 of letters": {
+		"must be 2 to 1224 letters, digits or _+=,.@:/-": {
 			ids("111122223333="), ids("111122223333=a"), ids("111122223333=a b"), ids("111122223333=" + strings.Repeat("x", 1225))},
 		"--session-name": {{SessionName: "a"}, {SessionName: "a b"}, {SessionName: strings.Repeat("x", 65)}, {SessionName: "a/b"}, {SessionName: "\u00e9\u00e9"}},
-		`mirror "docker.io=registry.example": the target registry.example is not a registry of Amazon ECR`: {{Mirrors: []string{"docker.io=registry.example"}, MirrorOrigin: "none"}},
-		"set --mirror-origin=none": {{Mirrors: []string{"docker.io=" + privateHost}}},
+		`mirror "docker.io=registry.example": the target registry.example does not belong to Amazon ECR`: {{Mirrors: []string{"docker.io=registry.example"}, MirrorOrigin: "none"}},
+		"sends it this credential; set --mirror-origin=none":                                             {{Mirrors: []string{"docker.io=" + privateHost}}},
 	} {
 		for _, opts := range list {
 			if _, err := ecr.New(opts); err == nil || !strings.Contains(err.Error(), want) {

@@ -28,12 +28,12 @@ func (s *session) authorize(ctx context.Context) (plugin.AuthConfig, *time.Time,
 		actions = "ecr-public:GetAuthorizationToken and sts:GetServiceBearerToken"
 	}
 	s.begin(step{what: what, quotes: true, cures: map[string]string{
-		"AccessDenied":       "allow " + actions + " to this identity",
-		"UnrecognizedClient": "the identity is not one of this partition, or its keys are not valid any more",
-		"ExpiredToken":       "the identity's credentials have expired: look at where they come from, and at the clock",
-		"InvalidSignature":   "the secret key or the clock of the node is wrong",
+		"AccessDenied":       "allow " + actions + " for this identity",
+		"UnrecognizedClient": "the identity belongs to another partition, or its keys are no longer valid",
+		"ExpiredToken":       "the identity's credentials have expired; check their source and the node's clock",
+		"InvalidSignature":   "the secret key or the node's clock is wrong",
 	}})
-	s.log.Info("asking for an authorization token", "host", s.host.registry, "region", s.cfg.Region, "public", s.host.public)
+	s.log.Info("requesting an authorization token", "host", s.host.registry, "region", s.cfg.Region, "public", s.host.public)
 	var token *string
 	var expires *time.Time
 	err := s.reach(func() (err error) {
@@ -56,7 +56,7 @@ func (s *session) private(ctx context.Context) (*string, *time.Time, error) {
 		return nil, nil, err
 	}
 	if len(out.AuthorizationData) == 0 {
-		return nil, nil, answerError("it has no authorization data")
+		return nil, nil, answerError("no authorization data")
 	}
 	return out.AuthorizationData[0].AuthorizationToken, out.AuthorizationData[0].ExpiresAt, nil
 }
@@ -67,7 +67,7 @@ func (s *session) public(ctx context.Context) (*string, *time.Time, error) {
 		return nil, nil, err
 	}
 	if out.AuthorizationData == nil {
-		return nil, nil, answerError("it has no authorization data")
+		return nil, nil, answerError("no authorization data")
 	}
 	return out.AuthorizationData.AuthorizationToken, out.AuthorizationData.ExpiresAt, nil
 }
@@ -76,7 +76,7 @@ func (s *session) public(ctx context.Context) (*string, *time.Time, error) {
 // with a colon between.
 func decodeToken(token *string) (plugin.AuthConfig, error) {
 	if token == nil {
-		return plugin.AuthConfig{}, answerError("it has no authorization token")
+		return plugin.AuthConfig{}, answerError("no authorization token")
 	}
 	decoded, err := base64.StdEncoding.DecodeString(*token)
 	if err != nil {
@@ -84,7 +84,7 @@ func decodeToken(token *string) (plugin.AuthConfig, error) {
 	}
 	user, password, found := strings.Cut(string(decoded), ":")
 	if !found || password == "" {
-		return plugin.AuthConfig{}, answerError("the authorization token holds no password")
+		return plugin.AuthConfig{}, answerError("the authorization token has no password")
 	}
 	return plugin.AuthConfig{Username: user, Password: plugin.NewSecret(password)}, nil
 }

@@ -56,12 +56,12 @@ type lostError struct {
 func (e *lostError) Error() string { return e.cause.Error() }
 
 // errNoURL is for addresses of the configuration, which the SDK takes as they are.
-var errNoURL = &lostError{cause: errors.New("the address is not a URL of http or https: look at AWS_ENDPOINT_URL… and endpoint_url")}
+var errNoURL = &lostError{cause: errors.New("the address is not an http or https URL; check AWS_ENDPOINT_URL… and endpoint_url")}
 
 // answerError is what is wrong with an answer that had a good status.
 type answerError string
 
-func (e answerError) Error() string { return "the answer is unusable: " + string(e) }
+func (e answerError) Error() string { return "invalid response: " + string(e) }
 
 // trust makes the authorities of AWS_CA_BUNDLE, if there are any, the only
 // ones. The SDK puts them into the client that it would use.
@@ -94,7 +94,7 @@ func (w *wire) exchange(ctx context.Context, in *smithyhttp.Request, timeout tim
 	x := exchange{endpoint: cmp.Or(req.Method, http.MethodGet) + " " + shown(req.URL)}
 	w.last.Store(&exchange{endpoint: x.endpoint})
 	defer func() { w.last.Store(&x) }()
-	attempt, cancel := context.WithTimeoutCause(ctx, timeout, errors.New("no answer in time"))
+	attempt, cancel := context.WithTimeoutCause(ctx, timeout, errors.New("no response in time"))
 	defer cancel()
 	if req.Body != nil {
 		defer req.Body.Close() // the next attempt reads it again, and package http may not have ended
@@ -141,9 +141,9 @@ func (w *wire) send(req *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, remote.MaxBody+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("the answer ends too early: %w", err)
+		return nil, fmt.Errorf("the response is incomplete: %w", err)
 	case len(body) > remote.MaxBody:
-		return nil, answerError(fmt.Sprintf("it is longer than %d bytes", remote.MaxBody))
+		return nil, answerError(fmt.Sprintf("longer than %d bytes", remote.MaxBody))
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, nil
@@ -187,7 +187,7 @@ const rolesPath = "/iam/security-credentials/"
 func checkResult(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (out middleware.DeserializeOutput, metadata middleware.Metadata, err error) {
 	defer func() {
 		if recover() != nil {
-			err = answerError("it cannot be read")
+			err = answerError("cannot parse it")
 		}
 	}()
 	out, metadata, err = next.HandleDeserialize(ctx, in)
@@ -195,10 +195,10 @@ func checkResult(ctx context.Context, in middleware.DeserializeInput, next middl
 		return out, metadata, err
 	}
 	if result := reflect.ValueOf(out.Result); result.Kind() == reflect.Pointer && result.IsNil() {
-		return out, metadata, answerError("it is empty")
+		return out, metadata, answerError("empty")
 	}
 	if role, ok := out.Result.(*sso.GetRoleCredentialsOutput); ok && role.RoleCredentials == nil {
-		return out, metadata, answerError("it has no credentials")
+		return out, metadata, answerError("no credentials")
 	}
 	return out, metadata, nil
 }

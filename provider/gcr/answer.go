@@ -31,7 +31,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	case p.mirrors.Divides(registry): // the part of the host that no mirror serves
 		return &plugin.Response{CacheKeyType: scope, CacheDuration: new(time.Duration)}, nil
 	default:
-		return p.opts.OtherHosts.Answer(registry, "none of Google's registries", "name it in --allow-host or --mirror")
+		return p.opts.OtherHosts.Answer(registry, "not a Google registry", "add it with --allow-host or --mirror")
 	}
 	resp, err := p.answer(ctx, keys, scope, req)
 	if err != nil {
@@ -43,7 +43,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 func (p *Provider) answer(ctx context.Context, keys []string, scope plugin.CacheKeyType, req *plugin.Request) (*plugin.Response, error) {
 	if p.opts.Flow != FlowRegistry {
 		if p.opts.IdentityProvider != "" || p.opts.STSAudience != "" {
-			p.opts.Log.Warn("the flow is not gcr: workload identity is not used", "flow", p.opts.Flow)
+			p.opts.Log.Warn("workload identity is ignored because the flow is not gcr", "flow", p.opts.Flow)
 		}
 		auth, err := p.dockercfg(ctx)
 		if err != nil {

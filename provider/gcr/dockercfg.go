@@ -81,7 +81,7 @@ func refuseMetadata(_, address string, _ syscall.RawConn) error {
 }
 
 var (
-	errMetadataTarget = errors.New("the instance attribute google-dockercfg-url leads to a metadata server, " +
-		"which regcred never contacts on its behalf: name the server that has the docker config")
-	errNotFetchable = fmt.Errorf("%s: it is not a URL of http or https; other schemes are not supported", stepDockercfgURL)
+	errMetadataTarget = errors.New("the instance attribute google-dockercfg-url points to a metadata server, " +
+		"which is not allowed; set it to the URL of a docker config on another server")
+	errNotFetchable = fmt.Errorf("%s: must be an http or https URL", stepDockercfgURL)
 )

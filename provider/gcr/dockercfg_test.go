@@ -99,7 +99,7 @@ func TestDockercfgIsForAll(t *testing.T) {
 	if err != nil || resp.Auth["a.example"].Username != "u" {
 		t.Error(err)
 	}
-	if got := log.String(); !strings.Contains(got, `msg="the flow is not gcr: workload identity is not used"`) {
+	if got := log.String(); !strings.Contains(got, `msg="workload identity is ignored because the flow is not gcr"`) {
 		t.Error(got)
 	}
 }
@@ -114,25 +114,25 @@ func TestDockercfgFails(t *testing.T) {
 		want     string // METADATA stands for the metadata server, FILES for the other
 	}{
 		"no attribute": {want: "read the instance attribute google-dockercfg: GET http://METADATA" + attribute +
-			": status 404 Not Found, 3 times: set the attribute in the instance's or the project's metadata, or take another --authFlow"},
+			": status 404 Not Found, 3 times; set the attribute in the metadata of the instance or project, or use another --authFlow"},
 		"no url": {url: "none", want: "read the instance attribute google-dockercfg-url: GET http://METADATA" + attribute + "-url" +
-			": status 404 Not Found, 3 times: set the attribute in the instance's or the project's metadata, or take another --authFlow"},
-		"metadata refuses": {document: `{}`, fault: testcloud.Fault{Path: attribute, Status: 403, Times: -1}, want: "status 403 Forbidden: the metadata server does not serve this process"},
+			": status 404 Not Found, 3 times; set the attribute in the metadata of the instance or project, or use another --authFlow"},
+		"metadata refuses": {document: `{}`, fault: testcloud.Fault{Path: attribute, Status: 403, Times: -1}, want: "status 403 Forbidden; the metadata server rejects this process; check for a proxy or agent in front of it"},
 		"not JSON":         {document: canary.Password, want: "GET http://METADATA" + attribute + ": line 1, column 1: not JSON from here on"},
 		"a list":           {document: `["` + canary.Password + `"]`, want: "line 1, column 1: an array where an object is expected"},
 		"a number":         {document: `{"a":{"password":1}}`, want: ".password: a number where a string is expected"},
 		"one bad entry":    {document: `{"a.example":{"auth":"` + canary.Password + `"},"b.example":{"username":"u","password":"open-sesame"}}`, want: `["a.example"].auth: it is not base64`},
 		"auth with blanks": {document: `{"a.example":{"auth":"dTpvcGVu LXNlc2FtZQ=="}}`, want: `["a.example"].auth: it is not base64`},
-		"gs":               {url: "gs://bucket/" + canary.Arg, want: "read the instance attribute google-dockercfg-url: it is not a URL of http or https; other schemes are not supported"},
-		"file":             {url: "file:///etc/" + canary.Arg, want: "it is not a URL of http or https"},
-		"httpx":            {url: "httpx://a/", want: "it is not a URL of http or https"},
-		"no host":          {url: "http:///x", want: "it is not a URL of http or https"},
-		"metadata address": {url: "http://169.254.169.254/computeMetadata/v1/", want: "leads to a metadata server, which regcred never contacts on its behalf"},
-		"link-local":       {url: "http://[fe80::1]/", want: "leads to a metadata server"},
-		"metadata name":    {url: "http://Metadata.Google.Internal./computeMetadata/v1/", want: "leads to a metadata server"},
-		"metadata, chosen": {url: "http://METADATA/computeMetadata/v1/", want: "leads to a metadata server"},
+		"gs":               {url: "gs://bucket/" + canary.Arg, want: "read the instance attribute google-dockercfg-url: must be an http or https URL"},
+		"file":             {url: "file:///etc/" + canary.Arg, want: "must be an http or https URL"},
+		"httpx":            {url: "httpx://a/", want: "must be an http or https URL"},
+		"no host":          {url: "http:///x", want: "must be an http or https URL"},
+		"metadata address": {url: "http://169.254.169.254/computeMetadata/v1/", want: "points to a metadata server, which is not allowed; set it to the URL of a docker config on another server"},
+		"link-local":       {url: "http://[fe80::1]/", want: "the instance attribute google-dockercfg-url points to a metadata server"},
+		"metadata name":    {url: "http://Metadata.Google.Internal./computeMetadata/v1/", want: "the instance attribute google-dockercfg-url points to a metadata server"},
+		"metadata, chosen": {url: "http://METADATA/computeMetadata/v1/", want: "the instance attribute google-dockercfg-url points to a metadata server"},
 		"file 404":         {url: "http://FILES/missing?sig=" + canary.Arg, want: "get the docker config: GET http://FILES/missing: status 404 Not Found"},
-		"file elsewhere":   {url: "http://FILES/elsewhere", want: `it redirects to another host, "evil.example", which is not followed`},
+		"file elsewhere":   {url: "http://FILES/elsewhere", want: `redirect to another host, "evil.example", not followed`},
 		"file not JSON":    {url: "http://FILES/garbage", want: "get the docker config: GET http://FILES/garbage: line 1, column 1: not JSON from here on"},
 		"file refused":     {url: gone + "/?" + canary.Arg, want: "get the docker config: GET " + gone + "/: connection refused, 3 times"},
 	} {

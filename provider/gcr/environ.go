@@ -31,7 +31,7 @@ func (o *Options) ReadEnviron(getenv func(string) string) error {
 	if text := getenv(EnvCacheDuration); text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < 0 {
-			return fmt.Errorf("%s=%q is not a duration like 10m or 0s", EnvCacheDuration, text)
+			return fmt.Errorf("%s=%q must be a duration such as 10m or 0s", EnvCacheDuration, text)
 		}
 		o.CacheDuration = &d
 	}
@@ -40,13 +40,13 @@ func (o *Options) ReadEnviron(getenv func(string) string) error {
 			"image": plugin.CacheImage, "registry": plugin.CacheRegistry, "global": plugin.CacheGlobal,
 		}[text]
 		if !ok {
-			return fmt.Errorf("%s=%q is not one of image, registry and global, in lower case", EnvCacheType, text)
+			return fmt.Errorf("%s=%q must be image, registry or global, in lower case", EnvCacheType, text)
 		}
 		o.CacheKeyType = scope
 	}
 	if host := cmp.Or(getenv(EnvMetadataHost), brackets(getenv(EnvMetadataIP))); host != "" {
 		if !isAddress(host) {
-			return fmt.Errorf("%s or %s=%q is not a host with or without a port", EnvMetadataHost, EnvMetadataIP, host)
+			return fmt.Errorf("%s or %s=%q must be host[:port]", EnvMetadataHost, EnvMetadataIP, host)
 		}
 		o.MetadataHost = host
 	}

@@ -24,23 +24,23 @@ const (
 )
 
 var (
-	errNoServiceAccount = errors.New("the pod is to pull as its service account, but the request holds no token of one: " +
-		"set tokenAttributes of this provider in the kubelet's configuration")
-	errNotAnnotated = errors.New("workload identity is required, and the pod's service account has no annotation " +
-		AnnotationEnable + `: "true": annotate it, and list the key in tokenAttributes of the kubelet's configuration`)
-	errNotGoogle = errors.New("the answer has no header \"Metadata-Flavor: Google\", so it is not of Google's metadata server and is not used; " +
-		"if something stands in for that on purpose, name it in " + EnvMetadataHost)
+	errNoServiceAccount = errors.New("pods pull as their service account, but the request has no service-account token; " +
+		"set tokenAttributes for this provider in the kubelet's configuration")
+	errNotAnnotated = errors.New("workload identity is required, but the pod's service account has no annotation " +
+		AnnotationEnable + `: "true"; add it, and list the key in tokenAttributes in the kubelet's configuration`)
+	errNotGoogle = errors.New("the response has no header \"Metadata-Flavor: Google\", so it is not from Google's metadata server; " +
+		"to use another server, set " + EnvMetadataHost)
 )
 
 // What an operator can do about an endpoint's answer.
 const (
-	hintNoMetadata      = "a node outside Google Cloud has no metadata server: set --sts-audience"
-	hintNoMetadataInPod = "outside Google Cloud there is no metadata server: name a configuration of workload identity federation in " + EnvCredentials
+	hintNoMetadata      = "nodes outside Google Cloud have no metadata server, and need --sts-audience"
+	hintNoMetadataInPod = "outside Google Cloud there is no metadata server; configure workload identity federation with " + EnvCredentials
 	hintNoAccount       = "attach a service account to the instance"
-	hintNoConfig        = "set the attribute in the instance's or the project's metadata, or take another --authFlow"
-	hintForbidden       = "the metadata server does not serve this process: does something stand between it and the node?"
-	hintNoSTS           = "the node must reach it, directly or by HTTPS_PROXY"
-	hintExchange        = "the workload identity pool must have a provider with the token's issuer and audience"
+	hintNoConfig        = "set the attribute in the metadata of the instance or project, or use another --authFlow"
+	hintForbidden       = "the metadata server rejects this process; check for a proxy or agent in front of it"
+	hintNoSTS           = "check that the node can reach it, directly or through HTTPS_PROXY"
+	hintExchange        = "check that the workload identity pool has a provider with the token's issuer and audience"
 	hintAccount         = "grant the pod's identity roles/iam.workloadIdentityUser on that service account"
 )
 
@@ -55,7 +55,7 @@ func (p *Provider) explain(err error) error {
 		hint = hintNoMetadataInPod
 	}
 	if hint != "" {
-		return fmt.Errorf("%w: %s", err, hint)
+		return fmt.Errorf("%w; %s", err, hint)
 	}
 	return err
 }

@@ -75,7 +75,7 @@ func (p *Provider) readFederation() (federation, error) {
 
 func parseFederation(data []byte, universe string) (f federation, err error) {
 	if json.Unmarshal(data, &f) != nil {
-		return f, errors.New("it is not one in JSON")
+		return f, errors.New("not valid JSON")
 	}
 	return f, f.check(universe)
 }
@@ -84,15 +84,15 @@ func (f *federation) check(universe string) error {
 	const federated = `workload identity federation ("external_account")`
 	switch {
 	case f.Type != "external_account":
-		return fmt.Errorf("its type is %q: only that of %s is used here; a key file can be the password of the user _json_key", clip(f.Type), federated)
+		return fmt.Errorf("unsupported type %q: use %s, or use a key file as the password of the user _json_key", clip(f.Type), federated)
 	case f.Audience == "":
-		return errors.New("it has no audience")
+		return errors.New("audience is missing")
 	case f.Source.File == "":
-		return errors.New("its credential_source names no file; tokens of programs, URLs and clouds are not exchanged here")
+		return errors.New("credential_source has no file; tokens from programs, URLs and clouds are not supported")
 	case f.Source.Format.Type == "json" && f.Source.Format.Field == "":
-		return errors.New("its credential_source has no subject_token_field_name")
+		return errors.New("credential_source has no subject_token_field_name")
 	case f.Source.Format.Type != "json" && f.Source.Format.Type != "text" && f.Source.Format.Type != "":
-		return fmt.Errorf("the format of its credential_source, %q, is neither text nor json", clip(f.Source.Format.Type))
+		return fmt.Errorf("the format of credential_source is %q; use text or json", clip(f.Source.Format.Type))
 	}
 	f.SubjectTokenType = cmp.Or(f.SubjectTokenType, jwtType)
 	if err := checkService("token_url", f.TokenURL, "sts", universe); err != nil {
@@ -110,16 +110,16 @@ func (f *federation) check(universe string) error {
 func checkService(name, address, service, universe string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
-		return fmt.Errorf("its %s is not a URL of https; no token is sent there", name)
+		return fmt.Errorf("%s is not an https URL, so no token is sent there", name)
 	}
 	host, ok := strings.CutSuffix(strings.ToLower(u.Hostname()), "."+strings.ToLower(universe))
 	if !ok {
-		return fmt.Errorf("its %s leads to %q, which is not in %s; no token is sent there", name, clip(u.Host), universe)
+		return fmt.Errorf("%s has the host %q, which is not in %s, so no token is sent there", name, clip(u.Host), universe)
 	}
 	if !slices.ContainsFunc(strings.Split(host, "."), func(label string) bool {
 		return label == service || strings.HasPrefix(label, service+"-") || strings.HasSuffix(label, "-"+service)
 	}) {
-		return fmt.Errorf("its %s leads to %q, which is not Google's service %q; no token is sent there", name, clip(u.Host), service)
+		return fmt.Errorf("%s has the host %q, which is not Google's service %q, so no token is sent there", name, clip(u.Host), service)
 	}
 	return nil
 }
@@ -134,13 +134,13 @@ func (f *federation) subject() (plugin.Secret, error) {
 	if f.Source.Format.Type == "json" {
 		var members map[string]any
 		if json.Unmarshal(data, &members) != nil {
-			return plugin.Secret{}, fmt.Errorf("%q: it is not an object in JSON", f.Source.File)
+			return plugin.Secret{}, fmt.Errorf("%q: not a JSON object", f.Source.File)
 		}
 		text, _ = members[f.Source.Format.Field].(string)
 	}
 	text = strings.TrimSpace(text)
 	if !isPrintable(text) {
-		return plugin.Secret{}, fmt.Errorf("%q: it is empty, or not a token", f.Source.File)
+		return plugin.Secret{}, fmt.Errorf("%q: empty or not a token", f.Source.File)
 	}
 	return plugin.NewSecret(text), nil
 }

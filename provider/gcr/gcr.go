@@ -170,24 +170,24 @@ func (o Options) validate() error {
 	federated := o.IdentityProvider != "" || o.STSAudience != ""
 	switch {
 	case o.Flow != FlowRegistry && o.Flow != FlowDockercfg && o.Flow != FlowDockercfgURL:
-		return fmt.Errorf("the flow %q is not one of %s, %s and %s", o.Flow, FlowRegistry, FlowDockercfg, FlowDockercfgURL)
+		return fmt.Errorf("the flow %q must be %s, %s or %s", o.Flow, FlowRegistry, FlowDockercfg, FlowDockercfgURL)
 	case o.IdentityProvider != "" && o.ProjectID == "" && (o.STSAudience == "" || o.Flow == FlowRegistry):
-		return errors.New("an identity provider needs a project: set --project-id")
+		return errors.New("an identity provider requires a project; set --project-id")
 	case o.RequireWorkloadIdentity && (!federated || o.Flow != FlowRegistry):
-		return errors.New("workload identity is required, but there is none: set --identity-provider and --project-id, " +
+		return errors.New("workload identity is required but not configured; set --identity-provider and --project-id, " +
 			"or --sts-audience, and the flow " + FlowRegistry)
 	case o.CredentialsFile != "" && o.Flow != FlowRegistry:
-		return errors.New("a docker config needs no identity: a credentials file is for the flow " + FlowRegistry)
+		return errors.New("a credentials file requires the flow " + FlowRegistry)
 	case len(o.Mirrors) > 0 && o.Flow != FlowRegistry:
-		return errors.New("a docker config has hosts of its own: --mirror is for the flow " + FlowRegistry)
+		return errors.New("--mirror requires the flow " + FlowRegistry)
 	case o.Impersonate && !federated:
-		return errors.New("only a pod's identity can impersonate: set --identity-provider and --project-id, or --sts-audience")
+		return errors.New("--impersonate requires a pod identity; set --identity-provider and --project-id, or --sts-audience")
 	case !hostpattern.IsName(o.UniverseDomain):
 		return fmt.Errorf("the universe domain %q is not a domain name", o.UniverseDomain)
 	case !isAddress(o.MetadataHost):
-		return fmt.Errorf("the metadata server %q is not a host with or without a port", o.MetadataHost)
+		return fmt.Errorf("the metadata server %q must be host[:port]", o.MetadataHost)
 	case o.CacheKeyType != "" && !o.CacheKeyType.Valid():
-		return fmt.Errorf("the cache key type %q is not one of %s, %s and %s",
+		return fmt.Errorf("the cache key type %q must be %s, %s or %s",
 			o.CacheKeyType, plugin.CacheImage, plugin.CacheRegistry, plugin.CacheGlobal)
 	case o.CacheDuration != nil && *o.CacheDuration < 0:
 		return fmt.Errorf("the cache duration %v is negative", *o.CacheDuration)

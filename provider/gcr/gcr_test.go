@@ -215,8 +215,8 @@ func TestHosts(t *testing.T) {
 			req := &plugin.Request{Image: image}
 			if want == none {
 				_, err := ask(t, w.provider(t, gcr.Options{AllowHosts: allow}), req)
-				cure := `image host "` + req.Registry() + `" is none of Google's registries, so it gets no credential; ` +
-					"remove it from matchImages, name it in --allow-host or --mirror, or set --other-hosts=empty"
+				cure := `image host "` + req.Registry() + `" is not a Google registry, so it gets no credential; ` +
+					"remove it from matchImages, add it with --allow-host or --mirror, or set --other-hosts=empty"
 				if err == nil || err.Error() != cure {
 					t.Errorf("got %v", err)
 				}
@@ -335,35 +335,35 @@ func TestCanceled(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	for want, opts := range map[string]gcr.Options{
-		`the target registry.example is not a registry of Google`:                         {Mirrors: []string{"docker.io=registry.example"}, MirrorOrigin: mirror.OriginNone},
-		`a runtime that falls back to docker.io shows it this credential`:                 {Mirrors: []string{"docker.io=gcr.io/p"}},
-		`--mirror is for the flow gcr`:                                                    {Mirrors: []string{"docker.io=gcr.io/p"}, MirrorOrigin: mirror.OriginNone, Flow: gcr.FlowDockercfg},
+		`the target registry.example does not belong to Google`:                              {Mirrors: []string{"docker.io=registry.example"}, MirrorOrigin: mirror.OriginNone},
+		`a runtime that falls back to docker.io sends it this credential`:                    {Mirrors: []string{"docker.io=gcr.io/p"}},
+		`--mirror requires the flow gcr`:                                                     {Mirrors: []string{"docker.io=gcr.io/p"}, MirrorOrigin: mirror.OriginNone, Flow: gcr.FlowDockercfg},
 		`--allow-host "*.co.uk": anyone can register a name under the public suffix "co.uk"`: {AllowHosts: []string{"*.co.uk"}},
-		`the flow "GCR" is not one of gcr, dockercfg and dockercfg-url`:                   {Flow: "GCR"},
+		`the flow "GCR" must be gcr, dockercfg or dockercfg-url`:                             {Flow: "GCR"},
 		`set --project-id`: {IdentityProvider: cluster},
-		`an identity provider needs a project: set --project-id`: {IdentityProvider: cluster, Flow: gcr.FlowDockercfg},
-		`needs a project`: {IdentityProvider: cluster, STSAudience: "a"},
-		`workload identity is required, but there is none`: {RequireWorkloadIdentity: true},
-		`and the flow gcr`:                                                                             {RequireWorkloadIdentity: true, STSAudience: "a", Flow: gcr.FlowDockercfg},
-		`only a pod's identity can impersonate`:                                                        {Impersonate: true},
-		`the universe domain "a/b" is not a domain name`:                                               {UniverseDomain: "a/b"},
-		`the metadata server "http://x" is not a host with or without a port`:                          {MetadataHost: "http://x"},
-		`the metadata server "u@x" is not a host with or without a port`:                               {MetadataHost: "u@x"},
-		`the metadata server "x/y" is not a host with or without a port`:                               {MetadataHost: "x/y"},
-		`the metadata server ":80" is not a host with or without a port`:                               {MetadataHost: ":80"},
-		`the metadata server "x:y" is not a host with or without a port`:                               {MetadataHost: "x:y"},
-		`the metadata server "x?" is not a host with or without a port`:                                {MetadataHost: "x?"},
-		`the cache key type "image" is not one of Image, Registry and Global`:                          {CacheKeyType: "image"},
-		`the cache duration -1s is negative`:                                                           {CacheDuration: new(-time.Second)},
+		`an identity provider requires a project; set --project-id`: {IdentityProvider: cluster, Flow: gcr.FlowDockercfg},
+		`requires a project`: {IdentityProvider: cluster, STSAudience: "a"},
+		`workload identity is required but not configured; set --identity-provider and --project-id`: {RequireWorkloadIdentity: true},
+		`and the flow gcr`: {RequireWorkloadIdentity: true, STSAudience: "a", Flow: gcr.FlowDockercfg},
+		`--impersonate requires a pod identity; set --identity-provider and --project-id, or --sts-audience`:   {Impersonate: true},
+		`the universe domain "a/b" is not a domain name`:                                                       {UniverseDomain: "a/b"},
+		`the metadata server "http://x" must be host[:port]`:                                                   {MetadataHost: "http://x"},
+		`the metadata server "u@x" must be host[:port]`:                                                        {MetadataHost: "u@x"},
+		`the metadata server "x/y" must be host[:port]`:                                                        {MetadataHost: "x/y"},
+		`the metadata server ":80" must be host[:port]`:                                                        {MetadataHost: ":80"},
+		`the metadata server "x:y" must be host[:port]`:                                                        {MetadataHost: "x:y"},
+		`the metadata server "x?" must be host[:port]`:                                                         {MetadataHost: "x?"},
+		`the cache key type "image" must be Image, Registry or Global`:                                         {CacheKeyType: "image"},
+		`the cache duration -1s is negative`:                                                                   {CacheDuration: new(-time.Second)},
 		`--allow-host "*": a * in one of the last two labels would send the password to third-party hosts`:     {AllowHosts: []string{"registry.example", "*"}},
 		`--allow-host "*.*.*": a * in one of the last two labels would send the password to third-party hosts`: {AllowHosts: []string{"*.*.*"}},
-		`--allow-host "": it is not host[:port]`:                                                       {AllowHosts: []string{""}},
-		`--allow-host "https://a.example": it is not host[:port]`:                                      {AllowHosts: []string{"https://a.example"}},
-		`--allow-host "a.example/team": it is not host[:port]`:                                         {AllowHosts: []string{"a.example/team"}},
-		`--allow-host "a.example:": it is not host[:port]`:                                             {AllowHosts: []string{"a.example:"}},
-		`--allow-host "a.example:*": it is not host[:port]`:                                            {AllowHosts: []string{"a.example:*"}},
-		`--allow-host "[ab].example": it is not host[:port]`:                                           {AllowHosts: []string{"[ab].example"}},
-		`--allow-host "a..example": it is not host[:port]`:                                             {AllowHosts: []string{"a..example"}},
+		`--allow-host "": it is not host[:port]`:                                                               {AllowHosts: []string{""}},
+		`--allow-host "https://a.example": it is not host[:port]`:                                              {AllowHosts: []string{"https://a.example"}},
+		`--allow-host "a.example/team": it is not host[:port]`:                                                 {AllowHosts: []string{"a.example/team"}},
+		`--allow-host "a.example:": it is not host[:port]`:                                                     {AllowHosts: []string{"a.example:"}},
+		`--allow-host "a.example:*": it is not host[:port]`:                                                    {AllowHosts: []string{"a.example:*"}},
+		`--allow-host "[ab].example": it is not host[:port]`:                                                   {AllowHosts: []string{"[ab].example"}},
+		`--allow-host "a..example": it is not host[:port]`:                                                     {AllowHosts: []string{"a..example"}},
 	} {
 		if _, err := gcr.New(opts); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
@@ -388,16 +388,16 @@ func TestReadEnviron(t *testing.T) {
 	}{
 		"nothing":        {},
 		"duration":       {env: map[string]string{gcr.EnvCacheDuration: "60s"}, want: gcr.Options{CacheDuration: &minute}},
-		"no unit":        {env: map[string]string{gcr.EnvCacheDuration: "60"}, err: `KUBE_SIDECAR_CACHE_DURATION="60" is not a duration like 10m or 0s`},
-		"negative":       {env: map[string]string{gcr.EnvCacheDuration: "-1m"}, err: `KUBE_SIDECAR_CACHE_DURATION="-1m" is not a duration like 10m or 0s`},
+		"no unit":        {env: map[string]string{gcr.EnvCacheDuration: "60"}, err: `KUBE_SIDECAR_CACHE_DURATION="60" must be a duration such as 10m or 0s`},
+		"negative":       {env: map[string]string{gcr.EnvCacheDuration: "-1m"}, err: `KUBE_SIDECAR_CACHE_DURATION="-1m" must be a duration such as 10m or 0s`},
 		"image":          {env: map[string]string{gcr.EnvCacheType: "image"}, want: gcr.Options{CacheKeyType: plugin.CacheImage}},
 		"registry":       {env: map[string]string{gcr.EnvCacheType: "registry"}, want: gcr.Options{CacheKeyType: plugin.CacheRegistry}},
 		"global":         {env: map[string]string{gcr.EnvCacheType: "global"}, want: gcr.Options{CacheKeyType: plugin.CacheGlobal}},
-		"upper case":     {env: map[string]string{gcr.EnvCacheType: "Global"}, err: `KUBE_SIDECAR_CACHE_TYPE="Global" is not one of image, registry and global, in lower case`},
+		"upper case":     {env: map[string]string{gcr.EnvCacheType: "Global"}, err: `KUBE_SIDECAR_CACHE_TYPE="Global" must be image, registry or global, in lower case`},
 		"metadata":       {env: map[string]string{gcr.EnvMetadataHost: "a:1", gcr.EnvMetadataIP: "10.0.0.1"}, want: gcr.Options{MetadataHost: "a:1"}},
 		"metadata ip":    {env: map[string]string{gcr.EnvMetadataIP: "10.0.0.1"}, want: gcr.Options{MetadataHost: "10.0.0.1"}},
 		"metadata ipv6":  {env: map[string]string{gcr.EnvMetadataIP: "fd20:ce::254"}, want: gcr.Options{MetadataHost: "[fd20:ce::254]"}},
-		"metadata wrong": {env: map[string]string{gcr.EnvMetadataHost: "http://a"}, err: `GCE_METADATA_HOST or GCE_METADATA_IP="http://a" is not a host with or without a port`},
+		"metadata wrong": {env: map[string]string{gcr.EnvMetadataHost: "http://a"}, err: `GCE_METADATA_HOST or GCE_METADATA_IP="http://a" must be host[:port]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got gcr.Options

@@ -31,7 +31,7 @@ func TestImpersonationFaults(t *testing.T) {
 			_, err := ask(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
 			check(t, w, f, err, `registry "gcr.io": impersonate "puller@p.iam.gserviceaccount.com": POST `+
 				"https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/puller@p.iam.gserviceaccount.com:generateAccessToken: ",
-				map[string]string{"403": ": grant the pod's identity roles/iam.workloadIdentityUser on that service account"})
+				map[string]string{"403": "; grant the pod's identity roles/iam.workloadIdentityUser on that service account"})
 		})
 	}
 }

@@ -28,10 +28,10 @@ func TestIPv6Only(t *testing.T) {
 		t.Skipf("a node with IPv6 alone needs unshare, ip, and root or user namespaces: %v: %s", err, out)
 	}
 	none := "registry \"gcr.io\": get the access token of the node: GET http://169.254.169.254/computeMetadata/v1/instance/service-accounts/default/token: " +
-		"169.254.169.254: no route to the host; [fd20:ce::254]: no route to the host; " +
-		"metadata.google.internal.: the host name cannot be resolved, 3 times: a node outside Google Cloud has no metadata server: set --sts-audience"
-	stranger := `: the answer has no header "Metadata-Flavor: Google", so it is not of Google's metadata server and is not used; ` +
-		"if something stands in for that on purpose, name it in GCE_METADATA_HOST"
+		"169.254.169.254: no route to host; [fd20:ce::254]: no route to host; " +
+		"metadata.google.internal.: cannot resolve the host name, 3 times; nodes outside Google Cloud have no metadata server, and need --sts-audience"
+	stranger := `: the response has no header "Metadata-Flavor: Google", so it is not from Google's metadata server; ` +
+		"to use another server, set GCE_METADATA_HOST"
 	for name, tt := range map[string]struct{ at, hosts, flavor, want string }{
 		"address":             {"fd20:ce::254", "127.0.0.1 localhost", "Google", "answered as [fd20:ce::254]"},
 		"name":                {"fd20:aa::1", "fd20:aa::1 metadata.google.internal", "Google", "answered as metadata.google.internal."},

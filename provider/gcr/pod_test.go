@@ -25,7 +25,7 @@ func TestWhoPulls(t *testing.T) {
 	strict := gcr.Options{IdentityProvider: cluster, ProjectID: "p", RequireWorkloadIdentity: true}
 	audience := gcr.Options{STSAudience: "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/a/providers/b"}
 	impersonate := gcr.Options{STSAudience: "pool", Impersonate: true}
-	const noToken, notAnnotated = "the request holds no token of one", "workload identity is required"
+	const noToken, notAnnotated = "pods pull as their service account, but the request has no service-account token", "workload identity is required"
 	for name, tt := range map[string]struct {
 		opts        gcr.Options
 		annotations []string
@@ -175,7 +175,7 @@ func TestRefusedToken(t *testing.T) {
 			req.ServiceAccountToken = tt.token
 			_, err := ask(t, w.provider(t, gcr.Options{STSAudience: "pool"}), req)
 			want := `registry "gcr.io": exchange the service-account token: POST https://sts.googleapis.com/v1/token: status 400 Bad Request ` +
-				tt.want + ": the workload identity pool must have a provider with the token's issuer and audience"
+				tt.want + "; check that the workload identity pool has a provider with the token's issuer and audience"
 			if err == nil || err.Error() != want {
 				t.Errorf("got  %v\nwant %s", err, want)
 			}

@@ -28,9 +28,9 @@ func (t accessToken) cacheable() time.Duration {
 }
 
 var (
-	errNotJSON = errors.New("the answer is not the JSON of a token endpoint")
-	errNoToken = errors.New("the answer holds no access token")
-	errExpired = errors.New("the access token in the answer has expired already")
+	errNotJSON = errors.New("the response is not a JSON token response")
+	errNoToken = errors.New("the response has no access token")
+	errExpired = errors.New("the access token in the response has already expired")
 )
 
 // maxLife bounds the life that is believed. Google's tokens live for an hour,

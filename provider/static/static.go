@@ -71,19 +71,19 @@ func New(opts Options) (*Provider, error) {
 func (o Options) check() error {
 	switch {
 	case (o.Username == "") == (o.UsernameFile == ""):
-		return errors.New("one user name is needed: give either --username or --username-file")
+		return errors.New("set either --username or --username-file")
 	case o.Username != "" && checkUsername(o.Username) != nil:
 		return fmt.Errorf("--username: %w", checkUsername(o.Username))
 	case (o.PasswordFile == "") == (o.PasswordCredential == ""):
-		return errors.New("one password is needed: give either --password-file or --password-credential")
+		return errors.New("set either --password-file or --password-credential")
 	case strings.Trim(o.PasswordCredential, ".") == "" && o.PasswordCredential != "" || strings.ContainsAny(o.PasswordCredential, `/\`):
-		return fmt.Errorf("--password-credential %q is not the name of a systemd credential; for a path there is --password-file", o.PasswordCredential)
+		return fmt.Errorf("--password-credential %q is not the name of a systemd credential; use --password-file for a path", o.PasswordCredential)
 	case o.PasswordCredential != "" && o.CredentialsDir == "":
-		return errors.New("--password-credential: CREDENTIALS_DIRECTORY is not set: the kubelet's unit needs LoadCredential= or LoadCredentialEncrypted=, and a restart")
+		return errors.New("--password-credential: CREDENTIALS_DIRECTORY is not set; add LoadCredential= or LoadCredentialEncrypted= to the kubelet's unit, and restart it")
 	case len(o.Hosts) == 0:
-		return errors.New("no registry is named: give --host for each one that may get the password, such as --host registry.example:5000")
+		return errors.New("--host is required for each registry that may get the password, for example --host registry.example:5000")
 	case o.CacheDuration < 0:
-		return fmt.Errorf("--cache-duration %v is negative: 0s means that answers are not reused", o.CacheDuration)
+		return fmt.Errorf("--cache-duration %v is negative; 0s disables caching", o.CacheDuration)
 	}
 	for _, host := range o.Hosts {
 		if err := hostpattern.Check(host); err != nil {
@@ -98,10 +98,10 @@ func (o Options) check() error {
 func (p *Provider) GetCredentials(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 	registry := req.Registry()
 	if registry == "" {
-		return nil, fmt.Errorf("image %q does not begin with the host of a registry", req.Image)
+		return nil, fmt.Errorf("image %q does not begin with a registry host", req.Image)
 	}
 	if !hostpattern.Any(p.opts.Hosts, registry) {
-		return p.opts.OtherHosts.Answer(registry, "matched by no --host", "add --host="+registry)
+		return p.opts.OtherHosts.Answer(registry, "not matched by any --host", "add --host="+registry)
 	}
 	auth, err := p.read()
 	if err != nil {
@@ -125,13 +125,13 @@ func (p *Provider) read() (plugin.AuthConfig, error) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return plugin.AuthConfig{}, fmt.Errorf("read %w; write it, or mend the flag that names it", err)
+		return plugin.AuthConfig{}, fmt.Errorf("read %w; create the file, or fix the flag", err)
 	case err != nil:
 		return plugin.AuthConfig{}, fmt.Errorf("read %w", err)
 	}
 	auth := plugin.AuthConfig{Username: p.opts.Username, Password: plugin.NewSecret(line(files[0].Data))}
 	if auth.Password.IsZero() {
-		return plugin.AuthConfig{}, fmt.Errorf("read %q: it is empty; write the password into it", files[0].Path)
+		return plugin.AuthConfig{}, fmt.Errorf("read %q: file is empty; write the password to it", files[0].Path)
 	}
 	if len(files) == 1 {
 		return auth, nil
@@ -147,11 +147,11 @@ func (p *Provider) read() (plugin.AuthConfig, error) {
 func checkUsername(name string) error {
 	switch {
 	case name == "":
-		return errors.New("it is empty; write the user name into it")
+		return errors.New("file is empty; write the user name to it")
 	case strings.ContainsFunc(name, unicode.IsControl):
-		return errors.New("the user name has a control character in it: write it as one line")
+		return errors.New("the user name contains a control character; write it on one line")
 	case strings.Contains(name, ":"):
-		return errors.New("the user name has a colon in it, which a registry takes for its end (RFC 7617)")
+		return errors.New("the user name contains a colon, which HTTP Basic authentication does not allow")
 	}
 	return nil
 }

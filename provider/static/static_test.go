@@ -88,7 +88,7 @@ func wantOther(t *testing.T, opts static.Options, image string) {
 	t.Helper()
 	host, _, _ := strings.Cut(image, "/")
 	_, err := ask(t, opts, image)
-	want := fmt.Sprintf("image host %q is matched by no --host, so it gets no credential; remove it from matchImages, add --host=%s, or set --other-hosts=empty", host, host)
+	want := fmt.Sprintf("image host %q is not matched by any --host, so it gets no credential; remove it from matchImages, add --host=%s, or set --other-hosts=empty", host, host)
 	if fmt.Sprint(err) != want {
 		t.Errorf("%s: error %v, want %s", image, err, want)
 	}
@@ -164,18 +164,18 @@ func failures(t *testing.T) []failure {
 	}
 	const image = "r.example/app"
 	return []failure{
-		{"no user name", static.Options{PasswordFile: password, Hosts: host}, image, "one user name is needed: give either --username or --username-file"},
-		{"two user names", static.Options{Username: "u", UsernameFile: password, PasswordFile: password, Hosts: host}, image, "one user name is needed: give either --username or --username-file"},
-		{"user name of two lines", static.Options{Username: "a\nb", PasswordFile: password, Hosts: host}, image, "--username: the user name has a control character in it: write it as one line"},
-		{"user name with a colon", static.Options{Username: "a:b", PasswordFile: password, Hosts: host}, image, "--username: the user name has a colon in it, which a registry takes for its end (RFC 7617)"},
-		{"files swapped", static.Options{UsernameFile: swapped, PasswordFile: password, Hosts: host}, image, `registry "r.example": read "` + swapped + `": the user name has a colon in it, which a registry takes for its end (RFC 7617)`},
-		{"no password", static.Options{Username: "u", Hosts: host}, image, "one password is needed: give either --password-file or --password-credential"},
-		{"two passwords", static.Options{Username: "u", PasswordFile: password, PasswordCredential: "p", CredentialsDir: dir, Hosts: host}, image, "one password is needed: give either --password-file or --password-credential"},
-		{"credential with a path", static.Options{Username: "u", PasswordCredential: "../p", CredentialsDir: dir, Hosts: host}, image, `--password-credential "../p" is not the name of a systemd credential; for a path there is --password-file`},
-		{"parent", static.Options{Username: "u", PasswordCredential: "..", CredentialsDir: dir, Hosts: host}, image, `--password-credential ".." is not the name of a systemd credential; for a path there is --password-file`},
-		{"no credentials", static.Options{Username: "u", PasswordCredential: "p", Hosts: host}, image, "--password-credential: CREDENTIALS_DIRECTORY is not set: the kubelet's unit needs LoadCredential= or LoadCredentialEncrypted=, and a restart"},
-		{"no host", named(), image, "no registry is named: give --host for each one that may get the password, such as --host registry.example:5000"},
-		{"negative", static.Options{Username: "u", PasswordFile: password, Hosts: host, CacheDuration: -1}, image, "--cache-duration -1ns is negative: 0s means that answers are not reused"},
+		{"no user name", static.Options{PasswordFile: password, Hosts: host}, image, "set either --username or --username-file"},
+		{"two user names", static.Options{Username: "u", UsernameFile: password, PasswordFile: password, Hosts: host}, image, "set either --username or --username-file"},
+		{"user name of two lines", static.Options{Username: "a\nb", PasswordFile: password, Hosts: host}, image, "--username: the user name contains a control character; write it on one line"},
+		{"user name with a colon", static.Options{Username: "a:b", PasswordFile: password, Hosts: host}, image, "--username: the user name contains a colon, which HTTP Basic authentication does not allow"},
+		{"files swapped", static.Options{UsernameFile: swapped, PasswordFile: password, Hosts: host}, image, `registry "r.example": read "` + swapped + `": the user name contains a colon, which HTTP Basic authentication does not allow`},
+		{"no password", static.Options{Username: "u", Hosts: host}, image, "set either --password-file or --password-credential"},
+		{"two passwords", static.Options{Username: "u", PasswordFile: password, PasswordCredential: "p", CredentialsDir: dir, Hosts: host}, image, "set either --password-file or --password-credential"},
+		{"credential with a path", static.Options{Username: "u", PasswordCredential: "../p", CredentialsDir: dir, Hosts: host}, image, `--password-credential "../p" is not the name of a systemd credential; use --password-file for a path`},
+		{"parent", static.Options{Username: "u", PasswordCredential: "..", CredentialsDir: dir, Hosts: host}, image, `--password-credential ".." is not the name of a systemd credential; use --password-file for a path`},
+		{"no credentials", static.Options{Username: "u", PasswordCredential: "p", Hosts: host}, image, "--password-credential: CREDENTIALS_DIRECTORY is not set; add LoadCredential= or LoadCredentialEncrypted= to the kubelet's unit, and restart it"},
+		{"no host", named(), image, "--host is required for each registry that may get the password, for example --host registry.example:5000"},
+		{"negative", static.Options{Username: "u", PasswordFile: password, Hosts: host, CacheDuration: -1}, image, "--cache-duration -1ns is negative; 0s disables caching"},
 		{"host with a scheme", named("https://r.example"), image, `--host "https://r.example": it is not host[:port]; remove the scheme and path`},
 		{"host with a path", named("r.example/team"), image, `--host "r.example/team": it is not host[:port]; remove the scheme and path`},
 		{"host with a port that is none", named("r.example:x"), image, `--host "r.example:x": it is not host[:port]; remove the scheme and path`},
@@ -185,13 +185,13 @@ func failures(t *testing.T) []failure {
 		{"every domain", named("*.example"), image, `--host "*.example": a * in one of the last two labels would send the password to third-party hosts; name the domain`},
 		{"every address", named("10.0.0.*:5000"), image, `--host "10.0.0.*:5000": a * in one of the last two labels would send the password to third-party hosts; name the domain`},
 
-		{"missing", static.Options{Username: "u", PasswordFile: missing, Hosts: host}, image, `registry "r.example": read "` + missing + `": there is no such file: no such file or directory; write it, or mend the flag that names it`},
-		{"missing user name", static.Options{UsernameFile: missing, PasswordFile: password, Hosts: host}, image, `registry "r.example": read "` + missing + `": there is no such file: no such file or directory; write it, or mend the flag that names it`},
-		{"directory", static.Options{Username: "u", PasswordFile: dir, Hosts: host}, image, `registry "r.example": read "` + dir + `" is a directory; name a regular file`},
-		{"of everybody", static.Options{Username: "u", PasswordFile: exposed, Hosts: host}, image, `registry "r.example": read "` + exposed + `": others may read or change it: chmod 600 "` + exposed + `"`},
-		{"empty", static.Options{Username: "u", PasswordFile: empty, Hosts: host}, image, `registry "r.example": read "` + empty + `": it is empty; write the password into it`},
-		{"empty user name", static.Options{UsernameFile: empty, PasswordFile: password, Hosts: host}, image, `registry "r.example": read "` + empty + `": it is empty; write the user name into it`},
-		{"no image", named("r.example"), "", `image "" does not begin with the host of a registry`},
+		{"missing", static.Options{Username: "u", PasswordFile: missing, Hosts: host}, image, `registry "r.example": read "` + missing + `": no such file or directory; create the file, or fix the flag`},
+		{"missing user name", static.Options{UsernameFile: missing, PasswordFile: password, Hosts: host}, image, `registry "r.example": read "` + missing + `": no such file or directory; create the file, or fix the flag`},
+		{"directory", static.Options{Username: "u", PasswordFile: dir, Hosts: host}, image, `registry "r.example": read "` + dir + `": is a directory, not a regular file`},
+		{"of everybody", static.Options{Username: "u", PasswordFile: exposed, Hosts: host}, image, `registry "r.example": read "` + exposed + `": other users can read or change it; run chmod 600 "` + exposed + `"`},
+		{"empty", static.Options{Username: "u", PasswordFile: empty, Hosts: host}, image, `registry "r.example": read "` + empty + `": file is empty; write the password to it`},
+		{"empty user name", static.Options{UsernameFile: empty, PasswordFile: password, Hosts: host}, image, `registry "r.example": read "` + empty + `": file is empty; write the user name to it`},
+		{"no image", named("r.example"), "", `image "" does not begin with a registry host`},
 	}
 }
 
@@ -222,9 +222,9 @@ func TestDocsFailures(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)`").FindAllStringSubmatch(table, -1) {
 		rows = append(rows, regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(m[1]), "…", ".*")))
 	}
-	said := []string{`read "x": this user may not read it: permission denied`, `read "x": it has more than 1048576 bytes: is it the right file?`,
-		`image host "x" is matched by no --host, so it gets no credential; remove it from matchImages, add --host=x`,
-		"read files: they were replaced again and again meanwhile"}
+	said := []string{`read "x": permission denied`, `read "x": larger than 1048576 bytes; check that it is the right file`,
+		`image host "x" is not matched by any --host, so it gets no credential; remove it from matchImages, add --host=x`,
+		"read files: they were replaced repeatedly during the read; replace them together, and less often"}
 	for _, f := range failures(t) {
 		said = append(said, f.want)
 	}

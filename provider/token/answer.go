@@ -35,7 +35,7 @@ func (p *Provider) read(s *step, answer *remote.Answer, v values) (cred credenti
 		return cred, err
 	}
 	if !cred.expires.IsZero() && !p.now().Before(cred.expires) {
-		return cred, fmt.Errorf("the credential in the answer expired at %s: check the clock of this node, which says %s",
+		return cred, fmt.Errorf("the credential in the response expired at %s; check the node's clock, which shows %s",
 			cred.expires.UTC().Format(time.RFC3339), p.now().UTC().Format(time.RFC3339))
 	}
 	return cred, nil
@@ -51,7 +51,7 @@ func (c *step) take(document any, cred *credential) (err error) {
 			return err
 		}
 		if err := checkUsername(cred.username); err != nil {
-			return fmt.Errorf("%q in the answer: %w", c.username.String(), err)
+			return fmt.Errorf("%q in the response: %w", c.username.String(), err)
 		}
 	}
 	if claims, err := jwt.Parse(cred.secret); err == nil {
@@ -68,9 +68,9 @@ func decode(answer *remote.Answer) (any, error) {
 	_, trailing := decoder.Token()
 	switch {
 	case len(bytes.TrimSpace(answer.Body)) == 0:
-		return nil, errors.New("the answer is empty")
+		return nil, errors.New("the response is empty")
 	case err != nil || trailing != io.EOF || !utf8.Valid(answer.Body):
-		return nil, fmt.Errorf("the answer is not JSON%s", contentType(answer.Header))
+		return nil, fmt.Errorf("the response is not JSON%s", contentType(answer.Header))
 	}
 	return document, nil
 }
@@ -101,7 +101,7 @@ func (c *step) expiry(document any, now time.Time) (time.Time, error) {
 		}
 		t, err := field.read(value)
 		if err != nil {
-			return t, fmt.Errorf("%q in the answer %w", field.path.String(), err)
+			return t, fmt.Errorf("%q in the response %w", field.path.String(), err)
 		}
 		expires = sooner(expires, t)
 	}

@@ -24,7 +24,7 @@ func (v values) attempt() string {
 	case v.token.text == "":
 		return "get a credential"
 	case v.token.path != "":
-		return fmt.Sprintf("exchange the token of %q", v.token.path)
+		return fmt.Sprintf("exchange the token in %q", v.token.path)
 	}
 	return "exchange the service-account token"
 }
@@ -76,10 +76,10 @@ func (p *Provider) check(v values) (_ values, err error) {
 // warn says what is odd about a credential that is given nevertheless.
 func (p *Provider) warn(cred credential, v values) {
 	if v.token.path == "" && cred.secret == v.token.text {
-		p.log.Warn("the endpoint gave the service-account token itself, which a kubelet refuses unless cacheType is Token", "registry", v.registry)
+		p.log.Warn("the endpoint returned the service-account token, which the kubelet rejects unless cacheType is Token", "registry", v.registry)
 	}
 	if left := cred.expires.Sub(p.now()); !cred.expires.IsZero() && left < margin {
-		p.log.Warn("the credential ends before a pull may have: is the clock of this node right?", "registry", v.registry, "left", left.Round(time.Second).String())
+		p.log.Warn("the credential may expire before a pull ends; check the node's clock", "registry", v.registry, "left", left.Round(time.Second).String())
 	}
 }
 
@@ -156,7 +156,7 @@ func (c *step) call(v values) (remote.Call, error) {
 		return call, fmt.Errorf("json: %w", err)
 	}
 	if call.Body, err = json.Marshal(document); err != nil {
-		return call, errors.New("json: it cannot be written")
+		return call, errors.New("json: cannot encode it")
 	}
 	return call, nil
 }
@@ -168,7 +168,7 @@ func (c *step) address(v values) (string, error) {
 	}
 	for segment := range strings.SplitSeq(path, "/") {
 		if segment == "." || segment == ".." {
-			return "", errors.New("a placeholder in its path leads to another path")
+			return "", errors.New("a placeholder must not make a path segment . or ..")
 		}
 	}
 	query, err := c.query.expand(v, url.QueryEscape)
@@ -189,7 +189,7 @@ func (c *step) fillHeader(header http.Header, v values) error {
 	for name, t := range c.headers {
 		value, err := t.expand(v, asIs)
 		if err == nil && strings.ContainsFunc(value, isControl) {
-			err = errors.New("its value has a control character in it")
+			err = errors.New("the value contains a control character")
 		}
 		if err != nil {
 			return fmt.Errorf("headers.%s: %w", name, err)

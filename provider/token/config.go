@@ -54,10 +54,10 @@ func Parse(data []byte) (Options, error) {
 		return Options{}, yamlError(err)
 	}
 	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return Options{}, errors.New("there is a second document, which would be ignored")
+		return Options{}, errors.New("more than one YAML document")
 	}
 	if f.Exchange == nil {
-		return Options{}, errors.New("exchange is missing: a token that is passed through needs no file, but --registry")
+		return Options{}, errors.New("exchange is missing; to use the token as the password, use --registry instead of a file")
 	}
 	if _, err := f.Exchange.compile(); err != nil {
 		return Options{}, located(err, data)
@@ -109,7 +109,7 @@ func child(node *yaml.Node, field string) (*yaml.Node, string) {
 // and the Go types that it names.
 func yamlError(err error) error {
 	if errors.Is(err, io.EOF) {
-		return errors.New("it is empty")
+		return errors.New("file is empty")
 	}
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	var wrong *yaml.TypeError
@@ -122,9 +122,9 @@ func yamlError(err error) error {
 	}
 	for _, known := range []struct{ pattern, say string }{
 		{`^field (\S+) not found in type .*$`, `unknown field "$1"`},
-		{`(?s)^cannot (?:unmarshal|decode) !!(\w+).* into time\.Duration$`, `$1, but must be a duration such as 10m`},
-		{`(?s)^cannot (?:unmarshal|decode) !!(\w+).*$`, `a value of the wrong type: $1`},
-		{`(?s)^unknown anchor .*$`, `a value that begins with * is an alias in YAML: put it in quotes`},
+		{`(?s)^cannot (?:unmarshal|decode) !!(\w+).* into time\.Duration$`, `must be a duration such as 10m, not $1`},
+		{`(?s)^cannot (?:unmarshal|decode) !!(\w+).*$`, `wrong type: $1`},
+		{`(?s)^unknown anchor .*$`, `a value that begins with * is a YAML alias; quote the value`},
 	} {
 		if re := regexp.MustCompile(known.pattern); re.MatchString(message) {
 			return errors.New(line + re.ReplaceAllString(message, known.say))

@@ -58,7 +58,7 @@ func parseJSON(field string, value any, in place) (any, error) {
 		}
 		return parsed, nil
 	}
-	return nil, fmt.Errorf("%s: it is nothing that JSON has: put it in quotes", field)
+	return nil, fmt.Errorf("%s: not a JSON value; quote it", field)
 }
 
 func jsonTemplates(value any) (ts []template) {

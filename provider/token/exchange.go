@@ -126,7 +126,7 @@ func (x Exchange) compile() (c *exchange, err error) {
 		return nil, err
 	}
 	if x.JWT != nil && !c.uses("jwt") {
-		return nil, errors.New("exchange.jwt: nothing has it: put {jwt} where it belongs")
+		return nil, errors.New("exchange.jwt: {jwt} is not used; add it to the request")
 	}
 	return c, nil
 }
@@ -163,22 +163,22 @@ func (x Exchange) checkSteps() error {
 	rest.JWT, rest.Steps = nil, nil
 	switch {
 	case !reflect.ValueOf(rest).IsZero():
-		return errors.New("exchange.steps: beside them there can be jwt alone: the other fields belong into the steps")
+		return errors.New("exchange.steps: only jwt is allowed next to steps; move the other fields into the steps")
 	case len(x.Steps) == 0:
-		return errors.New("exchange.steps: there are none")
+		return errors.New("exchange.steps: must not be empty")
 	case len(x.Steps) > maxSteps:
-		return fmt.Errorf("exchange.steps: there are %d, and %d at most can be asked in the time of a run", len(x.Steps), maxSteps)
+		return fmt.Errorf("exchange.steps: there are %d, but at most %d are allowed", len(x.Steps), maxSteps)
 	}
 	names := map[string]bool{}
 	for i, s := range x.Steps {
 		field := fmt.Sprintf("exchange.steps[%d]", i)
 		switch {
 		case s.JWT != nil || s.Steps != nil:
-			return fmt.Errorf("%s: a step has neither jwt nor steps: exchange has them", field)
+			return fmt.Errorf("%s: jwt and steps are not allowed in a step; move them to exchange", field)
 		case s.Name == "" || strings.Trim(s.Name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "":
-			return fmt.Errorf("%s.name: it must be of letters, digits, _ and -, such as login", field)
+			return fmt.Errorf("%s.name: must have only letters, digits, _ and -, such as login", field)
 		case names[s.Name]:
-			return fmt.Errorf("%s.name %q: another step is called that", field, s.Name)
+			return fmt.Errorf("%s.name %q: another step has this name", field, s.Name)
 		}
 		names[s.Name] = true
 	}
@@ -247,15 +247,15 @@ func (c *step) setURL(x Exchange) (err error) {
 	u, err := url.Parse(c.base)
 	switch {
 	case strings.Contains(host, "@"):
-		return errors.New("url: it has a user in it: use basicAuth")
+		return errors.New("url: must not have a user; use basicAuth")
 	case strings.ContainsAny(host, "{}"):
-		return fail("no placeholder can be in its host: the token goes to the host that is configured")
+		return fail("the host must not have a placeholder")
 	case !found || err != nil || u.Hostname() == "" || scheme != "http" && scheme != "https":
-		return fail("it must be an address of https")
+		return fail("must be an https URL")
 	case strings.Contains(x.URL, "#"):
-		return fail("it has a fragment, which is not sent")
+		return fail("must not have a fragment")
 	case scheme == "http" && !x.InsecureHTTP && !isLoopback(u.Hostname()):
-		return fail("it must be https, or the token could be read on the way (insecureHTTP: true allows it)")
+		return fail("must use https, because http exposes the token (insecureHTTP: true allows http)")
 	}
 	path, query, _ := strings.Cut(rest[i:], "?")
 	if c.path, err = parseTemplate(path, visible()); err != nil {
@@ -280,13 +280,13 @@ func (c *step) setHeaders(x Exchange) (err error) {
 	for name := range c.headers {
 		switch {
 		case !isHeaderName(name):
-			return fmt.Errorf("headers: %q is not the name of a header", name)
+			return fmt.Errorf("headers: %q is not a header name", name)
 		case strings.EqualFold(name, "Host"):
-			return errors.New("headers: Host is that of the url")
+			return errors.New("headers: Host is not allowed; it is set from url")
 		case strings.EqualFold(name, "Authorization") && x.BasicAuth != nil:
-			return errors.New("headers: Authorization and basicAuth: there can be one only")
+			return errors.New("headers: Authorization and basicAuth are mutually exclusive")
 		case names[strings.ToLower(name)]:
-			return fmt.Errorf("headers: %q is there twice, in upper and lower case", strings.ToLower(name))
+			return fmt.Errorf("headers: duplicate header %q, in upper and lower case", strings.ToLower(name))
 		}
 		names[strings.ToLower(name)] = true
 	}
@@ -316,13 +316,13 @@ func (c *step) setBody(x Exchange) (err error) {
 		}
 		for name, value := range t.fields() {
 			if _, twice := form[name]; twice {
-				return fmt.Errorf("form.%s: tokenExchange has it already", name)
+				return fmt.Errorf("form.%s: already set by tokenExchange", name)
 			}
 			form[name] = value
 		}
 	}
 	if form != nil && x.JSON != nil {
-		return errors.New("form and json: there can be one only")
+		return errors.New("form and json are mutually exclusive")
 	}
 	if c.form, err = parseTemplates("form", form, c.place); err != nil {
 		return err
@@ -357,9 +357,9 @@ func (c *step) setMethod(x Exchange) error {
 	case c.method == "":
 		c.method = http.MethodGet
 	case c.method != http.MethodGet && c.method != http.MethodPost:
-		return fmt.Errorf("method %q: it must be GET or POST", c.method)
+		return fmt.Errorf("method %q: must be GET or POST", c.method)
 	case c.method == http.MethodGet && body:
-		return errors.New("method: a GET has no body")
+		return errors.New("method: GET cannot have a body")
 	}
 	return nil
 }
@@ -370,7 +370,7 @@ func (c *step) setResponse(x Exchange) error {
 		r.Secret = "access_token"
 	}
 	if r.Secret == "" {
-		return errors.New("response.secret is missing: it says where the answer has the password, such as access_token")
+		return errors.New("response.secret is missing; set it to the response field with the password, such as access_token")
 	}
 	if err := c.setPaths(map[string]string{"username": r.Username, "secret": r.Secret}); err != nil {
 		return err
@@ -381,7 +381,7 @@ func (c *step) setResponse(x Exchange) error {
 // setExpiry is setResponse of a step that is not the last one.
 func (c *step) setExpiry(x Exchange) error {
 	if x.Response.Username != "" || x.Response.Secret != "" {
-		return errors.New("response: only the last step's answer is the credential: later steps use this one by {answer:…}")
+		return errors.New("response: username and secret are allowed only in the last step; later steps use this response as {answer:…}")
 	}
 	return c.setPaths(x.expiry())
 }

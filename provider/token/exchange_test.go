@@ -128,37 +128,37 @@ func TestAnswers(t *testing.T) {
 		"a user name":            {response: user, body: `{` + secret + `,"user":{"name":"puller"}}`, username: "puller"},
 		"white space":            {body: " {" + secret + "}\r\n"},
 		"unknown members":        {body: `{` + secret + `,"errors":[],"x":{"access_token":1}}`},
-		"past":                   {response: at, body: `{` + secret + `,"expires_at":"2026-11-21T11:59:59Z"}`, err: "the credential in the answer expired at 2026-11-21T11:59:59Z: check the clock"},
-		"nothing left":           {body: `{` + secret + `,"expires_in":0}`, err: `"expires_in" in the answer is zero or less, which is no lifetime`},
-		"negative":               {body: `{` + secret + `,"expires_in":-60}`, err: "is zero or less"},
+		"past":                   {response: at, body: `{` + secret + `,"expires_at":"2026-11-21T11:59:59Z"}`, err: "the credential in the response expired at 2026-11-21T11:59:59Z; check the node's clock"},
+		"nothing left":           {body: `{` + secret + `,"expires_in":0}`, err: `"expires_in" in the response is not a positive number of seconds`},
+		"negative":               {body: `{` + secret + `,"expires_in":-60}`, err: "is not a positive number of seconds"},
 		"an expired JWT":         {body: `{"access_token":"` + oldSecret + `","expires_in":600}`, err: "expired at 2026-11-21T11:00:00Z"},
-		"no number":              {body: `{` + secret + `,"expires_in":"` + canary.Password + `"}`, err: `"expires_in" in the answer is a string that is not a number of seconds`},
-		"not a number":           {body: `{` + secret + `,"expires_in":"NaN"}`, err: "is a string that is not a number of seconds"},
-		"infinite":               {body: `{` + secret + `,"expires_in":"Inf"}`, err: "is a string that is not a number of seconds"},
-		"an object":              {body: `{` + secret + `,"expires_in":{}}`, err: `"expires_in" in the answer is an object that is not`},
-		"a boolean":              {body: `{` + secret + `,"expires_in":true}`, err: `"expires_in" in the answer is a boolean that is not`},
-		"never":                  {response: at, body: `{` + secret + `,"expires_at":-1}`, err: `"expires_at" in the answer is zero or less, which is no time`},
-		"no time":                {response: at, body: `{` + secret + `,"expires_at":"tomorrow"}`, err: `"expires_at" in the answer is a string that is not a time`},
-		"a list":                 {response: at, body: `{` + secret + `,"expires_at":[]}`, err: `"expires_at" in the answer is an array that is not a time`},
-		"no secret":              {body: `{"token":"` + canary.Password + `"}`, err: `the answer has no "access_token"`},
-		"null secret":            {body: `{"access_token":null}`, err: `the answer has no "access_token"`},
-		"empty secret":           {body: `{"access_token":""}`, err: `"access_token" in the answer is empty`},
-		"a number for a secret":  {body: `{"access_token":1}`, err: `"access_token" in the answer is a number, not a string`},
-		"an object for a secret": {body: `{"access_token":{"token":"` + canary.Password + `"}}`, err: `"access_token" in the answer is an object, not a string`},
-		"no user name":           {response: user, body: `{` + secret + `,"user":{}}`, err: `the answer has no "user.name"`},
-		"a bad user name":        {response: user, body: `{` + secret + `,"user":{"name":"a:` + canary.Password + `"}}`, err: "the user name has a colon in it"},
-		"a list for an answer":   {body: `["` + canary.Password + `"]`, err: `the answer has no "access_token"`},
-		"a string for an answer": {body: `"` + canary.Password + `"`, err: `the answer has no "access_token"`},
-		"null for an answer":     {body: `null`, err: `the answer has no "access_token"`},
-		"index out of range":     {response: Response{Secret: "a.1"}, body: `{"a":["` + canary.Password + `"]}`, err: `the answer has no "a.1"`},
-		"negative index":         {response: Response{Secret: "a.-1"}, body: `{"a":["` + canary.Password + `"]}`, err: `the answer has no "a.-1"`},
-		"empty":                  {body: "", err: "the answer is empty"},
-		"blank":                  {body: " \n", err: "the answer is empty"},
-		"garbage":                {body: "token=" + canary.Password, err: "the answer is not JSON"},
-		"truncated":              {body: `{` + secret, err: "the answer is not JSON"},
-		"two values":             {body: `{` + secret + `}{}`, err: "the answer is not JSON"},
-		"not UTF-8":              {body: "{\"access_token\":\"" + canary.Password + "\xff\"}", err: "the answer is not JSON"},
-		"deep":                   {body: strings.Repeat(`[`, 20000), err: "the answer is not JSON"},
+		"no number":              {body: `{` + secret + `,"expires_in":"` + canary.Password + `"}`, err: `"expires_in" in the response is a string, not a number of seconds`},
+		"not a number":           {body: `{` + secret + `,"expires_in":"NaN"}`, err: "is a string, not a number of seconds"},
+		"infinite":               {body: `{` + secret + `,"expires_in":"Inf"}`, err: "is a string, not a number of seconds"},
+		"an object":              {body: `{` + secret + `,"expires_in":{}}`, err: `"expires_in" in the response is an object, not`},
+		"a boolean":              {body: `{` + secret + `,"expires_in":true}`, err: `"expires_in" in the response is a boolean, not`},
+		"never":                  {response: at, body: `{` + secret + `,"expires_at":-1}`, err: `"expires_at" in the response is not a positive time`},
+		"no time":                {response: at, body: `{` + secret + `,"expires_at":"tomorrow"}`, err: `"expires_at" in the response is a string, not an RFC 3339 time`},
+		"a list":                 {response: at, body: `{` + secret + `,"expires_at":[]}`, err: `"expires_at" in the response is an array, not an RFC 3339 time`},
+		"no secret":              {body: `{"token":"` + canary.Password + `"}`, err: `the response has no "access_token"`},
+		"null secret":            {body: `{"access_token":null}`, err: `the response has no "access_token"`},
+		"empty secret":           {body: `{"access_token":""}`, err: `"access_token" in the response is empty`},
+		"a number for a secret":  {body: `{"access_token":1}`, err: `"access_token" in the response is a number, not a string`},
+		"an object for a secret": {body: `{"access_token":{"token":"` + canary.Password + `"}}`, err: `"access_token" in the response is an object, not a string`},
+		"no user name":           {response: user, body: `{` + secret + `,"user":{}}`, err: `the response has no "user.name"`},
+		"a bad user name":        {response: user, body: `{` + secret + `,"user":{"name":"a:` + canary.Password + `"}}`, err: "the user name contains a colon, which HTTP Basic authentication does not allow"},
+		"a list for an answer":   {body: `["` + canary.Password + `"]`, err: `the response has no "access_token"`},
+		"a string for an answer": {body: `"` + canary.Password + `"`, err: `the response has no "access_token"`},
+		"null for an answer":     {body: `null`, err: `the response has no "access_token"`},
+		"index out of range":     {response: Response{Secret: "a.1"}, body: `{"a":["` + canary.Password + `"]}`, err: `the response has no "a.1"`},
+		"negative index":         {response: Response{Secret: "a.-1"}, body: `{"a":["` + canary.Password + `"]}`, err: `the response has no "a.-1"`},
+		"empty":                  {body: "", err: "the response is empty"},
+		"blank":                  {body: " \n", err: "the response is empty"},
+		"garbage":                {body: "token=" + canary.Password, err: "the response is not JSON"},
+		"truncated":              {body: `{` + secret, err: "the response is not JSON"},
+		"two values":             {body: `{` + secret + `}{}`, err: "the response is not JSON"},
+		"not UTF-8":              {body: "{\"access_token\":\"" + canary.Password + "\xff\"}", err: "the response is not JSON"},
+		"deep":                   {body: strings.Repeat(`[`, 20000), err: "the response is not JSON"},
 	} {
 		t.Run(title, func(t *testing.T) {
 			p := exchanging(t, answering(t, tt.body), func(o *Options) {
@@ -200,9 +200,9 @@ func TestFailures(t *testing.T) {
 		want  string
 	}{
 		"400": {testcloud.Fault{Status: 400, Body: `{"error":"invalid_grant","error_description":"` + canary.Token + `"}`}, 1,
-			`status 400 Bad Request (invalid_grant); the token is of subject "system:serviceaccount:team:puller", for audience ["registry.example"], from issuer "https://cluster.example": does the endpoint trust these?`},
-		"401":            {testcloud.Fault{Status: 401, Body: page}, 1, `status 401 Unauthorized; the token is of subject`},
-		"403":            {testcloud.Fault{Status: 403, Header: http.Header{"X-Request-Id": {"req-1"}}}, 1, "status 403 Forbidden [request id req-1]; the token is of subject"},
+			`status 400 Bad Request (invalid_grant); check that the endpoint trusts the token's subject "system:serviceaccount:team:puller", audience ["registry.example"] and issuer "https://cluster.example"`},
+		"401":            {testcloud.Fault{Status: 401, Body: page}, 1, `status 401 Unauthorized; check that the endpoint trusts the token's subject`},
+		"403":            {testcloud.Fault{Status: 403, Header: http.Header{"X-Request-Id": {"req-1"}}}, 1, "status 403 Forbidden [request id req-1]; check that the endpoint trusts the token's subject"},
 		"404":            {testcloud.Fault{Status: 404, Body: page}, 1, "/token: status 404 Not Found; check exchange.url and exchange.method"},
 		"429":            {testcloud.Fault{Status: 429, Times: -1}, 3, "status 429 Too Many Requests, 3 times"},
 		"429, long":      {testcloud.Fault{Status: 429, Times: -1, Header: http.Header{"Retry-After": {"3600"}}}, 1, "status 429 Too Many Requests"},
@@ -213,10 +213,10 @@ func TestFailures(t *testing.T) {
 		"cut":            {testcloud.Fault{Cut: true, Status: 200, Body: `{"access_token":"`, Times: -1}, 3, "/token: the connection was closed before the response was complete, 3 times"},
 		"204":            {testcloud.Fault{Status: 204}, 1, "status 204 No Content"},
 		"201":            {testcloud.Fault{Status: 201, Body: `{"access_token":"` + canary.Password + `"}`}, 1, ""},
-		"HTML":           {testcloud.Fault{Status: 200, Header: html, Body: page}, 1, "the answer is not JSON, but text/html"},
+		"HTML":           {testcloud.Fault{Status: 200, Header: html, Body: page}, 1, "the response is not JSON, but text/html"},
 		"huge":           {testcloud.Fault{Status: 200, Body: strings.Repeat(" ", 2<<20), Times: -1}, 1, "the response is longer than 1048576 bytes"},
-		"other host":     {testcloud.Fault{Status: 307, Header: http.Header{"Location": {elsewhere.URL() + "/steal"}}}, 1, "it redirects to another host"},
-		"other redirect": {testcloud.Fault{Status: 302, Header: http.Header{"Location": {"//" + elsewhere.Addr() + "/steal"}}}, 1, "it redirects to another host"},
+		"other host":     {testcloud.Fault{Status: 307, Header: http.Header{"Location": {elsewhere.URL() + "/steal"}}}, 1, "redirect to another host"},
+		"other redirect": {testcloud.Fault{Status: 302, Header: http.Header{"Location": {"//" + elsewhere.Addr() + "/steal"}}}, 1, "redirect to another host"},
 		"same host":      {testcloud.Fault{Status: 307, Header: http.Header{"Location": {"/other"}}}, 2, ""},
 	} {
 		t.Run(title, func(t *testing.T) {
@@ -306,12 +306,12 @@ func TestInjection(t *testing.T) {
 
 func TestInjectionRefused(t *testing.T) {
 	for title, tt := range map[string]struct{ value, want string }{
-		"new line":        {"a\r\nX-Admin: yes", "exchange the service-account token: headers.X-Value: its value has a control character in it"},
-		"NUL":             {"a\x00", "headers.X-Value: its value has a control character in it"},
-		"parent":          {"..", "url: a placeholder in its path leads to another path"},
-		"self":            {".", "url: a placeholder in its path leads to another path"},
+		"new line":        {"a\r\nX-Admin: yes", "exchange the service-account token: headers.X-Value: the value contains a control character"},
+		"NUL":             {"a\x00", "headers.X-Value: the value contains a control character"},
+		"parent":          {"..", "url: a placeholder must not make a path segment . or .."},
+		"self":            {".", "url: a placeholder must not make a path segment . or .."},
 		"empty":           {"", `the service account has no annotation "example/value"`},
-		"colon in a user": {"a:b", "basicAuth.username: the user name has a colon in it"},
+		"colon in a user": {"a:b", "basicAuth.username: the user name contains a colon, which HTTP Basic authentication does not allow"},
 	} {
 		t.Run(title, func(t *testing.T) {
 			server := answering(t, `{"access_token":"`+canary.Password+`"}`)
@@ -366,7 +366,7 @@ func TestWarnsOfEcho(t *testing.T) {
 		t.Fatal(err)
 	}
 	canary.Check(t, "the log", logged.String())
-	if !strings.Contains(logged.String(), "a kubelet refuses unless cacheType is Token") {
+	if !strings.Contains(logged.String(), "the endpoint returned the service-account token, which the kubelet rejects unless cacheType is Token") {
 		t.Error("there is no warning")
 	}
 }

@@ -23,10 +23,10 @@ const fromMilliseconds = 100_000_000_000
 func until(value any, now time.Time) (time.Time, error) {
 	seconds, ok := number(value)
 	if !ok {
-		return time.Time{}, fmt.Errorf("is %s that is not a number of seconds", kind(value))
+		return time.Time{}, fmt.Errorf("is %s, not a number of seconds", kind(value))
 	}
 	if seconds <= 0 { // no matter of clocks, which a time in the past may be
-		return time.Time{}, errors.New("is zero or less, which is no lifetime")
+		return time.Time{}, errors.New("is not a positive number of seconds")
 	}
 	// Not now.Add: a Duration ends after 292 years.
 	return clamp(float64(now.Unix()) + seconds), nil
@@ -36,7 +36,7 @@ func until(value any, now time.Time) (time.Time, error) {
 func at(value any) (time.Time, error) {
 	if seconds, ok := number(value); ok {
 		if seconds <= 0 { // what some mean "never" by
-			return time.Time{}, errors.New("is zero or less, which is no time")
+			return time.Time{}, errors.New("is not a positive time")
 		}
 		if seconds >= fromMilliseconds {
 			seconds /= 1000
@@ -46,7 +46,7 @@ func at(value any) (time.Time, error) {
 	s, _ := value.(string)
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("is %s that is not a time, neither RFC 3339 nor seconds since 1970", kind(value))
+		return time.Time{}, fmt.Errorf("is %s, not an RFC 3339 time or seconds since 1970", kind(value))
 	}
 	return t, nil
 }

@@ -18,7 +18,7 @@ func TestNamedPipe(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const want = "is a named pipe; name a regular file"
+	const want = "is a named pipe, not a regular file"
 	_, err := Load(pipe)
 	wantError(t, err, want)
 	for _, x := range []*Exchange{

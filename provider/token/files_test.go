@@ -31,7 +31,7 @@ func TestSecretFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"open": "others may read or change it: chmod 600 ", "missing": "there is no such file", ".": "is a directory; name a regular file", "empty": "it is empty", "two": "it is not one line of text", "binary": "it is not one line of text", "long": "it has more than 1048576 bytes",
+		"open": "other users can read or change it; run chmod 600", "missing": "no such file or directory", ".": "is a directory, not a regular file", "empty": "file is empty", "two": "not a single line of text", "binary": "not a single line of text", "long": "larger than 1048576 bytes",
 	} {
 		p := exchanging(t, answering(t, ""), func(o *Options) {
 			o.Exchange.Form = map[string]string{"client_secret": "{file:" + filepath.Join(dir, name) + "}"}
@@ -63,8 +63,8 @@ func TestCAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{
-		good: "", "": "certificate signed by unknown authority", bad: `exchange.caFile: read "` + bad + `": there are no certificates in PEM`,
-		open:                          `exchange.caFile: read "` + open + `": others may change it: chmod o-w "` + open + `"`,
+		good: "", "": "certificate signed by unknown authority", bad: `exchange.caFile: read "` + bad + `": no certificates in PEM format`,
+		open:                          `exchange.caFile: read "` + open + `": other users can change it; run chmod o-w "` + open + `"`,
 		filepath.Join(dir, "missing"): "caFile: read ",
 	} {
 		p := newProvider(t, exchangeOptions(&Exchange{URL: server.URL, TokenExchange: &TokenExchange{}, CAFile: file}))

@@ -17,11 +17,11 @@ import (
 // missingToken says why a request may have no token.
 func missingToken(apiVersion string) error {
 	if apiVersion != "" && apiVersion != plugin.V1 {
-		return fmt.Errorf("no service-account token: requests in %s have none; set the provider's apiVersion to %s, and its tokenAttributes", apiVersion, plugin.V1)
+		return fmt.Errorf("no service-account token: %s does not support it; set the provider's apiVersion to %s, and set tokenAttributes", apiVersion, plugin.V1)
 	}
-	return errors.New("no service-account token in the request: the provider's configuration needs tokenAttributes, and the kubelet must be 1.34 or newer " +
-		"(1.33 with the feature gate KubeletServiceAccountTokenForCredentialProviders); where requireServiceAccount is false, " +
-		"--optional answers pods without a service account with no credentials, and --token-file names a token for them")
+	return errors.New("no service-account token in the request; set tokenAttributes in the provider's configuration, and use kubelet 1.34 or newer " +
+		"(1.33 with the feature gate KubeletServiceAccountTokenForCredentialProviders); for pods without a service account, " +
+		"set --optional to return no credential, or --token-file to use another token")
 }
 
 // tokenFor returns the token of the request, which is the pod's own, or the
@@ -34,7 +34,7 @@ func (p *Provider) tokenFor(req *plugin.Request) (t token, err error) {
 	t.path = p.tokenFile
 	t.text, err = readSecret(p.tokenFile)
 	if err == nil && strings.ContainsFunc(t.text, notInToken) {
-		err = fmt.Errorf("read %q: it is no token, which has neither blanks nor quotes in it, nor a name before it", p.tokenFile)
+		err = fmt.Errorf("read %q: not a token; remove spaces, quotes and any name before the token", p.tokenFile)
 	}
 	return t, err
 }
@@ -50,28 +50,28 @@ func (p *Provider) identify(t *token) (err error) {
 	t.claims, err = jwt.Parse(t.text)
 	if err != nil {
 		if p.audience != "" {
-			return fmt.Errorf("the audience of %v cannot be checked: %w", t, err)
+			return fmt.Errorf("check the audience of %v: %w", t, err)
 		}
-		p.log.Info("the token cannot be read", "token", t.String(), "cause", err)
+		p.log.Info("cannot parse the token", "token", t.String(), "cause", err)
 		return nil
 	}
 	claims, now := t.claims, p.now()
 	if audience := claims.ForAPIServer(); audience != "" && p.sendsToken {
-		return fmt.Errorf("%v is for the API server, audience %q: who gets it can act as %q; have it issued for an audience of the registry's own (serviceAccountTokenAudience)", t, audience, claims.Subject)
+		return fmt.Errorf("%v has the API server's audience, %q, so its recipient can act as %q; set serviceAccountTokenAudience to an audience of the registry", t, audience, claims.Subject)
 	}
 	if claims.WithoutAudience() && p.sendsToken {
-		return fmt.Errorf("%v has no audience, which makes it one for the API server: who gets it can act as %q; have it issued for an audience of the registry's own, "+
-			"as secrets of service accounts are not", t, claims.Subject)
+		return fmt.Errorf("%v has no audience, so the API server accepts it and its recipient can act as %q; use a token with an audience of the registry, "+
+			"not a service-account Secret", t, claims.Subject)
 	}
 	if p.audience != "" && !slices.Contains(claims.Audience, p.audience) {
-		wrong := "one of serviceAccountTokenAudience and the plugin's audience is wrong"
+		wrong := "check serviceAccountTokenAudience and the plugin's audience"
 		if t.path != "" {
-			wrong = "the file or the plugin's audience is wrong"
+			wrong = "check the file and the plugin's audience"
 		}
-		return fmt.Errorf("%v is for the audience %q, not %q: %s", t, claims.Audience, p.audience, wrong)
+		return fmt.Errorf("%v has the audience %q, not %q; %s", t, claims.Audience, p.audience, wrong)
 	}
 	if !claims.Expires.IsZero() && !now.Before(claims.Expires) {
-		return fmt.Errorf("%v expired %v ago, at %s: check the clock of this node, which says %s",
+		return fmt.Errorf("%v expired %v ago, at %s; check the node's clock, which shows %s",
 			t, now.Sub(claims.Expires).Round(time.Second), claims.Expires.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	return nil
@@ -83,7 +83,7 @@ func describe(c jwt.Claims) string {
 	if c.Subject == "" && c.Issuer == "" {
 		return "the token is not a JSON Web Token"
 	}
-	return fmt.Sprintf("the token is of subject %q, for audience %q, from issuer %q: does the endpoint trust these?", c.Subject, c.Audience, c.Issuer)
+	return fmt.Sprintf("check that the endpoint trusts the token's subject %q, audience %q and issuer %q", c.Subject, c.Audience, c.Issuer)
 }
 
 const (

@@ -56,27 +56,27 @@ func TestTemplate(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"{":                          "a { without a }",
-		"}":                          "a } without a {",
-		"a}b":                        "a } without a {",
-		"{{}":                        "a } without a {",
-		"{}":                         "there is no placeholder {}",
-		"{Token}":                    "there is no placeholder {Token}",
-		"{token:x}":                  "there is no placeholder {token:x}",
-		`{"a":"` + canary.Env + `"}`: "there is no placeholder {…}",
-		"{annotation}":               "needs the key of an annotation",
-		"{annotation:}":              "needs the key of an annotation",
-		"{file}":                     "needs an absolute path",
-		"{file:a}":                   "needs an absolute path",
-		"{jwt:x}":                    "there is no placeholder {jwt:x}",
-		"{answer}":                   "{answer:STEP.PATH} needs the name of an earlier step",
-		"{answer:log-in}":            "{answer:STEP.PATH} needs the name of an earlier step",
-		"{answer:log-in.}":           "{answer:STEP.PATH} needs the name of an earlier step",
-		"{answer:log-in.a..b}":       "{answer:STEP.PATH} needs the name of an earlier step",
-		"{answer:.a}":                "{answer:STEP.PATH} needs the name of an earlier step",
-		"{answer:other.a}":           `{answer:other}: no step is called that: there are ["log-in" "read" "last"]`,
-		"{answer:read.a}":            "{answer:read}: that is this step, whose answer is not there yet",
-		"{answer:last.a}":            "{answer:last}: that step comes later",
+		"{":                          "{ without }; write {{ for a literal brace",
+		"}":                          "} without {; write }} for a literal brace",
+		"a}b":                        "} without {; write }} for a literal brace",
+		"{{}":                        "} without {; write }} for a literal brace",
+		"{}":                         "unknown placeholder {}",
+		"{Token}":                    "unknown placeholder {Token}",
+		"{token:x}":                  "unknown placeholder {token:x}",
+		`{"a":"` + canary.Env + `"}`: "unknown placeholder {…}",
+		"{annotation}":               "{annotation:KEY} requires an annotation key",
+		"{annotation:}":              "{annotation:KEY} requires an annotation key",
+		"{file}":                     "requires an absolute path",
+		"{file:a}":                   "requires an absolute path",
+		"{jwt:x}":                    "unknown placeholder {jwt:x}",
+		"{answer}":                   "{answer:STEP.PATH} requires an earlier step and a path in its response, such as {answer:login.auth.client_token}",
+		"{answer:log-in}":            "{answer:STEP.PATH} requires an earlier step and a path in its response, such as {answer:login.auth.client_token}",
+		"{answer:log-in.}":           "{answer:STEP.PATH} requires an earlier step and a path in its response, such as {answer:login.auth.client_token}",
+		"{answer:log-in.a..b}":       "{answer:STEP.PATH} requires an earlier step and a path in its response, such as {answer:login.auth.client_token}",
+		"{answer:.a}":                "{answer:STEP.PATH} requires an earlier step and a path in its response, such as {answer:login.auth.client_token}",
+		"{answer:other.a}":           `{answer:other}: no such step; the steps are ["log-in" "read" "last"]`,
+		"{answer:read.a}":            "{answer:read}: a step cannot use its own response",
+		"{answer:last.a}":            "{answer:last}: the step comes later; use an earlier step",
 	} {
 		_, err := parseTemplate(text, in)
 		wantError(t, err, want)
@@ -191,40 +191,40 @@ func TestParseLocates(t *testing.T) {
 		return "exchange:\n  steps:\n  - name: login\n    url: https://a.example\n  - name: read\n    url: https://a.example\n    response: {secret: s}\n" + text
 	}
 	for title, tt := range map[string]struct{ text, want string }{
-		"url":              {"exchange:\n  url: ftp://a\n", `line 2: exchange.url "ftp://a": it must be an address of https`},
-		"missing":          {"registries: []\nexchange:\n  method: GET\n", `line 2: exchange.url "": it must be`},
-		"form":             {"exchange:\n  url: https://a\n  form:\n    a: b\n    c.d: '{x}'\n", "line 5: exchange.form.c.d: there is no placeholder {x}"},
-		"json":             {"exchange:\n  url: https://a\n  json:\n    a:\n    - b\n    - c: '{x}'\n", "line 6: exchange.json.a[1].c: there is no placeholder {x}"},
-		"flow":             {"exchange: {url: 'https://a', headers: {A: '{x}'}}\n", "line 1: exchange.headers.A: there is no placeholder {x}"},
-		"alias":            {"exchange:\n  url: https://a\n  form: &f {x: '{x}'}\n  headers: *f\n", "line 3: exchange.headers.x: there is"},
-		"key":              {"exchange:\n  url: https://a\n  jwt:\n    keyFile: key.pem\n", `line 4: exchange.jwt.keyFile "key.pem": it needs an absolute path`},
-		"unused key":       {"exchange:\n  url: https://a\n  response: {secret: s}\n  jwt:\n    keyFile: /key.pem\n", `line 4: exchange.jwt: nothing has it: put {jwt} where it belongs`},
-		"later step":       {steps("  - name: last\n    url: https://a\n    headers:\n      X: '{answer:last.a}'\n"), "line 7: exchange.steps[1].response: only the last step's answer is the credential"},
-		"itself":           {strings.Replace(steps(""), "    response", "    headers:\n      X: '{answer:read.a}'\n    response", 1), "line 8: exchange.steps[1].headers.X: {answer:read}: that is this step"},
-		"a later one":      {strings.Replace(steps(""), "    url", "    headers:\n      X: '{answer:read.a}'\n    url", 1), "line 5: exchange.steps[0].headers.X: {answer:read}: that step comes later"},
-		"an unknown one":   {strings.Replace(steps(""), "    response", "    form:\n      X: '{answer:log.a}'\n    response", 1), `line 8: exchange.steps[1].form.X: {answer:log}: no step is called that: there are ["login" "read"]`},
-		"in an address":    {strings.Replace(steps(""), "    response", "    method: GET\n    response", 1) + "  - name: b\n    url: https://a/{answer:read.a}\n", "line 8: exchange.steps[1].response: only"},
-		"in a path":        {strings.Replace(steps(""), "https://a.example\n    response", "https://a.example/{answer:login.a}\n    response", 1), "line 6: exchange.steps[1].url \"https://a.example/{answer:login.a}\": {answer} must not be here, where it would be shown"},
-		"in a query":       {strings.Replace(steps(""), "https://a.example\n    response", "https://a.example/?a={answer:login.a}\n    response", 1), "line 6: exchange.steps[1].url \"https://a.example/\": {answer} must not be here, where it would be shown"},
-		"in a host":        {strings.Replace(steps(""), "https://a.example\n    response", "https://{answer:login.a}/\n    response", 1), "line 6: exchange.steps[1].url \"https://{answer:login.a}/\": no placeholder can be in its host"},
-		"nameless":         {steps("  - url: https://a\n"), "line 8: exchange.steps[2].name: it must be of letters, digits, _ and -"},
-		"bad name":         {steps("  - name: a.b\n"), "line 8: exchange.steps[2].name: it must be of letters, digits, _ and -"},
-		"name twice":       {steps("  - name: read\n"), `line 8: exchange.steps[2].name "read": another step is called that`},
-		"steps of a step":  {steps("  - name: b\n    steps: []\n"), "line 8: exchange.steps[2]: a step has neither jwt nor steps"},
-		"key of a step":    {steps("  - name: b\n    jwt: {}\n"), "line 8: exchange.steps[2]: a step has neither jwt nor steps"},
-		"none":             {"exchange:\n  steps: []\n", "line 2: exchange.steps: there are none"},
-		"too many":         {"exchange:\n  steps:\n" + strings.Repeat("  - url: https://a\n", 33), "line 2: exchange.steps: there are 33, and 8 at most can be asked in the time of a run"},
-		"url beside steps": {steps("  url: https://a\n"), "line 2: exchange.steps: beside them there can be jwt alone"},
-		"user name":        {"exchange:\n  steps:\n  - name: a\n    url: https://a\n    response: {username: u}\n  - name: b\n    url: https://b\n    response: {secret: s}\n", "line 5: exchange.steps[0].response: only the last step's"},
-		"no secret":        {"exchange:\n  steps:\n  - name: a\n    url: https://a\n", "line 3: exchange.steps[0].response.secret is missing"},
-		"jwt in itself":    {"exchange:\n  url: https://a\n  headers: {X: '{jwt}'}\n  jwt:\n    keyFile: /k\n    claims:\n      a: '{jwt}'\n", "line 7: exchange.jwt.claims.a: {jwt} needs exchange.jwt, and cannot be in it"},
-		"answer in it":     {"exchange:\n  url: https://a\n  headers: {X: '{jwt}'}\n  jwt:\n    keyFile: /k\n    claims:\n      a: '{answer:a.b}'\n", "line 7: exchange.jwt.claims.a: {answer:a}: no step is called that"},
-		"claim twice":      {"exchange:\n  url: https://a\n  jwt:\n    keyFile: /k\n    claims:\n      iss: a\n", "line 6: exchange.jwt.claims.iss: issuer, subject, audience and lifetime say it"},
-		"token in issuer":  {"exchange:\n  url: https://a\n  jwt:\n    keyFile: /k\n    issuer: '{token}'\n", "line 5: exchange.jwt.issuer: {token} must not be here"},
-		"long":             {"exchange:\n  url: https://a\n  jwt:\n    keyFile: /k\n    lifetime: 61m\n", "line 5: exchange.jwt.lifetime 1h1m0s: it must be between 1s and 1h0m0s"},
-		"negative":         {"exchange:\n  url: https://a\n  jwt:\n    keyFile: /k\n    lifetime: -1s\n", "line 5: exchange.jwt.lifetime -1s: it must be between"},
-		"no jwt":           {"exchange:\n  url: https://a\n  headers: {X: '{jwt}'}\n", "line 3: exchange.headers.X: {jwt} needs exchange.jwt"},
-		"jwt in the url":   {"exchange:\n  url: https://a/{jwt}\n  jwt: {keyFile: /k}\n", "{jwt} must not be here, where it would be shown"},
+		"url":              {"exchange:\n  url: ftp://a\n", `line 2: exchange.url "ftp://a": must be an https URL`},
+		"missing":          {"registries: []\nexchange:\n  method: GET\n", `line 2: exchange.url "": must be`},
+		"form":             {"exchange:\n  url: https://a\n  form:\n    a: b\n    c.d: '{x}'\n", "line 5: exchange.form.c.d: unknown placeholder {x}"},
+		"json":             {"exchange:\n  url: https://a\n  json:\n    a:\n    - b\n    - c: '{x}'\n", "line 6: exchange.json.a[1].c: unknown placeholder {x}"},
+		"flow":             {"exchange: {url: 'https://a', headers: {A: '{x}'}}\n", "line 1: exchange.headers.A: unknown placeholder {x}"},
+		"alias":            {"exchange:\n  url: https://a\n  form: &f {x: '{x}'}\n  headers: *f\n", "line 3: exchange.headers.x: unknown placeholder"},
+		"key":              {"exchange:\n  url: https://a\n  jwt:\n    keyFile: key.pem\n", `line 4: exchange.jwt.keyFile "key.pem": must be an absolute path`},
+		"unused key":       {"exchange:\n  url: https://a\n  response: {secret: s}\n  jwt:\n    keyFile: /key.pem\n", `line 4: exchange.jwt: {jwt} is not used; add it to the request`},
+		"later step":       {steps("  - name: last\n    url: https://a\n    headers:\n      X: '{answer:last.a}'\n"), "line 7: exchange.steps[1].response: username and secret are allowed only in the last step; later steps use this response as {answer:…}"},
+		"itself":           {strings.Replace(steps(""), "    response", "    headers:\n      X: '{answer:read.a}'\n    response", 1), "line 8: exchange.steps[1].headers.X: {answer:read}: a step cannot use"},
+		"a later one":      {strings.Replace(steps(""), "    url", "    headers:\n      X: '{answer:read.a}'\n    url", 1), "line 5: exchange.steps[0].headers.X: {answer:read}: the step comes later"},
+		"an unknown one":   {strings.Replace(steps(""), "    response", "    form:\n      X: '{answer:log.a}'\n    response", 1), `line 8: exchange.steps[1].form.X: {answer:log}: no such step; the steps are ["login" "read"]`},
+		"in an address":    {strings.Replace(steps(""), "    response", "    method: GET\n    response", 1) + "  - name: b\n    url: https://a/{answer:read.a}\n", "line 8: exchange.steps[1].response: username and secret"},
+		"in a path":        {strings.Replace(steps(""), "https://a.example\n    response", "https://a.example/{answer:login.a}\n    response", 1), "line 6: exchange.steps[1].url \"https://a.example/{answer:login.a}\": {answer} is not allowed here, because it would be visible"},
+		"in a query":       {strings.Replace(steps(""), "https://a.example\n    response", "https://a.example/?a={answer:login.a}\n    response", 1), "line 6: exchange.steps[1].url \"https://a.example/\": {answer} is not allowed here, because it would be visible"},
+		"in a host":        {strings.Replace(steps(""), "https://a.example\n    response", "https://{answer:login.a}/\n    response", 1), "line 6: exchange.steps[1].url \"https://{answer:login.a}/\": the host must not have a placeholder"},
+		"nameless":         {steps("  - url: https://a\n"), "line 8: exchange.steps[2].name: must have only letters, digits, _ and -, such as login"},
+		"bad name":         {steps("  - name: a.b\n"), "line 8: exchange.steps[2].name: must have only letters, digits, _ and -, such as login"},
+		"name twice":       {steps("  - name: read\n"), `line 8: exchange.steps[2].name "read": another step has this name`},
+		"steps of a step":  {steps("  - name: b\n    steps: []\n"), "line 8: exchange.steps[2]: jwt and steps are not allowed in a step; move them to exchange"},
+		"key of a step":    {steps("  - name: b\n    jwt: {}\n"), "line 8: exchange.steps[2]: jwt and steps are not allowed in a step; move them to exchange"},
+		"none":             {"exchange:\n  steps: []\n", "line 2: exchange.steps: must not be empty"},
+		"too many":         {"exchange:\n  steps:\n" + strings.Repeat("  - url: https://a\n", 33), "line 2: exchange.steps: there are 33, but at most 8 are allowed"},
+		"url beside steps": {steps("  url: https://a\n"), "line 2: exchange.steps: only jwt is allowed next to steps; move the other fields into the steps"},
+		"user name":        {"exchange:\n  steps:\n  - name: a\n    url: https://a\n    response: {username: u}\n  - name: b\n    url: https://b\n    response: {secret: s}\n", "line 5: exchange.steps[0].response: username and secret are allowed only in the last step; later steps use this response as {answer:…}"},
+		"no secret":        {"exchange:\n  steps:\n  - name: a\n    url: https://a\n", "line 3: exchange.steps[0].response.secret is missing; set it to the response field with the password, such as access_token"},
+		"jwt in itself":    {"exchange:\n  url: https://a\n  headers: {X: '{jwt}'}\n  jwt:\n    keyFile: /k\n    claims:\n      a: '{jwt}'\n", "line 7: exchange.jwt.claims.a: {jwt} requires exchange.jwt, and cannot be used in it"},
+		"answer in it":     {"exchange:\n  url: https://a\n  headers: {X: '{jwt}'}\n  jwt:\n    keyFile: /k\n    claims:\n      a: '{answer:a.b}'\n", "line 7: exchange.jwt.claims.a: {answer:a}: no such step"},
+		"claim twice":      {"exchange:\n  url: https://a\n  jwt:\n    keyFile: /k\n    claims:\n      iss: a\n", "line 6: exchange.jwt.claims.iss: use issuer, subject, audience and lifetime instead"},
+		"token in issuer":  {"exchange:\n  url: https://a\n  jwt:\n    keyFile: /k\n    issuer: '{token}'\n", "line 5: exchange.jwt.issuer: {token} is not allowed here"},
+		"long":             {"exchange:\n  url: https://a\n  jwt:\n    keyFile: /k\n    lifetime: 61m\n", "line 5: exchange.jwt.lifetime 1h1m0s: must be between 1s and 1h0m0s"},
+		"negative":         {"exchange:\n  url: https://a\n  jwt:\n    keyFile: /k\n    lifetime: -1s\n", "line 5: exchange.jwt.lifetime -1s: must be between"},
+		"no jwt":           {"exchange:\n  url: https://a\n  headers: {X: '{jwt}'}\n", "line 3: exchange.headers.X: {jwt} requires exchange.jwt"},
+		"jwt in the url":   {"exchange:\n  url: https://a/{jwt}\n  jwt: {keyFile: /k}\n", "{jwt} is not allowed here, because it would be visible"},
 	} {
 		t.Run(title, func(t *testing.T) {
 			_, err := Parse([]byte(tt.text))
@@ -237,22 +237,22 @@ func TestParseLocates(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for title, tt := range map[string]struct{ text, want string }{
-		"empty":        {"", "it is empty"},
-		"comment":      {"# nothing\n", "it is empty"},
+		"empty":        {"", "file is empty"},
+		"comment":      {"# nothing\n", "file is empty"},
 		"unknown":      {"registries: []\nregistry: x\n", `line 2: unknown field "registry"`},
 		"wrong case":   {"exchange:\n  URL: x\n", `line 2: unknown field "URL"`},
 		"deep":         {"exchange:\n  response:\n    secret: a\n    password: b\n", `line 4: unknown field "password"`},
 		"twice":        {"username: a\nusername: b\n", `line 2: mapping key "username" already defined at line 1`},
-		"list":         {"exchange:\n  url: [" + canary.Env + "]\n", "line 2: a value of the wrong type: seq"},
-		"text":         {"registries: " + canary.Env + "\n", "line 1: a value of the wrong type: str"},
-		"a list":       {"- " + canary.Env + "\n", "line 1: a value of the wrong type: seq"},
-		"bool":         {"optional: " + canary.Env + "\n", "line 1: a value of the wrong type: str"},
-		"duration":     {"cacheDuration: " + canary.Env + "\n", "line 1: str, but must be a duration such as 10m"},
+		"list":         {"exchange:\n  url: [" + canary.Env + "]\n", "line 2: wrong type: seq"},
+		"text":         {"registries: " + canary.Env + "\n", "line 1: wrong type: str"},
+		"a list":       {"- " + canary.Env + "\n", "line 1: wrong type: seq"},
+		"bool":         {"optional: " + canary.Env + "\n", "line 1: wrong type: str"},
+		"duration":     {"cacheDuration: " + canary.Env + "\n", "line 1: must be a duration such as 10m, not str"},
 		"not YAML":     {"username: a\naudience: b: c\n", "line 2: mapping values are not allowed"},
 		"tab":          {"exchange:\n\turl: x\n", "line 2: found character that cannot start any token"},
-		"two":          {"exchange: {url: x}\n---\nexchange: {url: x}\n", "there is a second document"},
-		"no exchange":  {"registries: [a]\n", "exchange is missing: a token that is passed through needs no file"},
-		"unknown name": {"username: *" + canary.Env + "\n", "a value that begins with * is an alias in YAML"},
+		"two":          {"exchange: {url: x}\n---\nexchange: {url: x}\n", "more than one YAML document"},
+		"no exchange":  {"registries: [a]\n", "exchange is missing; to use the token as the password, use --registry instead of a file"},
+		"unknown name": {"username: *" + canary.Env + "\n", "a value that begins with * is a YAML alias; quote the value"},
 	} {
 		t.Run(title, func(t *testing.T) {
 			_, err := Parse([]byte(tt.text))
@@ -274,11 +274,11 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Load(open)
-	wantError(t, err, `read "`+open+`": others may change it: chmod o-w "`+open+`"`)
+	wantError(t, err, `read "`+open+`": other users can change it; run chmod o-w "`+open+`"`)
 	_, err = Load(wrong)
 	wantError(t, err, wrong+`: line 1: unknown field "a"`)
 	_, err = Load(long)
-	wantError(t, err, `read "`+long+`": it has more than 1048576 bytes`)
+	wantError(t, err, `read "`+long+`": larger than 1048576 bytes`)
 	if _, err = Load(filepath.Join(dir, "missing")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got error %v", err)
 	}

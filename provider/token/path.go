@@ -25,7 +25,7 @@ func parsePath(text string) (jsonPath, error) {
 		switch {
 		case i == len(text), text[i] == '.':
 			if step.Len() == 0 {
-				return nil, errors.New("a name is empty: write it as names with dots between them, such as data.token")
+				return nil, errors.New("a name is empty; separate names with dots, such as data.token")
 			}
 			path = append(path, step.String())
 			step.Reset()
@@ -76,14 +76,14 @@ func (p jsonPath) find(document any) (value any, ok bool) {
 func (p jsonPath) text(document any) (string, error) {
 	value, ok := p.find(document)
 	if !ok {
-		return "", fmt.Errorf("the answer has no %q", p.String())
+		return "", fmt.Errorf("the response has no %q", p.String())
 	}
 	s, ok := value.(string)
 	switch {
 	case !ok:
-		return "", fmt.Errorf("%q in the answer is %s, not a string", p.String(), kind(value))
+		return "", fmt.Errorf("%q in the response is %s, not a string", p.String(), kind(value))
 	case s == "":
-		return "", fmt.Errorf("%q in the answer is empty", p.String())
+		return "", fmt.Errorf("%q in the response is empty", p.String())
 	}
 	return s, nil
 }

@@ -62,9 +62,9 @@ func (j JWT) compile() (*signer, error) {
 	}
 	switch {
 	case !filepath.IsAbs(j.KeyFile):
-		return nil, fmt.Errorf("keyFile %q: it needs an absolute path", j.KeyFile)
+		return nil, fmt.Errorf("keyFile %q: must be an absolute path", j.KeyFile)
 	case s.lifetime < 0 || s.lifetime > maxSignedLifetime:
-		return nil, fmt.Errorf("lifetime %v: it must be between 1s and %v", s.lifetime, maxSignedLifetime)
+		return nil, fmt.Errorf("lifetime %v: must be between 1s and %v", s.lifetime, maxSignedLifetime)
 	}
 	own := []struct{ field, claim, text string }{{"issuer", "iss", j.Issuer}, {"subject", "sub", j.Subject}, {"audience", "aud", j.Audience}}
 	for _, o := range own {
@@ -78,7 +78,7 @@ func (j JWT) compile() (*signer, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(j.Claims)) {
 		if slices.Contains([]string{"iss", "sub", "aud", "iat", "exp", "nbf"}, name) {
-			return nil, fmt.Errorf("claims.%s: issuer, subject, audience and lifetime say it", name)
+			return nil, fmt.Errorf("claims.%s: use issuer, subject, audience and lifetime instead", name)
 		}
 		claim, err := parseJSON("claims."+name, j.Claims[name], hidden())
 		if err != nil {
@@ -136,6 +136,6 @@ func (s *signer) describe(signed string) string {
 	if err != nil {
 		return ""
 	}
-	return fmt.Sprintf("{jwt} is from issuer %q, of subject %q, for audience %q, issued at %s, signed with %q: does the endpoint know them and the key, and is the clock of this node right?",
+	return fmt.Sprintf("{jwt} has issuer %q, subject %q and audience %q, and was issued at %s and signed with %q; check that the endpoint trusts them, and check the node's clock",
 		c.Issuer, c.Subject, strings.Join(c.Audience, " "), c.IssuedAt.UTC().Format(time.RFC3339), s.keyFile)
 }

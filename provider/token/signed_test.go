@@ -154,7 +154,7 @@ func TestSignedNeedsToken(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			_, err := get(t, app(t, server, change), request("", nil))
-			wantError(t, err, "registry.example: no service-account token in the request")
+			wantError(t, err, "registry.example: no service-account token in the request; set tokenAttributes in the provider's configuration, and use kubelet 1.34 or newer")
 		})
 	}
 	if len(server.Requests()) > 0 {
@@ -175,15 +175,15 @@ func TestSignedFails(t *testing.T) {
 		file string
 		want string
 	}{
-		"not a key":      {secretOf(t, canary.Password, 0o600), "it is no private key in PEM"},
+		"not a key":      {secretOf(t, canary.Password, 0o600), "not a private key in PEM format, which begins with -----BEGIN"},
 		"encrypted":      {secretOf(t, encrypted, 0o600), "the private key is encrypted"},
-		"too large":      {secretOf(t, strings.Repeat("x", jwt.MaxKey+1), 0o600), "it has more than 65536 bytes: is it the right file?"},
-		"far too large":  {secretOf(t, strings.Repeat("x", 2<<20), 0o600), "it has more than 1048576 bytes: is it the right file?"},
-		"of everybody":   {keyFile(t, 0o644), "others may read or change it: chmod 600 "},
-		"for everybody":  {keyFile(t, 0o602), "others may read or change it: chmod 600 "},
-		"no file":        {"/nonexistent/key.pem", "there is no such file"},
-		"a directory":    {t.TempDir(), "is a directory; name a regular file"},
-		"nothing at all": {secretOf(t, "", 0o600), "it is no private key in PEM"},
+		"too large":      {secretOf(t, strings.Repeat("x", jwt.MaxKey+1), 0o600), "larger than 65536 bytes; check that it is the right file"},
+		"far too large":  {secretOf(t, strings.Repeat("x", 2<<20), 0o600), "larger than 1048576 bytes; check that it is the right file"},
+		"of everybody":   {keyFile(t, 0o644), "other users can read or change it; run chmod 600"},
+		"for everybody":  {keyFile(t, 0o602), "other users can read or change it; run chmod 600"},
+		"no file":        {"/nonexistent/key.pem", "no such file or directory"},
+		"a directory":    {t.TempDir(), "is a directory, not a regular file"},
+		"nothing at all": {secretOf(t, "", 0o600), "not a private key in PEM format, which begins with -----BEGIN"},
 	} {
 		t.Run(title, func(t *testing.T) {
 			server := answering(t, installed)
@@ -203,8 +203,8 @@ func TestSignedRefused(t *testing.T) {
 	server := answering(t, installed)
 	server.Inject(testcloud.Fault{Status: 401, Body: `{"message":"'Expiration time' claim ('exp') is too far in the future"}`})
 	_, err := get(t, app(t, server, nil), request("", nil))
-	wantError(t, err, `get a credential: POST `+server.URL()+`/app/installations/1/access_tokens: status 401 Unauthorized; {jwt} is from issuer "Iv1.0", of subject "", for audience "", issued at 2026-11-21T11:59:00Z, signed with "`)
-	wantError(t, err, "does the endpoint know them and the key, and is the clock of this node right?")
+	wantError(t, err, `get a credential: POST `+server.URL()+`/app/installations/1/access_tokens: status 401 Unauthorized; {jwt} has issuer "Iv1.0", subject "" and audience "", and was issued at 2026-11-21T11:59:00Z and signed with "`)
+	wantError(t, err, "check that the endpoint trusts them, and check the node's clock")
 }
 
 // TestEndsSoon: what ends in ten seconds is given, since the pull begins now,
@@ -217,7 +217,7 @@ func TestEndsSoon(t *testing.T) {
 	if err != nil || got.Password != canary.Password || got.Cache != 0 {
 		t.Errorf("error %v, kept for %v, or another password", err, got.Cache)
 	}
-	if !strings.Contains(logged.String(), "level=WARN") || !strings.Contains(logged.String(), "the credential ends before a pull may have") || !strings.Contains(logged.String(), "left=10s") {
+	if !strings.Contains(logged.String(), "level=WARN") || !strings.Contains(logged.String(), "the credential may expire before a pull ends; check the node's clock") || !strings.Contains(logged.String(), "left=10s") {
 		t.Errorf("log %q", logged.String())
 	}
 	canary.Check(t, "log", logged.String())

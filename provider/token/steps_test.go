@@ -115,24 +115,24 @@ func TestStepFails(t *testing.T) {
 		asked       int
 		want        string
 	}{
-		"no value":       {login: `{"auth":{}}`, asked: 1, want: `, step "read": headers.X-Vault-Token: {answer:login}: the answer has no "auth.client_token"`},
-		"null":           {login: `null`, asked: 1, want: `{answer:login}: the answer has no "auth.client_token"`},
-		"a number":       {login: `{"auth":{"client_token":1}}`, asked: 1, want: `{answer:login}: "auth.client_token" in the answer is a number, not a string`},
-		"empty value":    {login: `{"auth":{"client_token":""}}`, asked: 1, want: `{answer:login}: "auth.client_token" in the answer is empty`},
-		"new line":       {login: `{"auth":{"client_token":"` + canary.Env + `\r\nX-Admin: yes"}}`, asked: 1, want: `, step "read": headers.X-Vault-Token: its value has a control character in it`},
-		"NUL":            {login: `{"auth":{"client_token":"\u0000"}}`, asked: 1, want: `headers.X-Vault-Token: its value has a control character in it`},
-		"no JSON":        {login: canary.Env, asked: 1, want: `, step "login": HOST: the answer is not JSON`},
-		"empty":          {asked: 1, want: `, step "login": HOST: the answer is empty`},
-		"deep":           {login: strings.Repeat("[", 20000), asked: 1, want: "the answer is not JSON"},
-		"bad lease":      {login: `{"auth":{"client_token":"a","lease_duration":"b"}}`, asked: 1, want: `, step "login": HOST: "auth.lease_duration" in the answer is a string that is not a number`},
-		"no lease":       {login: `{"auth":{"client_token":"a","lease_duration":0}}`, asked: 1, want: `, step "login": HOST: "auth.lease_duration" in the answer is zero or less`},
-		"403":            {fault: testcloud.Fault{Status: 403}, asked: 1, want: `, step "login": POST HOST/login: status 403 Forbidden; the token is of subject "system:serviceaccount:team:puller"`},
+		"no value":       {login: `{"auth":{}}`, asked: 1, want: `, step "read": headers.X-Vault-Token: {answer:login}: the response has no "auth.client_token"`},
+		"null":           {login: `null`, asked: 1, want: `{answer:login}: the response has no "auth.client_token"`},
+		"a number":       {login: `{"auth":{"client_token":1}}`, asked: 1, want: `{answer:login}: "auth.client_token" in the response is a number, not a string`},
+		"empty value":    {login: `{"auth":{"client_token":""}}`, asked: 1, want: `{answer:login}: "auth.client_token" in the response is empty`},
+		"new line":       {login: `{"auth":{"client_token":"` + canary.Env + `\r\nX-Admin: yes"}}`, asked: 1, want: `, step "read": headers.X-Vault-Token: the value contains a control character`},
+		"NUL":            {login: `{"auth":{"client_token":"\u0000"}}`, asked: 1, want: `headers.X-Vault-Token: the value contains a control character`},
+		"no JSON":        {login: canary.Env, asked: 1, want: `, step "login": HOST: the response is not JSON`},
+		"empty":          {asked: 1, want: `, step "login": HOST: the response is empty`},
+		"deep":           {login: strings.Repeat("[", 20000), asked: 1, want: "the response is not JSON"},
+		"bad lease":      {login: `{"auth":{"client_token":"a","lease_duration":"b"}}`, asked: 1, want: `, step "login": HOST: "auth.lease_duration" in the response is a string, not a number`},
+		"no lease":       {login: `{"auth":{"client_token":"a","lease_duration":0}}`, asked: 1, want: `, step "login": HOST: "auth.lease_duration" in the response is not a positive number`},
+		"403":            {fault: testcloud.Fault{Status: 403}, asked: 1, want: `, step "login": POST HOST/login: status 403 Forbidden; check that the endpoint trusts the token's subject "system:serviceaccount:team:puller"`},
 		"404":            {fault: testcloud.Fault{Status: 404}, asked: 1, want: `, step "login": POST HOST/login: status 404 Not Found; check exchange.steps[0].url and exchange.steps[0].method`},
 		"500":            {fault: testcloud.Fault{Status: 500, Times: -1}, asked: 3, want: `status 500 Internal Server Error, 3 times`},
 		"endless":        {fault: testcloud.Fault{Status: 200, Body: strings.Repeat(" ", 2<<20)}, asked: 1, want: "the response is longer than 1048576 bytes"},
-		"redirect":       {fault: testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, asked: 1, want: "it redirects to another host"},
-		"in the last":    {login: loggedIn, read: `{"data":{}}`, asked: 2, want: `, step "read": HOST: the answer has no "data.password"`},
-		"last is no one": {login: loggedIn, read: `{"data":{"password":"` + canary.Password + `","username":"a:b"}}`, asked: 2, want: "the user name has a colon in it"},
+		"redirect":       {fault: testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, asked: 1, want: "redirect to another host"},
+		"in the last":    {login: loggedIn, read: `{"data":{}}`, asked: 2, want: `, step "read": HOST: the response has no "data.password"`},
+		"last is no one": {login: loggedIn, read: `{"data":{"password":"` + canary.Password + `","username":"a:b"}}`, asked: 2, want: "the user name contains a colon, which HTTP Basic authentication does not allow"},
 	} {
 		t.Run(title, func(t *testing.T) {
 			server := vault(t, tt.login, tt.read)
@@ -155,7 +155,7 @@ func TestStepRefused(t *testing.T) {
 	refusing.Inject(testcloud.Fault{Status: 403})
 	_, err := get(t, twoSteps(t, server, refusing, nil), request(serviceAccountToken(nil), nil))
 	wantError(t, err, `step "read": GET `+refusing.URL()+"/read: status 403 Forbidden")
-	if strings.Contains(fmt.Sprint(err), "the token is of subject") {
+	if strings.Contains(fmt.Sprint(err), "check that the endpoint trusts the token's subject") {
 		t.Errorf("it blames the token: %v", err)
 	}
 }
@@ -165,7 +165,7 @@ func TestStepExpired(t *testing.T) {
 	server := vault(t, `{"auth":{"client_token":"a"},"end":"2026-11-21T11:59:59Z"}`, given)
 	p := twoSteps(t, server, server, func(o *Options) { o.Exchange.Steps[0].Response = Response{ExpiresAt: "end"} })
 	_, err := get(t, p, request(serviceAccountToken(nil), nil))
-	wantError(t, err, `step "login": `+server.URL()+": the credential in the answer expired at 2026-11-21T11:59:59Z: check the clock")
+	wantError(t, err, `step "login": `+server.URL()+": the credential in the response expired at 2026-11-21T11:59:59Z; check the node's clock")
 }
 
 // TestStepsShareTheTime: the time is that of the run, and not of each step.

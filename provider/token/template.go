@@ -67,11 +67,11 @@ func parseTemplate(text string, in place) (template, error) {
 			t = append(t, part{literal: text[:1]})
 			text = text[2:]
 		case text[0] == '}':
-			return nil, errors.New("a } without a {: write }} for a brace")
+			return nil, errors.New("} without {; write }} for a literal brace")
 		default:
 			inside, rest, closed := strings.Cut(text[1:], "}")
 			if !closed {
-				return nil, errors.New("a { without a }: write {{ for a brace")
+				return nil, errors.New("{ without }; write {{ for a literal brace")
 			}
 			placeholder, err := parsePlaceholder(inside, in)
 			if err != nil {
@@ -86,14 +86,14 @@ func parseTemplate(text string, in place) (template, error) {
 func parsePlaceholder(inside string, in place) (part, error) {
 	name, arg, hasArg := strings.Cut(inside, ":")
 	if isSecret(name) && !in.secrets && (hasArg == (name == "file" || name == "answer")) {
-		return part{}, fmt.Errorf("{%s} must not be here, where it would be shown", name)
+		return part{}, fmt.Errorf("{%s} is not allowed here, because it would be visible", name)
 	}
 	switch name {
 	case "jwt":
 		switch {
 		case hasArg:
 		case !in.signed:
-			return part{}, errors.New("{jwt} needs exchange.jwt, and cannot be in it")
+			return part{}, errors.New("{jwt} requires exchange.jwt, and cannot be used in it")
 		default:
 			return part{name: name}, nil
 		}
@@ -107,14 +107,14 @@ func parsePlaceholder(inside string, in place) (part, error) {
 		if arg != "" {
 			return part{name: name, arg: arg}, nil
 		}
-		return part{}, errors.New("{annotation:KEY} needs the key of an annotation")
+		return part{}, errors.New("{annotation:KEY} requires an annotation key")
 	case "file":
 		if filepath.IsAbs(arg) {
 			return part{name: name, arg: arg}, nil
 		}
-		return part{}, errors.New("{file:PATH} needs an absolute path")
+		return part{}, errors.New("{file:PATH} requires an absolute path")
 	}
-	return part{}, fmt.Errorf("there is no placeholder {%s}: there are {token}, {jwt}, {image}, {registry}, {repository}, {namespace}, {serviceaccount}, {annotation:KEY}, {file:PATH} and {answer:STEP.PATH}; write {{ for a brace", shownName(inside))
+	return part{}, fmt.Errorf("unknown placeholder {%s}; use {token}, {jwt}, {image}, {registry}, {repository}, {namespace}, {serviceaccount}, {annotation:KEY}, {file:PATH} or {answer:STEP.PATH}, or {{ for a literal brace", shownName(inside))
 }
 
 // parseAnswer reads what stands behind "answer:": the name of an earlier step,
@@ -125,13 +125,13 @@ func parseAnswer(arg string, in place) (part, error) {
 	i := slices.Index(in.steps, step)
 	switch {
 	case step == "" || err != nil:
-		return part{}, errors.New("{answer:STEP.PATH} needs the name of an earlier step and where its answer has the value, such as {answer:login.auth.client_token}")
+		return part{}, errors.New("{answer:STEP.PATH} requires an earlier step and a path in its response, such as {answer:login.auth.client_token}")
 	case i < 0:
-		return part{}, fmt.Errorf("{answer:%s}: no step is called that: there are %q", shownName(step), in.steps)
+		return part{}, fmt.Errorf("{answer:%s}: no such step; the steps are %q", shownName(step), in.steps)
 	case i == in.step:
-		return part{}, fmt.Errorf("{answer:%s}: that is this step, whose answer is not there yet", step)
+		return part{}, fmt.Errorf("{answer:%s}: a step cannot use its own response", step)
 	case i > in.step:
-		return part{}, fmt.Errorf("{answer:%s}: that step comes later, when its answer is not there yet", step)
+		return part{}, fmt.Errorf("{answer:%s}: the step comes later; use an earlier step", step)
 	}
 	return part{name: "answer", arg: step, path: path}, nil
 }
@@ -223,7 +223,7 @@ func (v values) get(p part) (string, error) {
 func (v values) annotation(key string) (string, error) {
 	value := v.req.ServiceAccountAnnotations[key]
 	if value == "" {
-		return "", fmt.Errorf("the service account has no annotation %q: set it, and list it in requiredServiceAccountAnnotationKeys or optionalServiceAccountAnnotationKeys", key)
+		return "", fmt.Errorf("the service account has no annotation %q; set it, and list it in requiredServiceAccountAnnotationKeys or optionalServiceAccountAnnotationKeys", key)
 	}
 	return value, nil
 }
@@ -241,9 +241,9 @@ func readSecret(name string) (string, error) {
 	secret := strings.TrimRight(string(files[0].Data), "\r\n")
 	switch {
 	case secret == "":
-		return "", fmt.Errorf("read %q: it is empty", name)
+		return "", fmt.Errorf("read %q: file is empty", name)
 	case !utf8.ValidString(secret) || strings.ContainsFunc(secret, isControl):
-		return "", fmt.Errorf("read %q: it is not one line of text", name)
+		return "", fmt.Errorf("read %q: not a single line of text", name)
 	}
 	return secret, nil
 }
@@ -258,7 +258,7 @@ type token struct {
 // String names the token, and does not show it.
 func (t token) String() string {
 	if t.path != "" {
-		return fmt.Sprintf("the token of %q", t.path)
+		return fmt.Sprintf("the token in %q", t.path)
 	}
 	return "the service-account token"
 }

@@ -92,13 +92,13 @@ func New(opts Options) (*Provider, error) {
 	}
 	switch d := opts.CacheDuration; {
 	case d != nil && *d < 0:
-		return nil, fmt.Errorf("cacheDuration %v: it must not be negative", *d)
+		return nil, fmt.Errorf("cacheDuration %v: must not be negative", *d)
 	case opts.TokenFile != "" && !filepath.IsAbs(opts.TokenFile):
-		return nil, fmt.Errorf("tokenFile %q: it needs an absolute path", opts.TokenFile)
+		return nil, fmt.Errorf("tokenFile %q: must be an absolute path", opts.TokenFile)
 	case opts.TokenFile != "" && opts.Optional:
-		return nil, errors.New("tokenFile and optional: pods without a token are given that of the file, or nothing")
+		return nil, errors.New("tokenFile and optional are mutually exclusive")
 	case opts.Exchange == nil && opts.Audience == "":
-		return nil, errors.New("no audience: a token that is passed through needs --audience, the same as serviceAccountTokenAudience, or one that was issued for somebody else could reach the registry")
+		return nil, errors.New("no audience: if the token is the password, set --audience to the value of serviceAccountTokenAudience")
 	}
 	for _, step := range []func(Options) error{p.setRegistries, p.setExchange, p.setUsername} {
 		if err := step(opts); err != nil {
@@ -111,11 +111,11 @@ func New(opts Options) (*Provider, error) {
 
 func (p *Provider) setRegistries(opts Options) error {
 	if len(opts.Registries) == 0 {
-		return errors.New("no registries: name those that may be given credentials, with --registry or under registries, such as registry.example.com")
+		return errors.New("no registries: list the registries that may get credentials with --registry or under registries, such as registry.example.com")
 	}
 	for _, s := range opts.Registries {
 		if s == "" || strings.Contains(s, "://") {
-			return fmt.Errorf("registry %q: it must be a host such as registry.example.com, with its port if it has one and without a scheme", s)
+			return fmt.Errorf("registry %q: must be host[:port] without a scheme, such as registry.example.com", s)
 		}
 		host, _, part := strings.Cut(s, "/")
 		pattern, err := match.Parse(s)
@@ -137,11 +137,11 @@ func (p *Provider) setUsername(opts Options) error {
 	text := opts.Username
 	switch given := p.exchange != nil && p.exchange.last().username != nil; {
 	case given && text != "":
-		return errors.New("username and exchange.response.username: there can be one only")
+		return errors.New("username and exchange.response.username are mutually exclusive")
 	case given:
 		return nil
 	case text == "" && opts.Exchange != nil:
-		return errors.New("no user name: set username, or exchange.response.username if the answer has it")
+		return errors.New("no user name: set username, or exchange.response.username if the response has it")
 	case text == "":
 		text = DefaultUsername
 	}
@@ -195,9 +195,9 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	registry, repository := split(req)
 	switch serves, part := p.serves(registry, registry+"/"+repository); {
 	case registry == "":
-		return nil, fmt.Errorf("image %q does not begin with the host of a registry", req.Image)
+		return nil, fmt.Errorf("image %q does not begin with a registry host", req.Image)
 	case !serves:
-		return p.others.Answer(registry, "matched by none of the registries that are configured", "add it with --registry or under registries in the file")
+		return p.others.Answer(registry, "not a configured registry", "add it with --registry or under registries in the file")
 	case !part:
 		p.log.Info("no credentials: this part of the registry is not configured", "registry", registry)
 		return none(), nil

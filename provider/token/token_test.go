@@ -164,19 +164,19 @@ func TestRefusedTokens(t *testing.T) {
 		token      string
 		want       string
 	}{
-		"v1beta1": {apiVersion: plugin.V1Beta1, want: "registry.example: no service-account token: requests in credentialprovider.kubelet.k8s.io/v1beta1 have none; set the provider's apiVersion to credentialprovider.kubelet.k8s.io/v1"},
-		"v1":      {apiVersion: plugin.V1, want: "no service-account token in the request: the provider's configuration needs tokenAttributes, and the kubelet must be 1.34 or newer"},
+		"v1beta1": {apiVersion: plugin.V1Beta1, want: "registry.example: no service-account token: credentialprovider.kubelet.k8s.io/v1beta1 does not support it; set the provider's apiVersion to credentialprovider.kubelet.k8s.io/v1"},
+		"v1":      {apiVersion: plugin.V1, want: "no service-account token in the request; set tokenAttributes in the provider's configuration, and use kubelet 1.34 or newer"},
 		"audience": {opts: Options{Audience: "other.example"}, token: serviceAccountToken(nil),
-			want: `the service-account token is for the audience ["registry.example"], not "other.example"`},
-		"audience of an opaque token": {opts: Options{Audience: "registry.example"}, token: canary.Token, want: "the audience of the service-account token cannot be checked: it is not a JSON Web Token"},
+			want: `the service-account token has the audience ["registry.example"], not "other.example"`},
+		"audience of an opaque token": {opts: Options{Audience: "registry.example"}, token: canary.Token, want: "check the audience of the service-account token: not a JSON Web Token"},
 		"expired": {token: serviceAccountToken(map[string]any{"exp": now.Add(-time.Minute).Unix()}),
-			want: "the service-account token expired 1m0s ago, at 2026-11-21T11:59:00Z: check the clock of this node, which says 2026-11-21T12:00:00Z"},
+			want: "the service-account token expired 1m0s ago, at 2026-11-21T11:59:00Z; check the node's clock, which shows 2026-11-21T12:00:00Z"},
 		"expires now": {token: serviceAccountToken(map[string]any{"exp": now.Unix()}), want: "expired 0s ago"},
 		"not of a service account": {opts: Options{Username: "{namespace}"}, token: serviceAccountToken(map[string]any{"sub": "system:node:a"}),
 			want: "username: {namespace}: the token does not name a service account"},
 		"no annotation":    {opts: Options{Username: "{annotation:example/user}"}, token: serviceAccountToken(nil), want: `username: the service account has no annotation "example/user"`},
-		"colon":            {opts: Options{Username: "{registry}:{namespace}"}, token: serviceAccountToken(nil), want: "the user name has a colon in it"},
-		"control":          {opts: Options{Username: "a\nb"}, token: serviceAccountToken(nil), want: "the user name has a control character in it"},
+		"colon":            {opts: Options{Username: "{registry}:{namespace}"}, token: serviceAccountToken(nil), want: "the user name contains a colon, which HTTP Basic authentication does not allow"},
+		"control":          {opts: Options{Username: "a\nb"}, token: serviceAccountToken(nil), want: "the user name contains a control character"},
 		"empty name":       {opts: Options{Username: "{repository}"}, token: serviceAccountToken(nil), want: "the user name is empty"},
 		"optional expired": {opts: Options{Optional: true}, token: serviceAccountToken(map[string]any{"exp": 1}), want: "expired"},
 	} {
@@ -210,7 +210,7 @@ func TestOtherHosts(t *testing.T) {
 			req.Image = image
 			host, _, _ := strings.Cut(image, "/")
 			_, err := get(t, newProvider(t, opts), req)
-			wantError(t, err, fmt.Sprintf("image host %q is matched by none of the registries that are configured, so it gets no credential; remove it from matchImages, add it with --registry or under registries in the file, or set --other-hosts=empty", host))
+			wantError(t, err, fmt.Sprintf("image host %q is not a configured registry, so it gets no credential; remove it from matchImages, add it with --registry or under registries in the file, or set --other-hosts=empty", host))
 			opts.OtherHosts = hostpattern.EmptyOthers
 			if got, err := get(t, newProvider(t, opts), req); err != nil || got.Key != "" || got.Cache != 0 {
 				t.Errorf("error %v, or an answer that is not empty", err)
@@ -220,7 +220,7 @@ func TestOtherHosts(t *testing.T) {
 	req := request(serviceAccountToken(nil), nil)
 	req.Image = "/a"
 	_, err := get(t, newProvider(t, Options{OtherHosts: hostpattern.EmptyOthers}), req)
-	wantError(t, err, `image "/a" does not begin with the host of a registry`)
+	wantError(t, err, `image "/a" does not begin with a registry host`)
 }
 
 // TestForAPIServer: who is given a token for the API server can act as the pod.
@@ -242,13 +242,13 @@ func TestForAPIServer(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			_, err := get(t, newProvider(t, tt.opts), request(serviceAccountToken(map[string]any{"aud": tt.audience}), nil))
-			wantError(t, err, `registry.example: the service-account token is for the API server, audience "https://`)
-			wantError(t, err, `who gets it can act as "system:serviceaccount:team:puller"; have it issued for an audience of the registry's own`)
+			wantError(t, err, `registry.example: the service-account token has the API server's audience, "https://`)
+			wantError(t, err, `so its recipient can act as "system:serviceaccount:team:puller"; set serviceAccountTokenAudience to an audience of the registry`)
 		})
 	}
 	for _, audience := range []any{nil, []string{}} {
 		_, err := get(t, newProvider(t, exchangeOptions(exchange())), request(serviceAccountToken(map[string]any{"aud": audience}), nil))
-		wantError(t, err, `the service-account token has no audience, which makes it one for the API server: who gets it can act as "system:serviceaccount:team:puller"`)
+		wantError(t, err, `the service-account token has no audience, so the API server accepts it and its recipient can act as "system:serviceaccount:team:puller"`)
 	}
 	if got := asked.Lines(); len(got) > 0 {
 		t.Errorf("the endpoint was asked: %q", got)
@@ -271,9 +271,9 @@ func TestNewRefuses(t *testing.T) {
 		opts Options
 		want string
 	}{
-		"no audience":       {Options{Registries: []string{"a.example"}}, "no audience: a token that is passed through needs --audience, the same as serviceAccountTokenAudience"},
-		"relative file":     {Options{Registries: []string{"a"}, Audience: "a", TokenFile: "token"}, `tokenFile "token": it needs an absolute path`},
-		"file and optional": {Options{Registries: []string{"a"}, Audience: "a", TokenFile: "/token", Optional: true}, "tokenFile and optional: "},
+		"no audience":       {Options{Registries: []string{"a.example"}}, "no audience: if the token is the password, set --audience to the value of serviceAccountTokenAudience"},
+		"relative file":     {Options{Registries: []string{"a"}, Audience: "a", TokenFile: "token"}, `tokenFile "token": must be an absolute path`},
+		"file and optional": {Options{Registries: []string{"a"}, Audience: "a", TokenFile: "/token", Optional: true}, "tokenFile and optional are mutually exclusive"},
 		"a public suffix":   {Options{Registries: []string{"*.github.io/team"}, Audience: "a"}, `registry "*.github.io/team": anyone can register a name under the public suffix "github.io"`},
 		"every domain":      {Options{Registries: []string{"*.com"}, Audience: "a"}, `registry "*.com": a * in one of the last two labels would send the password to third-party hosts`},
 		"every host":        {Options{Registries: []string{"*.*"}, Audience: "a"}, `registry "*.*": a * in one`},
@@ -282,53 +282,53 @@ func TestNewRefuses(t *testing.T) {
 		"every owner's":     {Options{Registries: []string{"*.github.io/team"}, Audience: "a"}, `registry "*.github.io/team": anyone can register a name under the public suffix "github.io"`},
 		"every domain's":    {Options{Registries: []string{"r.example", "*.com:443/team/"}, Audience: "a"}, `registry "*.com:443/team/": a * in one`},
 		"exchanged":         {Options{Registries: []string{"*.com"}, Username: "u", Exchange: url("https://sts.example")}, `registry "*.com": a * in one`},
-		"no registries":     {Options{Audience: "a"}, "no registries: name those that may be given credentials"},
+		"no registries":     {Options{Audience: "a"}, "no registries: list the registries that may get credentials with --registry or under registries, such as registry.example.com"},
 		"bad pattern":       {Options{Registries: []string{"a:b:c"}, Audience: "a"}, `registry "a:b:c"`},
-		"scheme":            {Options{Registries: []string{"https://a.example"}, Audience: "a"}, `registry "https://a.example": it must be a host`},
-		"empty pattern":     {Options{Registries: []string{""}, Audience: "a"}, `registry "": it must be a host`},
-		"negative cache":    {Options{Registries: []string{"a"}, Audience: "a", CacheDuration: new(-time.Second)}, "cacheDuration -1s: it must not be negative"},
-		"token as the user": {Options{Registries: []string{"a"}, Audience: "a", Username: "{token}"}, "{token} must not be here, where it would be shown"},
-		"unclosed":          {Options{Registries: []string{"a"}, Audience: "a", Username: "{token"}, "a { without a }"},
+		"scheme":            {Options{Registries: []string{"https://a.example"}, Audience: "a"}, `registry "https://a.example": must be host`},
+		"empty pattern":     {Options{Registries: []string{""}, Audience: "a"}, `registry "": must be host[:port] without a scheme, such as registry.example.com`},
+		"negative cache":    {Options{Registries: []string{"a"}, Audience: "a", CacheDuration: new(-time.Second)}, "cacheDuration -1s: must not be negative"},
+		"token as the user": {Options{Registries: []string{"a"}, Audience: "a", Username: "{token}"}, "{token} is not allowed here, because it would be visible"},
+		"unclosed":          {Options{Registries: []string{"a"}, Audience: "a", Username: "{token"}, "{ without }; write {{ for a literal brace"},
 		"no user name":      {Options{Registries: []string{"a"}, Exchange: url("https://sts.example")}, "no user name: set username"},
 		"two user names": {Options{Registries: []string{"a"}, Username: "u", Exchange: valid(func(x *Exchange) { x.Response.Username = "u" })},
-			"username and exchange.response.username: there can be one only"},
+			"username and exchange.response.username are mutually exclusive"},
 
-		"no url":            {exchangeOptions(url("")), `exchange.url "": it must be an address of https`},
-		"no scheme":         {exchangeOptions(url("sts.example/token")), "it must be an address of https"},
-		"other scheme":      {exchangeOptions(url("ftp://sts.example/token")), "it must be an address of https"},
-		"no host":           {exchangeOptions(url("https:///token")), "it must be an address of https"},
-		"host placeholder":  {exchangeOptions(url("https://{registry}/token")), "no placeholder can be in its host"},
-		"annotated host":    {exchangeOptions(url("https://{annotation:a/b}.example/token")), "no placeholder can be in its host"},
-		"user":              {exchangeOptions(url("https://u:" + canary.Password + "@sts.example/")), "exchange.url: it has a user in it: use basicAuth"},
-		"user, no host":     {exchangeOptions(url("https://u:" + canary.Password + "@/")), "exchange.url: it has a user in it: use basicAuth"},
-		"secret in query":   {exchangeOptions(url("ftp://sts.example/?k=" + canary.Password)), `exchange.url "ftp://sts.example/": it must be an address of https`},
-		"fragment":          {exchangeOptions(url("https://sts.example/#a")), "it has a fragment"},
-		"plain http":        {exchangeOptions(url("http://sts.example/token")), "it must be https, or the token could be read on the way"},
-		"lookalike":         {exchangeOptions(url("http://localhost.example/token")), "it must be https"},
-		"token in the path": {exchangeOptions(url("https://sts.example/{token}")), "{token} must not be here"},
-		"token in query":    {exchangeOptions(url("https://sts.example/?t={token}")), "{token} must not be here"},
-		"file in query":     {exchangeOptions(url("https://sts.example/?t={file:/a}")), "{file} must not be here"},
-		"header's colon":    {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"a:b": "c"} })), `exchange.headers: "a:b" is not the name of a header`},
-		"header name":       {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"a b": "c"} })), `exchange.headers: "a b" is not the name of a header`},
-		"header template":   {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"X": "}"} })), "exchange.headers.X: a } without a {"},
-		"host header":       {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"host": "c"} })), "headers: Host is that of the url"},
-		"header twice":      {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"X-A": "b", "x-a": "c"} })), `exchange.headers: "x-a" is there twice`},
+		"no url":            {exchangeOptions(url("")), `exchange.url "": must be an https URL`},
+		"no scheme":         {exchangeOptions(url("sts.example/token")), "must be an https URL"},
+		"other scheme":      {exchangeOptions(url("ftp://sts.example/token")), "must be an https URL"},
+		"no host":           {exchangeOptions(url("https:///token")), "must be an https URL"},
+		"host placeholder":  {exchangeOptions(url("https://{registry}/token")), "the host must not have a placeholder"},
+		"annotated host":    {exchangeOptions(url("https://{annotation:a/b}.example/token")), "the host must not have a placeholder"},
+		"user":              {exchangeOptions(url("https://u:" + canary.Password + "@sts.example/")), "exchange.url: must not have a user; use basicAuth"},
+		"user, no host":     {exchangeOptions(url("https://u:" + canary.Password + "@/")), "exchange.url: must not have a user; use basicAuth"},
+		"secret in query":   {exchangeOptions(url("ftp://sts.example/?k=" + canary.Password)), `exchange.url "ftp://sts.example/": must be an https URL`},
+		"fragment":          {exchangeOptions(url("https://sts.example/#a")), "must not have a fragment"},
+		"plain http":        {exchangeOptions(url("http://sts.example/token")), "must use https, because http exposes the token (insecureHTTP: true allows http)"},
+		"lookalike":         {exchangeOptions(url("http://localhost.example/token")), "must use https"},
+		"token in the path": {exchangeOptions(url("https://sts.example/{token}")), "{token} is not allowed here, because it would be visible"},
+		"token in query":    {exchangeOptions(url("https://sts.example/?t={token}")), "{token} is not allowed here, because it would be visible"},
+		"file in query":     {exchangeOptions(url("https://sts.example/?t={file:/a}")), "{file} is not allowed here, because it would be visible"},
+		"header's colon":    {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"a:b": "c"} })), `exchange.headers: "a:b" is not a header name`},
+		"header name":       {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"a b": "c"} })), `exchange.headers: "a b" is not a header name`},
+		"header template":   {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"X": "}"} })), "exchange.headers.X: } without {"},
+		"host header":       {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"host": "c"} })), "headers: Host is not allowed; it is set from url"},
+		"header twice":      {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"X-A": "b", "x-a": "c"} })), `exchange.headers: duplicate header "x-a"`},
 		"two credentials": {exchangeOptions(valid(func(x *Exchange) {
 			x.BasicAuth, x.Headers = &BasicAuth{"u", "{token}"}, map[string]string{"authorization": "Bearer {token}"}
-		})), "there can be one only"},
-		"relative secret": {exchangeOptions(valid(func(x *Exchange) { x.BasicAuth = &BasicAuth{"u", "{file:secret}"} })), "exchange.basicAuth.password: {file:PATH} needs an absolute path"},
-		"two bodies":      {exchangeOptions(valid(func(x *Exchange) { x.Form, x.JSON = map[string]string{}, "a" })), "form and json: there can be one only"},
+		})), "are mutually exclusive"},
+		"relative secret": {exchangeOptions(valid(func(x *Exchange) { x.BasicAuth = &BasicAuth{"u", "{file:secret}"} })), "exchange.basicAuth.password: {file:PATH} requires an absolute path"},
+		"two bodies":      {exchangeOptions(valid(func(x *Exchange) { x.Form, x.JSON = map[string]string{}, "a" })), "form and json are mutually exclusive"},
 		"field twice": {exchangeOptions(valid(func(x *Exchange) { x.Form, x.TokenExchange = map[string]string{"subject_token": "a"}, &TokenExchange{} })),
-			"exchange.form.subject_token: tokenExchange has it already"},
-		"method":        {exchangeOptions(valid(func(x *Exchange) { x.Method = "PUT" })), `exchange.method "PUT": it must be GET or POST`},
-		"GET with body": {exchangeOptions(valid(func(x *Exchange) { x.Method, x.JSON = "GET", "a" })), "exchange.method: a GET has no body"},
+			"exchange.form.subject_token: already set by tokenExchange"},
+		"method":        {exchangeOptions(valid(func(x *Exchange) { x.Method = "PUT" })), `exchange.method "PUT": must be GET or POST`},
+		"GET with body": {exchangeOptions(valid(func(x *Exchange) { x.Method, x.JSON = "GET", "a" })), "exchange.method: GET cannot have a body"},
 		"bad user path": {Options{Registries: []string{"a.example"}, Exchange: valid(func(x *Exchange) { x.Response.Username = "a..b" })}, `exchange.response.username "a..b": a name is empty`},
 		"bad life path": {exchangeOptions(valid(func(x *Exchange) { x.Response.ExpiresIn = "a..b" })), `exchange.response.expiresIn "a..b": a name is empty`},
 		"bad end path":  {exchangeOptions(valid(func(x *Exchange) { x.Response.ExpiresAt = "a..b" })), `exchange.response.expiresAt "a..b": a name is empty`},
-		"no secret":     {exchangeOptions(valid(func(x *Exchange) { x.Response.Secret = "" })), "exchange.response.secret is missing"},
+		"no secret":     {exchangeOptions(valid(func(x *Exchange) { x.Response.Secret = "" })), "exchange.response.secret is missing; set it to the response field with the password, such as access_token"},
 		"bad path":      {exchangeOptions(valid(func(x *Exchange) { x.Response.Secret = "a..b" })), `exchange.response.secret "a..b": a name is empty`},
-		"JSON template": {exchangeOptions(valid(func(x *Exchange) { x.JSON = map[string]any{"a": []any{"{tokn}"}} })), "exchange.json.a[0]: there is no placeholder {tokn}"},
-		"no JSON":       {exchangeOptions(valid(func(x *Exchange) { x.JSON = map[any]any{1: 2} })), "exchange.json: it is nothing that JSON has"},
+		"JSON template": {exchangeOptions(valid(func(x *Exchange) { x.JSON = map[string]any{"a": []any{"{tokn}"}} })), "exchange.json.a[0]: unknown placeholder {tokn}"},
+		"no JSON":       {exchangeOptions(valid(func(x *Exchange) { x.JSON = map[any]any{1: 2} })), "exchange.json: not a JSON value; quote it"},
 	} {
 		t.Run(title, func(t *testing.T) {
 			_, err := New(tt.opts)
@@ -350,5 +350,5 @@ func ExampleNew() {
 	_, err = provider.GetCredentials(context.Background(), &plugin.Request{APIVersion: plugin.V1Beta1, Image: "registry.example.com/app"})
 	fmt.Println(err)
 	// Output:
-	// registry.example.com: no service-account token: requests in credentialprovider.kubelet.k8s.io/v1beta1 have none; set the provider's apiVersion to credentialprovider.kubelet.k8s.io/v1, and its tokenAttributes
+	// registry.example.com: no service-account token: credentialprovider.kubelet.k8s.io/v1beta1 does not support it; set the provider's apiVersion to credentialprovider.kubelet.k8s.io/v1, and set tokenAttributes
 }

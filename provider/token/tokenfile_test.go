@@ -73,19 +73,19 @@ func TestTokenFileFails(t *testing.T) {
 		opts Options
 		want string
 	}{
-		"missing":           {file: "/nonexistent/token", want: `read "/nonexistent/token": there is no such file`},
-		"empty":             {file: file("\n"), want: "FILE: it is empty"},
-		"of everybody":      {file: secretOf(t, svid(nil), 0o644), want: "FILE: others may read or change it: chmod 600 "},
-		"a directory":       {file: t.TempDir(), want: "FILE is a directory; name a regular file"},
-		"two lines":         {file: file(canary.Token + "\n" + canary.Token), want: "FILE: it is not one line of text"},
-		"a header":          {file: file("Bearer " + svid(nil)), want: "FILE: it is no token, which has neither blanks nor quotes in it"},
-		"a blank after it":  {file: file(svid(nil) + " \n"), want: "FILE: it is no token"},
-		"quotes":            {file: file(`"` + svid(nil) + `"`), want: "FILE: it is no token"},
-		"a mark before it":  {file: file("\ufeff" + svid(nil)), want: "FILE: it is no token"},
-		"another audience":  {file: file(svid(map[string]any{"aud": "vault"})), want: `the token of FILE is for the audience ["vault"], not "registry.example": the file or the plugin's audience is wrong`},
-		"for its issuer":    {file: file(svid(map[string]any{"aud": []string{"registry.example", "https://spire.example"}})), want: `the token of FILE is for the API server, audience "https://spire.example": who gets it can act as "spiffe://example/node"`},
-		"expired":           {file: file(svid(map[string]any{"exp": now.Add(-time.Hour).Unix()})), want: "the token of FILE expired 1h0m0s ago, at 2026-11-21T11:00:00Z"},
-		"no JWT":            {file: file(canary.Token), want: "the audience of the token of FILE cannot be checked: it is not a JSON Web Token"},
+		"missing":           {file: "/nonexistent/token", want: `read "/nonexistent/token": no such file or directory`},
+		"empty":             {file: file("\n"), want: "FILE: file is empty"},
+		"of everybody":      {file: secretOf(t, svid(nil), 0o644), want: "FILE: other users can read or change it; run chmod 600 "},
+		"a directory":       {file: t.TempDir(), want: "FILE: is a directory, not a regular file"},
+		"two lines":         {file: file(canary.Token + "\n" + canary.Token), want: "FILE: not a single line of text"},
+		"a header":          {file: file("Bearer " + svid(nil)), want: "FILE: not a token; remove spaces, quotes and any name before the token"},
+		"a blank after it":  {file: file(svid(nil) + " \n"), want: "FILE: not a token; remove spaces, quotes and any name before the token"},
+		"quotes":            {file: file(`"` + svid(nil) + `"`), want: "FILE: not a token; remove spaces, quotes and any name before the token"},
+		"a mark before it":  {file: file("\ufeff" + svid(nil)), want: "FILE: not a token; remove spaces, quotes and any name before the token"},
+		"another audience":  {file: file(svid(map[string]any{"aud": "vault"})), want: `the token in FILE has the audience ["vault"], not "registry.example"; check the file and the plugin's audience`},
+		"for its issuer":    {file: file(svid(map[string]any{"aud": []string{"registry.example", "https://spire.example"}})), want: `the token in FILE has the API server's audience, "https://spire.example", so its recipient can act as "spiffe://example/node"`},
+		"expired":           {file: file(svid(map[string]any{"exp": now.Add(-time.Hour).Unix()})), want: "the token in FILE expired 1h0m0s ago, at 2026-11-21T11:00:00Z"},
+		"no JWT":            {file: file(canary.Token), want: "check the audience of the token in FILE: not a JSON Web Token"},
 		"no namespace":      {file: file(svid(nil)), opts: Options{Username: "{namespace}"}, want: "username: {namespace}: the token does not name a service account"},
 		"no serviceaccount": {file: file(svid(nil)), opts: Options{Username: "{serviceaccount}"}, want: "username: {serviceaccount}: the token does not name a service account"},
 	} {
@@ -113,5 +113,5 @@ func TestTokenFileExchanged(t *testing.T) {
 	}
 	server.Close()
 	_, err = get(t, p, request("", nil))
-	wantError(t, err, fmt.Sprintf("registry.example: exchange the token of %q: POST ", file))
+	wantError(t, err, fmt.Sprintf("registry.example: exchange the token in %q: POST ", file))
 }

@@ -31,9 +31,9 @@ func checkUsername(name string) error {
 	case name == "":
 		return errors.New("the user name is empty")
 	case strings.ContainsFunc(name, isControl):
-		return errors.New("the user name has a control character in it")
+		return errors.New("the user name contains a control character")
 	case strings.Contains(name, ":"):
-		return errors.New("the user name has a colon in it, which a registry takes for its end")
+		return errors.New("the user name contains a colon, which HTTP Basic authentication does not allow")
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func TestVerifier(t *testing.T) {
 		"audience":      {signToken(t, key, rs256, payload("registry.example", "else.example")), `it is for the audience ["else.example"], not "registry.example"`},
 		"expired":       {signToken(t, key, rs256, payload("1800000001", "1800000000")), "it has expired"},
 		"no expiry":     {signToken(t, key, rs256, payload(`,"exp":1800000001`, "")), "it has expired"},
-		"password":      {"open-sesame", "it is not a JSON Web Token"},
+		"password":      {"open-sesame", "not a JSON Web Token"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claims, err := verifier{&key.PublicKey, "https://cluster"}.verify(tt.token, "registry.example", now)

@@ -37,7 +37,7 @@ func (a *Asker) checkRequest(exec *kubelet.Exec, r corpus.Request, data []byte) 
 	if err := os.WriteFile(filepath.Join(a.execDir(), "stdout"), nil, 0o600); err != nil {
 		return err
 	}
-	exec.Run(string(r.Image), r.Token, r.Annotations) // the answer is empty, hence an error
+	exec.Run(string(r.Image), r.Token, r.Annotations) // the response is empty, hence an error
 	got, err := os.ReadFile(filepath.Join(a.execDir(), "stdin"))
 	if err == nil && string(got) != string(data) {
 		err = errors.New("a real process is given other bytes than encodeRequest returns")

@@ -130,7 +130,7 @@ func TestEvents(t *testing.T) {
 		{provider{name: "refused", host: "refused.example", script: "echo 'the role team-pull may not be assumed' >&2; exit 1"},
 			"exit status 1, a reason on standard error", "the role team-pull may not be assumed"},
 		{provider{name: "garbage", host: "garbage.example", script: "echo welcome"},
-			"output that is no answer", "not a valid CredentialProviderResponse"},
+			"output that is no answer", "invalid CredentialProviderResponse"},
 		{provider{name: "crashes", host: "crashes.example", script: "kill -SEGV $$"},
 			"ended by a signal", "segmentation fault"},
 		{provider{name: "hangs", host: "hangs.example", script: "exec sleep 300"},
