@@ -501,7 +501,7 @@ func TestParseDirBounds(t *testing.T) {
 	}
 	for want, files := range map[string]map[string][]byte{
 		"d: the directory has no configuration files (.json, .yaml or .yml)": nil,
-		"d: the directory has more than 4096 configuration files":                              many,
+		"d: the directory has more than 4096 configuration files":            many,
 	} {
 		if _, err := ParseDir("d", files); fmt.Sprint(err) != want {
 			t.Errorf("got %v, want %s", err, want)

@@ -56,14 +56,14 @@ func TestRefuses(t *testing.T) {
 		"cloud: at least one provider is required": {},
 		`cloud: provider 2: duplicate name "ecr-credential-provider"; use Named`: {
 			members: []cloud.Member{amazon, cloud.Use(ecr.New(ecr.Options{}))}},
-		`cloud: provider 2: --allow-host "*.com": `:                  {members: []cloud.Member{amazon, cloud.Use(ecr.New(ecr.Options{AllowHosts: []string{"*.com"}}))}},
-		"cloud: provider 1: must not be nil":                         {members: []cloud.Member{{}}},
-		"cloud: provider 1: it has no name; use Named":               {members: []cloud.Member{cloud.Use(none, nil).For("r.example")}},
-		`cloud: provider 1: "team" has no default images; use For`:   {members: []cloud.Member{cloud.Use(none, nil).Named("team")}},
-		`cloud: keyring: providers[0].name: must be a file name`:     {members: []cloud.Member{amazon.Named("a/b")}},
+		`cloud: provider 2: --allow-host "*.com": `:                    {members: []cloud.Member{amazon, cloud.Use(ecr.New(ecr.Options{AllowHosts: []string{"*.com"}}))}},
+		"cloud: provider 1: must not be nil":                           {members: []cloud.Member{{}}},
+		"cloud: provider 1: it has no name; use Named":                 {members: []cloud.Member{cloud.Use(none, nil).For("r.example")}},
+		`cloud: provider 1: "team" has no default images; use For`:     {members: []cloud.Member{cloud.Use(none, nil).Named("team")}},
+		`cloud: keyring: providers[0].name: must be a file name`:       {members: []cloud.Member{amazon.Named("a/b")}},
 		`cloud: keyring: providers[0].matchImages[0]: invalid pattern`: {members: []cloud.Member{cloud.Use(none, nil).Named("team").For("r.example:x")}},
-		"cloud: Options.BinDir and Options.InProcess must be empty":  {opts: regcred.Options{BinDir: "/bin"}, members: []cloud.Member{amazon}},
-		"cloud: Options.BinDir and Options.InProcess must be":        {opts: regcred.Options{InProcess: map[string]plugin.Provider{}}, members: []cloud.Member{amazon}},
+		"cloud: Options.BinDir and Options.InProcess must be empty":    {opts: regcred.Options{BinDir: "/bin"}, members: []cloud.Member{amazon}},
+		"cloud: Options.BinDir and Options.InProcess must be":          {opts: regcred.Options{InProcess: map[string]plugin.Provider{}}, members: []cloud.Member{amazon}},
 	} {
 		_, err := cloud.Keyring(tt.opts, tt.members...)
 		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
