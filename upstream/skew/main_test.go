@@ -31,7 +31,7 @@ func TestOptions(t *testing.T) {
 		"-scale Inf":               "scale +Inf",
 		"-kubelet 1.33.13, 1.34.4": `argument "1.34.4"`,
 		"-kubelet 1.34.4,v1.34.4":  "release 1.34.4 is there twice",
-		"-kubelet 1.34.4,1.31.14":  "release 1.31.14: it is older than 1.33",
+		"-kubelet 1.34.4,1.31.14":  "release 1.31.14: older than 1.33",
 		"-record -check":           "leave out one of them",
 		"-record -kubelet 1.33.13": "leave out -kubelet, -seed and -scale",
 		"-record -seed 2":          "leave out -kubelet, -seed and -scale",
@@ -115,7 +115,7 @@ func TestVersionThatIsNot(t *testing.T) {
 	t.Setenv("GOMODCACHE", t.TempDir()) // which this proxy must not get into
 	for version, want := range map[string]string{
 		"1.33.99": "of this minor release the Go proxy has v1.33.12, v1.33.13",
-		"1.99.0":  "of this minor release the Go proxy has none; of all it has v1.33.12 v1.33.13 v1.34.0",
+		"1.99.0":  "the Go proxy has no version of this minor release; it has v1.33.12 v1.33.13 v1.34.0",
 	} {
 		_, err := open(t.Context(), []string{version})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "release v"+version) {
