@@ -125,7 +125,7 @@ func ruleSiblingPath(w *written) []remark {
 		return nil
 	}
 	image := match.Location{Host: meetHosts(w.meant.Host, w.meant.Host), Port: w.meant.Port, Path: path}.String()
-	return say(w.mended.String()+"/", "%q also matches %s-other/app, because a path is a plain prefix; with a trailing slash it matches neither that nor the image %s",
+	return say(w.mended.String()+"/", "%q also matches %s-other/app, because a path is a plain prefix; a trailing slash excludes that repository, and also the image %s",
 		w.shown, image, image)
 }
 

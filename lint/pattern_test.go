@@ -200,7 +200,7 @@ func TestLintMessages(t *testing.T) {
 		"harbor.example.com/*":                  `"harbor.example.com/*" never matches, because globs do not work in a path, which matches as a prefix`,
 		"https://harbor.example.com":            `"https://harbor.example.com" never matches, because a pattern cannot have a scheme: "https:" is parsed as the host`,
 		"user:open-sesame@registry.example.com": `"…@registry.example.com": the kubelet ignores the text before the @, so credentials there have no effect`,
-		"*.example.com/team":                    `"*.example.com/team" also matches a.example.com/team-other/app, because a path is a plain prefix; with a trailing slash it matches neither that nor the image a.example.com/team`,
+		"*.example.com/team":                    `"*.example.com/team" also matches a.example.com/team-other/app, because a path is a plain prefix; a trailing slash excludes that repository, and also the image a.example.com/team`,
 		"*example.com":                          `"*example.com" also matches evilexample.com, a domain that anyone can register`,
 		"<HOST>":                                `"<HOST>" never matches, because an image host cannot contain the label "<HOST>"`,
 	} {

@@ -119,7 +119,7 @@ func checkKeyPort(s *suite, _ *plugin.Response) []Finding {
 	}
 	all := authKeys(r.x.Response)
 	if len(all) == 0 || len(selected(all, image)) > 0 {
-		return pass(r.did, "a response with %s, all usable", plural(len(all), "auth key"))
+		return pass(r.did, "a response with %s", plural(len(all), "auth key"))
 	}
 	return found(Info, r.did, fmt.Sprintf("the keys %s, none of which match", shownKeys(all)),
 		"It finds no key for the image, and pulls anonymously.",

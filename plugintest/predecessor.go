@@ -120,7 +120,7 @@ func checkPredecessor(s *suite) []Finding {
 	case without.alike(s.base()):
 		return skip("the plugin fails in the same way for a valid request: see base-answer")
 	case with.answered():
-		return pass(with.did+", and without", "a response with it, an error without it")
+		return pass(with.did+", and without", "with get-credentials a response, without it an error")
 	}
 	return pass(with.did+", and without", "both rejected")
 }

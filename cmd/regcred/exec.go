@@ -63,8 +63,8 @@ it cannot be run. CMD is not run if a credential cannot be obtained.`,
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false) // what follows CMD is its own
-	f.StringArrayVar(&e.images, "image", nil, "`image` that CMD pulls, whose registry only a pattern matches; may be repeated")
-	f.BoolVar(&e.allHosts, "all-hosts", false, "use regcred's helper for all hosts in docker")
+	f.StringArrayVar(&e.images, "image", nil, "`image` that CMD pulls; needed if only a wildcard pattern matches its registry; may be repeated")
+	f.BoolVar(&e.allHosts, "all-hosts", false, "use regcred's helper for every registry that docker contacts")
 	f.BoolVar(&e.materialize, "materialize", false, "write the images' credentials to the files instead of configuring the helper")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.exec(cmd.Context(), e, args) }
 	return cmd

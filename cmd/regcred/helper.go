@@ -91,7 +91,7 @@ in the file.`,
 	}
 	h := addHelperFlags(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&h.allHosts, "all-hosts", false, "use regcred's helper for all hosts in docker")
+	f.BoolVar(&h.allHosts, "all-hosts", false, "use regcred's helper for every registry that docker contacts")
 	h.others = &choice{values: []string{string(dockerclient.Refuse), string(dockerclient.Keep), string(dockerclient.Replace)}}
 	h.others.value = h.others.values[0]
 	h.others.register(cmd, "others", "", "`action` if a host has another helper: refuse | keep | replace")

@@ -32,8 +32,8 @@ whose log cannot be read, are listed with the reason.
 
 This needs permission to list pods and to get pods/log. With permission to list
 daemonsets.apps and nodes, the progress of a rollout and nodes without a pod are
-shown too. All namespaces are searched; if pods may not be listed there, only
-the namespace of the kubeconfig's context is.
+shown too. All namespaces are searched or, without permission, only the
+namespace of the kubeconfig's context.
 
 The exit code is 0 if all nodes are in the desired state, 1 if not, and 3 if
 there is no agent.`,

@@ -22,10 +22,10 @@ func (a *app) pluginMigrateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate [PATH]",
 		Short: "Show which arguments to change when you replace a cloud provider's plugin",
-		Long: `Check a configuration that uses plugins of Amazon, Google or Azure, and print
-the arguments that regcred's plugins of the same names need to return the same
-credentials for the same images: for hosts in matchImages that do not belong to
-the cloud, service principals, trust policies that require a session name, and
+		Long: `Check a configuration that uses plugins of Amazon, Google or Azure. Print the
+arguments that regcred's plugins of the same names need to return the same
+credentials for the same images. They concern hosts that do not belong to the
+cloud, service principals, trust policies that require a session name, and
 PrivateLink endpoints. PATH is a file or a directory; the default is --config or
 the node's configuration.
 

@@ -50,8 +50,8 @@ plugin needs.
 
 The plugin really runs: if it calls a cloud API, each run calls it. Some checks
 clear the environment or HOME, so set the plugin's variables with --env, which
-applies to every run, above all those that point it at a test server. Without
-them the plugin might call the real cloud.
+applies to every run. In particular, set the variables that select a test
+server; otherwise the plugin might call the real cloud.
 
 The exit code is 0 if no check found an error, and 1 otherwise; with --strict
 also if there are warnings.`,

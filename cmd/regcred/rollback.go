@@ -18,10 +18,9 @@ func (a *app) rollbackCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback [N]",
 		Short: "Roll back to an earlier generation on this node",
-		Long: `Activate generation N, or the one before the current one. Only one symlink
-changes: the next pull uses that generation's plugins and configuration. The
-kubelet is restarted only if it lacks entries that the generation needs, and
-only with --restart.`,
+		Long: `Activate generation N, or the one before the current one. The next pull uses
+that generation's plugins and configuration. If the kubelet's entries do not
+cover the generation, they are changed too, which needs --restart.`,
 		Example: `  sudo regcred rollback
   sudo regcred rollback 3 --restart`,
 		Args: atMost("N"),

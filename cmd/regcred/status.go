@@ -163,7 +163,7 @@ func (r *statusReport) render(t *terminal.Text) {
 		t.Detail("plugins in    %s", r.Node.BinDir)
 	}
 	if r.Node.Refusal != "" {
-		t.Item(terminal.Warning, "it does not keep changes: "+r.Node.Refusal)
+		t.Item(terminal.Warning, "regcred cannot change this node: "+r.Node.Refusal)
 	}
 	t.Head("generations")
 	for _, g := range r.Generations {

@@ -311,7 +311,7 @@ type RefusedError struct{ Why, Kind string }
 
 func (e *RefusedError) Error() string {
 	if e.Kind == string(node.NoKubelet) {
-		return "cannot install on this machine: " + e.Why
+		return "cannot install here: " + e.Why
 	}
 	return fmt.Sprintf("cannot install on this node (%s): %s", e.Kind, e.Why)
 }
