@@ -94,7 +94,7 @@ func TestDoctorImage(t *testing.T) {
 	if len(mirror.Pulls("team/app")) == 0 {
 		t.Error("the runtime did not ask the mirror")
 	}
-	says(1, old, "error   tls: "+addr+": its certificate ", "has expired 3 days ago", "error   pull: would fail at "+addr+" (tls)\n")
+	says(1, old, "error   tls: "+addr+": its certificate ", "expired 3 days ago", "error   pull: would fail at "+addr+" (tls)\n")
 	says(1, "gone.example/team/app:v1", "error   proxy: the proxy 127.0.0.1:", "refuses to connect to gone.example:443: HTTP 502")
 
 	writeFile(t, password, "wrong")

@@ -168,7 +168,7 @@ func hostrunEnds(t *testing.T, h hostrunOf) {
 		{"nothing", hostrun.Command{Path: "/bin/true"}, ran{}},
 		{"much", shell(fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x", big)), ran{stdout: strings.Repeat("x", big)}},
 		{"too much", shell("head -c 9000000 /dev/zero | tr '\\0' x"), ran{Code: 1, stdout: strings.Repeat("x", 4<<20), Error: "it printed more than 4 MiB"}},
-		{"absent", hostrun.Command{Path: "/var/lib/kubelet/pods/u/absent"}, ran{Error: "the node cannot execute /var/lib/kubelet/pods/u/absent (203/EXEC): it is not there", Type: "*hostrun.NotStartedError"}},
+		{"absent", hostrun.Command{Path: "/var/lib/kubelet/pods/u/absent"}, ran{Error: "the node cannot execute /var/lib/kubelet/pods/u/absent (203/EXEC): it does not exist", Type: "*hostrun.NotStartedError"}},
 		{"not executable", hostrun.Command{Path: "/tmp/not-executable"}, ran{Error: "(203/EXEC)", Type: "*hostrun.NotStartedError"}},
 		{"noexec", hostrun.Command{Path: "/mnt/noexec/program"}, ran{Error: "(203/EXEC)", Type: "*hostrun.NotStartedError"}},
 		{"a signal", shell("kill -9 $$"), ran{Error: "/bin/sh was stopped: by signal 9 (killed)", Type: "*hostrun.KilledError"}},
@@ -223,10 +223,10 @@ func hostrunQuiet(t *testing.T, h hostrunOf) {
 // hostrunRefused: without uid 0, or without a systemd, it is said at once.
 func hostrunRefused(t *testing.T, h hostrunOf) {
 	for _, tt := range []struct{ name, uid, socket, kind, says string }{
-		{"another user", "65534", hostrunSocket, "*hostrun.DeniedError", "this process has uid 65534, and it takes 0: securityContext.runAsUser: 0"},
-		{"no socket", "0", "/mnt/absent/private", "*hostrun.NotMountedError", "/mnt/absent of the node is not mounted into this pod"},
-		{"no socket but a file", "0", "/etc/passwd", "*hostrun.NotMountedError", "/etc of the node is not mounted into this pod"},
-		{"a node without systemd", "0", "/mnt/empty/private", "*hostrun.NoSystemdError", "this node has no systemd: its /mnt/empty has no socket of one ("},
+		{"another user", "65534", hostrunSocket, "*hostrun.DeniedError", "this process has uid 65534, but systemd accepts only 0: set securityContext.runAsUser: 0"},
+		{"no socket", "0", "/mnt/absent/private", "*hostrun.NotMountedError", "the node's /mnt/absent is not mounted into this pod"},
+		{"no socket but a file", "0", "/etc/passwd", "*hostrun.NotMountedError", "the node's /etc is not mounted into this pod"},
+		{"a node without systemd", "0", "/mnt/empty/private", "*hostrun.NoSystemdError", "this node has no systemd: /mnt/empty has no socket ("},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r, err := h.as(t.Context(), tt.uid, tt.socket, time.Minute, hostrun.Command{Path: "/bin/true"})
@@ -246,7 +246,7 @@ func hostrunRefused(t *testing.T, h hostrunOf) {
 func hostrunAnother(t *testing.T, h hostrunOf) {
 	first := h.begin(t, waits("first"), "/tmp/first-begun")
 	r, err := h.as(t.Context(), "0", hostrunSocket, time.Second, hostrun.Command{Path: "/bin/touch", Args: []string{"/tmp/second"}})
-	if err != nil || !strings.Contains(r.Error, "context deadline exceeded; regcred-agent.service goes on") {
+	if err != nil || !strings.Contains(r.Error, "context deadline exceeded; regcred-agent.service continues") {
 		t.Errorf("while another runs: %+v, %v", r, err)
 	}
 	if h.machine.Command(t.Context(), "test", "-e", "/tmp/second").Run() == nil {
@@ -282,7 +282,7 @@ func hostrunAnother(t *testing.T, h hostrunOf) {
 func hostrunKept(t *testing.T, h hostrunOf) {
 	kept := waits("kept")
 	kept.Keep = "/tmp/kept"
-	if r, err := h.as(t.Context(), "0", hostrunSocket, 2*time.Second, kept); err != nil || !strings.Contains(r.Error, "goes on") {
+	if r, err := h.as(t.Context(), "0", hostrunSocket, 2*time.Second, kept); err != nil || !strings.Contains(r.Error, "continues") {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	h.machine.Run(t, "touch", "/tmp/kept-go")
@@ -304,7 +304,7 @@ func hostrunUnitFile(t *testing.T, h hostrunOf) {
 		t.Run(name, func(t *testing.T) {
 			h.machine.Run(t, "sh", "-c", make)
 			r, err := h.as(t.Context(), "0", hostrunSocket, 10*time.Second, hostrun.Command{Path: "/bin/true"})
-			if err != nil || !strings.Contains(r.Error, "a unit file of its own named "+hostrunUnit+" ("+file+")") || r.Took > 5*time.Second {
+			if err != nil || !strings.Contains(r.Error, "its own unit file named "+hostrunUnit+" ("+file+")") || r.Took > 5*time.Second {
 				t.Errorf("got %+v, %v", r, err)
 			}
 			_ = h.machine.Command(t.Context(), "systemctl", "stop", hostrunUnit).Run() // of those that ran
