@@ -25,7 +25,7 @@ var otherKinds = map[string]string{
 	"ClusterConfiguration":    kubeadm,
 	"InitConfiguration":       kubeadm,
 	"JoinConfiguration":       kubeadm,
-	"NodeConfig":              "a nodeadm configuration, from which nodeadm writes the kubelet's file of kind " + Kind,
+	"NodeConfig":              "a nodeadm configuration: use the file that nodeadm generates from it, of kind " + Kind,
 	"MachineConfig":           "an operator's configuration: use the file that the operator writes, of kind " + Kind,
 
 	"CredentialProviderRequest":  protocol,
@@ -101,7 +101,7 @@ const (
 )
 
 const (
-	ofProvider = "this field belongs in an item of providers"
+	ofProvider = "this field belongs in an entry of providers"
 	ofTokens   = "this field belongs in tokenAttributes"
 	ofFile     = "this field belongs at the top level of the file"
 	ofObjects  = "this field belongs in Kubernetes API objects, but not in this file"

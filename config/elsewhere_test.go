@@ -36,7 +36,7 @@ func TestElsewhere(t *testing.T) {
 		"braces, and a tab":       {"# for {{ .Name }}\n" + testHead + "providers:\n- name: '{{ x }}'\n\tmatchImages: []\n", "f:6:1: not valid YAML: the line is indented with a tab"},
 		"an empty document":       {"---\n# nothing\n---\n" + testHead + "providers: []\n", "f:3: the first YAML document is empty, and the kubelet reads only the first one"},
 		"template":                {testHead + "providers:\n{{- range .Values.providers }}\n- name: {{ .name }}\n{{- end }}\n", "f:4:1: not valid YAML: an unrendered template ({{ … }})"},
-		"field of a provider":     {top("defaultCacheDuration: 1h"), "f:8:1: defaultCacheDuration: unknown field: this field belongs in an item of providers"},
+		"field of a provider":     {top("defaultCacheDuration: 1h"), "f:8:1: defaultCacheDuration: unknown field: this field belongs in an entry of providers"},
 		"flag":                    {top("imageCredentialProviderBinDir: /x"), "unknown field: a kubelet flag, not a field of this file"},
 		"KubeletConfiguration":    {top("featureGates: {}"), "unknown field: this field belongs in a KubeletConfiguration file"},
 		"object":                  {top("spec: {}"), "unknown field: this field belongs in Kubernetes API objects"},

@@ -149,7 +149,7 @@ func rulePasswordEncoded(e *dockerEntry) []remark {
 	if err != nil || e.user == "" || !strings.HasPrefix(string(decoded), e.user+":") {
 		return nil
 	}
-	return e.say("password", "set the password only, or move this value to auth", "the password for %s is user name and password in base64, so the registry rejects it", e.shown())
+	return e.say("password", "set the password only, or move this value to auth", "the password for %s is a base64-encoded user:password pair, so the registry rejects it", e.shown())
 }
 
 // ruleJSONKey is about keys of Google's service accounts.

@@ -71,7 +71,7 @@ func whyNoImage(key string, at match.Location) string {
 	case strings.ContainsAny(at.Path, "*[") && !strings.ContainsAny(at.Path, ":@"):
 		return "globs do not work in a path, which matches as a prefix"
 	case strings.ContainsAny(at.Path, ":@"):
-		return "images are compared without tag and digest"
+		return "matching ignores tags and digests"
 	case strings.ContainsFunc(at.Path, unicode.IsUpper):
 		return "image paths are lower case"
 	case dotless(at):

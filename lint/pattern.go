@@ -88,7 +88,7 @@ func rulePathGlob(w *written) []remark {
 
 func ruleTagOrDigest(w *written) []remark {
 	if w.scheme == "" && strings.ContainsAny(w.meant.Path, ":@") {
-		return say(w.fixed(), "%q never matches, because images are compared without tag and digest", w.shown)
+		return say(w.fixed(), "%q never matches, because matching ignores tags and digests", w.shown)
 	}
 	return nil
 }

@@ -176,7 +176,7 @@ func pathMismatch(want, got string) string {
 	case strings.ContainsAny(want, "*["):
 		reason += " (globs do not work in a path)"
 	case strings.ContainsAny(want, ":@"):
-		reason += " (images are compared without tag and digest)"
+		reason += " (matching ignores tags and digests)"
 	case strings.ContainsFunc(want, unicode.IsUpper):
 		reason += " (image paths are lower case)"
 	case got != "" && got+"/" == want:

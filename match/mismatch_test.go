@@ -103,10 +103,10 @@ func TestMismatchReason(t *testing.T) {
 		{"registry.example/b", "registry.example/team/a", `path: "/team/a" does not begin with "/b"`, "registry.example/team/"},
 		{"registry.example/team/*", "registry.example/team/a", `path: "/team/a" does not begin with "/team/*" (globs do not work in a path)`, "registry.example/team/"},
 		{"registry.example/*", "registry.example/a", `path: "/a" does not begin with "/*" (globs do not work in a path)`, "registry.example"},
-		{"registry.example/a:v1", "registry.example/a", `path: "/a" does not begin with "/a:v1" (images are compared without tag and digest)`, "registry.example/a"},
+		{"registry.example/a:v1", "registry.example/a", `path: "/a" does not begin with "/a:v1" (matching ignores tags and digests)`, "registry.example/a"},
 		{
 			"registry.example/a@sha256:00", "registry.example/a",
-			`path: "/a" does not begin with "/a@sha256:00" (images are compared without tag and digest)`, "registry.example/a",
+			`path: "/a" does not begin with "/a@sha256:00" (matching ignores tags and digests)`, "registry.example/a",
 		},
 		{"registry.example/Team/", "registry.example/team/a", `path: "/team/a" does not begin with "/Team/" (image paths are lower case)`, "registry.example/team/"},
 		{"registry.example/a/", "registry.example/a", `path: "/a" does not begin with "/a/" (the trailing slash requires a longer path)`, "registry.example/a"},

@@ -357,7 +357,7 @@ func outputRows() []row {
 		{check: "stderr-volume", plugin: "good", want: Pass},
 		{check: "stderr-volume", plugin: "stderr-verbose", want: Warning},
 		{check: "stderr-usage", plugin: "good", want: Pass},
-		{check: "stderr-usage", plugin: "usage", want: Warning, got: "exit status 1, with a usage text"},
+		{check: "stderr-usage", plugin: "usage", want: Warning, got: "exit status 1, with a usage message"},
 		{check: "leaves-process", plugin: "good", want: Pass},
 		{check: "leaves-process", plugin: "fork", want: Error, got: "in v1alpha1", change: locked},
 	}

@@ -139,7 +139,7 @@ func stderrUsage(r *run) []Finding {
 	if !r.ended() || !regexp.MustCompile(`(?mi)^\s*(usage( of .*)?|(global )?flags|(available )?commands|options):`).MatchString(r.x.Stderr) {
 		return nil
 	}
-	return found(Warning, r.did, fmt.Sprintf("%v, with a usage text on standard error", r.err.Err),
+	return found(Warning, r.did, fmt.Sprintf("%v, with a usage message on stderr", r.err.Err),
 		"It logs the usage at each pull.",
 		"Print the usage only for wrong arguments (with cobra: SilenceUsage).")
 }

@@ -63,7 +63,7 @@ func (r *agentFlags) register(cmd *cobra.Command) {
 	f.StringVar(&r.Revision, "revision", "", "`name` of the ConfigMap with the configuration")
 	f.StringVar(&r.Config, "config", "/config", "`path` of the configuration")
 	f.StringVar(&r.State, "state", "/state/state", "`file` that contains present or absent; nothing is changed while it contains neither")
-	f.StringVar(&r.Plugins, "plugins", "/plugins", "`directory` with plugins of other images; searched first")
+	f.StringVar(&r.Plugins, "plugins", "/plugins", "`directory` with plugins from other images; searched first")
 	f.StringVar(&r.ImagePlugins, "image-plugins", "/plugins", "`directory` with the plugins of this image")
 	f.StringVar(&r.Work, "work", agentWork, "`directory` that is --host-work on the node and survives container restarts")
 	f.StringVar(&r.hostWork, "host-work", "", "`path` on the node of the directory --work")

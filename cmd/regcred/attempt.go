@@ -52,7 +52,7 @@ func renderAnswer(t *terminal.Text, j *report.Attempt) {
 	case regcred.CacheHit:
 		answer = fmt.Sprintf("response from the cache, %s old: %s", terminal.Span(time.Duration(j.AgeSeconds*float64(time.Second))), answer)
 	case regcred.CacheCoalesced:
-		answer = "response of a run for another image: " + answer
+		answer = "response from a run for another image: " + answer
 	case regcred.CacheMiss:
 		answer = "ran for " + terminal.Millis(j.DurationSeconds) + ": " + answer
 	}
@@ -78,7 +78,7 @@ func renderStderr(t *terminal.Text, j *report.Attempt) {
 	}
 	said := strings.Split(text, "\n")
 	if n := len(said) - most; n > 0 {
-		t.Detail("stderr: (%s before; -o json has them all)", terminal.Count(n, "line"))
+		t.Detail("stderr (%s omitted; use -o json to see all):", terminal.Count(n, "line"))
 		said = said[n:]
 	}
 	for _, line := range said {

@@ -60,7 +60,7 @@ plugins in /etc/regcred/bin.`,
 	}
 	i.changeFlags = addChangeFlags(cmd, "text", "json")
 	f := cmd.Flags()
-	f.StringArrayVar(&i.plugins, "plugin", nil, "`file` of a provider's executable, with the provider's name; may be repeated. Other executables are searched in --bin-dir and the current generation")
+	f.StringArrayVar(&i.plugins, "plugin", nil, "`file` of a provider's executable, with the provider's name; may be repeated. Other executables are searched for in --bin-dir and the current generation")
 	f.StringVar(&i.dispatcher, "dispatcher", "", "`file` of regcred-credential-provider (default the one next to regcred)")
 	f.BoolVar(&i.dryRun, "dry-run", false, "show what would change, and change nothing")
 	addRestartFlags(cmd, i.changeFlags)

@@ -44,8 +44,8 @@ Each PATH is checked as a separate configuration.
 PATH may also be a docker config.json, a .dockercfg or a manifest with Secrets;
 the type is detected. Secret values are never shown.
 
-A RegistryCredentialConfig, which regcred reads but no kubelet does, is accepted
-with a warning. It is rejected with --kubelet-version or --feature-gates.
+A RegistryCredentialConfig is accepted with a warning, because only regcred
+reads it. With --kubelet-version or --feature-gates it is an error.
 
 The exit code is 1 if the kubelet would not start or a finding is an error, and
 with --strict also if a finding is a warning; otherwise it is 0.`,

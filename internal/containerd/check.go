@@ -309,7 +309,7 @@ func (c *checker) name(dir, name string) {
 	case name == "http:" || name == "https:":
 		c.add(rule, route.Warning, dir, 0, "remove the scheme", "this is not a host name")
 	case name != strings.ToLower(name):
-		c.add(rule, route.Warning, dir, 0, "rename it to "+strings.ToLower(name), "the host of an image reference is lower case")
+		c.add(rule, route.Warning, dir, 0, "rename it to "+strings.ToLower(name), "image references have lower-case hosts")
 	}
 }
 

@@ -203,7 +203,7 @@ func (c *checker) host(e entry) {
 	case host == "registry-1.docker.io" || host == "index.docker.io":
 		c.add(rule, route.Warning, e.line, "use docker.io", "no image has the host %s: Docker Hub images have the host docker.io", host)
 	case host != strings.ToLower(host):
-		c.add(rule, route.Warning, e.line, "write "+strings.ToLower(host), "the host of an image reference is lower case")
+		c.add(rule, route.Warning, e.line, "write "+strings.ToLower(host), "image references have lower-case hosts")
 	}
 }
 
