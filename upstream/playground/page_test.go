@@ -21,9 +21,9 @@ func TestSamples(t *testing.T) {
 	names := get[[]string](b, `[...document.querySelector("#sample").options].map((o) => o.value).filter(Boolean)`)
 	wants := map[string][]string{
 		"eks":              {"Kubelet 1.37 starts", "No provider matches", "nearest", "label 4", "Fix: *.dkr.ecr.eu-central-1.amazonaws.com"},
-		"gke":              {"Kubelet 1.37 starts", "Would ask 1 provider: auth-provider-gcp", "*.pkg.dev"},
-		"aks":              {"Kubelet 1.37 starts", "Would ask 1 provider: acr-credential-provider", "*.azurecr.io"},
-		"service-accounts": {"Kubelet 1.37 starts", "Would ask 1 provider: token-credential-provider"},
+		"gke":              {"Kubelet 1.37 starts", "Would run 1 provider: auth-provider-gcp", "*.pkg.dev"},
+		"aks":              {"Kubelet 1.37 starts", "Would run 1 provider: acr-credential-provider", "*.azurecr.io"},
+		"service-accounts": {"Kubelet 1.37 starts", "Would run 1 provider: token-credential-provider"},
 		"broken":           {"2 errors", "never matches", "Fix: registry.example.com", "scheme", "line 9, column 5"},
 		"refused":          {"Kubelet 1.37 would not start", "rejected", "bin/corp-provider", "line 11, column 16"},
 	}
@@ -130,7 +130,7 @@ func TestTyping(t *testing.T) {
 	if n := get[int](b, "asked") - before; n != len(keys) {
 		t.Errorf("%d keys, each answered, but %d questions", len(keys), n)
 	}
-	if said := b.text("#verdict"); !strings.Contains(said, "Would ask 1 provider: provider-49") {
+	if said := b.text("#verdict"); !strings.Contains(said, "Would run 1 provider: provider-49") {
 		t.Errorf("the answer is %s", said)
 	}
 	// Faster than anything can answer.
@@ -146,7 +146,7 @@ func TestTyping(t *testing.T) {
 	if n := get[int](b, "asked") - before; n != 2 {
 		t.Errorf("200 keys at once are %d questions, want the first and the last", n)
 	}
-	if said := b.text("#verdict"); !strings.Contains(said, "Would ask 1 provider: provider-49") {
+	if said := b.text("#verdict"); !strings.Contains(said, "Would run 1 provider: provider-49") {
 		t.Errorf("the answer is not to the last: %s", said)
 	}
 	if most := get[int](b, "most"); most != 1 {
@@ -225,7 +225,7 @@ func TestHostile(t *testing.T) {
 	b.put("#config", "providers: "+strings.Repeat("[", 9000))
 	b.until(`document.querySelector("#answer").innerText.includes("nested too deeply") || document.querySelector("#answer").innerText.includes("would not start")`)
 	b.choose("gke")
-	if said := b.text("#verdict"); !strings.Contains(said, "Would ask 1 provider") {
+	if said := b.text("#verdict"); !strings.Contains(said, "Would run 1 provider") {
 		t.Errorf("after that: %s", said)
 	}
 }
