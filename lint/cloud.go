@@ -53,7 +53,7 @@ func ruleNoSuchRegistry(w *written) []remark {
 	if instead.Host, instead.Port = stray.Instead, ""; !ok || w.lists(instead.String()) {
 		return nil // or there is nothing to mend
 	}
-	return say(instead.String(), "%q matches no %s registry: the nearest host form is %s, but %s", w.shown, stray.Owner, stray.Form, stray.Reason)
+	return say(instead.String(), "%q matches no host of %s: the nearest form is %s, but %s", w.shown, stray.Owner, stray.Form, stray.Reason)
 }
 
 // mirrors are those among the arguments of a cloud's plugin.

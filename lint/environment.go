@@ -213,5 +213,5 @@ func ruleProxiedMetadata(p *config.Provider) []remark {
 	if proxy < 0 || exempt {
 		return nil
 	}
-	return within(config.FieldPath{"env", proxy}, "set NO_PROXY to "+metadataAddress, "%q also sends metadata server requests through the proxy, unless NO_PROXY includes %s", shownName(p.Env[proxy]), metadataAddress)
+	return within(config.FieldPath{"env", proxy}, "add "+metadataAddress+" to NO_PROXY", "%q also sends metadata server requests through the proxy, unless NO_PROXY includes %s", shownName(p.Env[proxy]), metadataAddress)
 }

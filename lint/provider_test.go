@@ -71,7 +71,7 @@ func TestLintProvider(t *testing.T) {
 		"env secrets": {env(config.EnvVar{Name: "AWS_SECRET_ACCESS_KEY", Value: plugin.NewSecret(canary.Env)}, config.EnvVar{Name: "github_token", Value: plugin.NewSecret(canary.Env)}, config.EnvVar{Name: "UPSTREAM", Value: plugin.NewSecret("https://u:" + canary.Env + "@x.example")}),
 			[]string{"secret-in-env env[0]: " + rootFile, "secret-in-env env[1]: " + rootFile, "secret-in-env env[2]: " + rootFile}},
 		"variable in env": {env(config.EnvVar{Name: "X", Value: plugin.NewSecret(canary.Env + "${Y}")}), []string{"unexpanded-variable env[0].value: set the value"}},
-		"proxy":           {env(config.EnvVar{Name: "HTTP_PROXY", Value: plugin.NewSecret("http://proxy.example:3128")}), []string{"proxied-metadata env[0]: set NO_PROXY to 169.254.169.254"}},
+		"proxy":           {env(config.EnvVar{Name: "HTTP_PROXY", Value: plugin.NewSecret("http://proxy.example:3128")}), []string{"proxied-metadata env[0]: add 169.254.169.254 to NO_PROXY"}},
 		"proxy, exempt":   {env(config.EnvVar{Name: "http_proxy", Value: plugin.NewSecret("http://proxy.example:3128")}, config.EnvVar{Name: "no_proxy", Value: plugin.NewSecret("localhost,169.254.169.254")}), nil},
 		"proxy for https": {env(config.EnvVar{Name: "HTTPS_PROXY", Value: plugin.NewSecret("http://proxy.example:3128")}), nil},
 

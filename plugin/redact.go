@@ -18,6 +18,12 @@ import (
 // Command.Args count as secrets. Shorter ones are things like "true".
 const minConfigured = 8
 
+// isPath reports whether value is a plain absolute path. A value with other
+// characters may hold a secret in addition to a path.
+func isPath(value string) bool {
+	return filepath.IsAbs(value) && filepath.Clean(value) == value && !strings.ContainsAny(value, "?#@=,;& \t")
+}
+
 // secrets returns what must not appear in standard error: what is known of a
 // run, and what may be one and the values of Env and Args, but for those that
 // the image itself says, such as a registry that a flag allows, and the paths of
@@ -39,7 +45,7 @@ func (c Command) secrets(known, maybe []string, image string) []scrub.Secret {
 				flag = name
 			}
 		}
-		if strings.HasSuffix(name, "-file") && filepath.IsAbs(value) {
+		if strings.HasSuffix(name, "-file") && isPath(value) {
 			continue
 		}
 		values = append(values, scrub.Secret{Text: value, Name: c.place("args", i)})

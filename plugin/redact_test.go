@@ -91,6 +91,10 @@ func TestFileFlags(t *testing.T) {
 		{"--password-file=https://u:" + canary.Password + "@r.example"},
 		{"--password-file=" + path, "--password=" + canary.Password},
 		{"--password-file", path, canary.Password},
+		{"--password-file=" + path + "?password=" + canary.Password},
+		{"--password-file", path + "," + canary.Password},
+		{"--password-file", path + " " + canary.Password},
+		{"--password-file=//u:" + canary.Password + "@r.example"},
 	} {
 		c := Command{Args: args}
 		text := "open " + args[0] + " " + args[len(args)-1]

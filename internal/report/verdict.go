@@ -100,9 +100,9 @@ func (r *Explanation) judgeTries(tries int) (outcome, text string) {
 	}
 	switch {
 	case anonymous == tries:
-		return Anonymous, fmt.Sprintf("no credentials with a user name: the runtime gets %s without one and pulls anonymously", shown.Count(tries, "login"))
+		return Anonymous, fmt.Sprintf("no credentials with a user name: the runtime gets %s without a user name and pulls anonymously", shown.Count(tries, "credential"))
 	case anonymous > 0:
-		return WithCredentials, fmt.Sprintf("a pull tries %s in order; %d of these have no user name, so the runtime pulls anonymously with them", shown.Count(tries, "credential"), anonymous)
+		return WithCredentials, fmt.Sprintf("a pull tries %s in order; without a user name (%d of these), the runtime pulls anonymously", shown.Count(tries, "credential"), anonymous)
 	case tries == 1:
 		return WithCredentials, "a pull tries 1 credential and fails if it is refused; it never falls back to an anonymous pull"
 	}

@@ -45,11 +45,11 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"a credential without a user name", Explanation{Credentials: none},
-			Anonymous, "no credentials with a user name: the runtime gets 1 login without one and pulls anonymously",
+			Anonymous, "no credentials with a user name: the runtime gets 1 credential without a user name and pulls anonymously",
 		},
 		{
 			"one with and one without", Explanation{Credentials: append(none, one...)},
-			WithCredentials, "a pull tries 2 credentials in order; 1 of these have no user name, so the runtime pulls anonymously with them",
+			WithCredentials, "a pull tries 2 credentials in order; without a user name (1 of these), the runtime pulls anonymously",
 		},
 		{
 			"two credentials", Explanation{Credentials: two},
