@@ -221,7 +221,7 @@ func (a arcAgent) key(ctx context.Context, lines []string) (string, error) {
 	dir, name := filepath.Split(path)
 	switch {
 	case a.keys == "":
-		return "", errors.New("Azure Arc has no agent for this operating system")
+		return "", errors.New("this operating system has no Azure Arc agent")
 	case path == "":
 		return "", errors.New("the Basic challenge has no file as its realm, unlike an Azure Arc challenge")
 	case filepath.Clean(dir) != a.keys, filepath.Ext(name) != ".key":
