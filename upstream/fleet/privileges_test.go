@@ -35,7 +35,7 @@ func (f *fleet) testPrivileges(t *testing.T) {
 		{"another user than root", func(s *corev1.PodSpec) {
 			s.Containers[0].SecurityContext.RunAsUser, s.Containers[0].SecurityContext.RunAsGroup = new(int64(65534)), new(int64(65534))
 		}, `"phase":"failed"…/run/systemd/private`},
-		{"no directory of systemd's sockets", func(s *corev1.PodSpec) { unmount(s, "systemd") }, `"phase":"failed"…/run/systemd of the node is not mounted into this pod`},
+		{"no directory of systemd's sockets", func(s *corev1.PodSpec) { unmount(s, "systemd") }, `"phase":"failed"…the node's /run/systemd is not mounted into this pod`},
 		{"that directory is the one of a node without systemd", func(s *corev1.PodSpec) { mountEmpty(s, "systemd") }, `"phase":"unsupported"…this node has no systemd`},
 		{"the work directory is not where the node looks", func(s *corev1.PodSpec) {
 			for i, arg := range s.Containers[0].Args {
