@@ -37,7 +37,7 @@ func TestParseConfig(t *testing.T) {
 				}
 				if diff := cmp.Diff(want, got); diff != "" {
 					canary.Check(t, "nothing but the difference", diff[:0])
-					t.Error("rename it, or use its name in the configurations differ")
+					t.Error("the configurations differ")
 				}
 			})
 		}
