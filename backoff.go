@@ -33,7 +33,7 @@ func (r *runner) backingOff(q question, id *identity) error {
 	if !ok || !now.Before(b.until) {
 		return nil
 	}
-	return failAt(StageBackoff, "not run again for %v after a failure: %w", b.until.Sub(now).Round(time.Millisecond), b.err)
+	return failAt(StageBackoff, "backing off for %v after a failure: %w", b.until.Sub(now).Round(time.Millisecond), b.err)
 }
 
 // noteBackoff remembers a failure, or that there is none any more.

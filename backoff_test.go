@@ -111,7 +111,7 @@ func TestBackoffIsNobodys(t *testing.T) {
 		if err := r.backingOff(questionOf(t, "r.example/y"), &identity{}); err != nil {
 			t.Errorf("for another image: %v", err)
 		}
-		const want = "not run again for 1.5s after a failure: throttled"
+		const want = "backing off for 1.5s after a failure: throttled"
 		if err := r.backingOff(q, &identity{}); err == nil || err.Error() != want || stageOf(err) != StageBackoff || !errors.Is(err, errThrottled) {
 			t.Errorf("got %v, want %s", err, want)
 		}

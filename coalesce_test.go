@@ -458,7 +458,7 @@ func TestServiceAccountSkips(t *testing.T) {
 	k := newScripted(t, s, attributes, &accounts{})
 	defer k.Close()
 	for want, req := range map[string]Request{
-		"the provider requires a service account, and the request names none":        {Image: "r.example/a"},
+		"the provider requires a service account, but the request has none":          {Image: "r.example/a"},
 		`service account ns/alice lacks the required annotation "example.com/other"`: podRequest("r.example/a", "alice", 1),
 		`the request lacks the required annotation "example.com/other"`:              {Image: "r.example/a", Token: plugin.NewSecret(canary.Token)},
 	} {

@@ -17,7 +17,7 @@
 //	defer keyring.Close()
 //	result, err := keyring.Lookup(ctx, regcred.Request{Image: "registry.example/team/app:v1"})
 //
-// With the zero [Options] it behaves as kubelet 1.37 does, quirks included;
+// With the zero [Options] it behaves like kubelet 1.37, quirks included;
 // docs/project/parity.md lists the few deliberate differences. Unlike the kubelet it
 // never takes a failure for "no credentials needed": a lookup that found
 // nothing while something failed is a [*LookupError], and every [Result] says

@@ -109,8 +109,8 @@ func readLines(t *testing.T, name string) string {
 // regcred behaves as, it is the newest one that package config supports.
 func TestDocsNewestKubelet(t *testing.T) {
 	for file, claim := range map[string]string{
-		"README.md":              `behaves as kubelet (1\.\d+)`,
-		"doc.go":                 `behaves as kubelet (1\.\d+)`,
+		"README.md":              `behaves like kubelet (1\.\d+)`,
+		"doc.go":                 `behaves like kubelet (1\.\d+)`,
 		"config/config.go":       `rejects what kubelet (1\.\d+)`,
 		"config/meta.go":         `Kubelet (1\.\d+) reads all`,
 		"config/schema.go":       `plugin \((1\.\d+)\)`,
@@ -118,7 +118,7 @@ func TestDocsNewestKubelet(t *testing.T) {
 		"plugin/codec.go":        `rejects what kubelet (1\.\d+)`,
 		"plugin/types.go":        `kubelet (1\.\d+) still`,
 		"docs/library.md":        `kubelet (1\.\d+)`,
-		"docs/project/parity.md": `behaves as kubelet (1\.\d+)`,
+		"docs/project/parity.md": `parser behaves like kubelet (1\.\d+)`,
 	} {
 		found := regexp.MustCompile(claim).FindStringSubmatch(readLines(t, file))
 		if found == nil || found[1] != config.NewestKubelet {

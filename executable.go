@@ -33,7 +33,7 @@ func executableOf(ctx context.Context, h *host, name string, most time.Duration)
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	return await.Result(ctx, fmt.Sprintf("check %s: a mount may hang", path), func() (executable, error) {
+	return await.Result(ctx, fmt.Sprintf("check %s: a mount might be hanging", path), func() (executable, error) {
 		for _, path := range []string{path, path + ".exe"} { // as Windows looks for it
 			if info, err := os.Stat(path); err == nil {
 				return executable{info}, nil

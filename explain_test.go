@@ -18,10 +18,10 @@ func TestExplainNearestPattern(t *testing.T) {
 		{Name: "bad", MatchImages: []string{"a:b:c"}},
 	}}
 	want := []string{
-		`"*.dkr.ecr.*.amazonaws.com": host: "*.dkr.ecr.*.amazonaws.com" has 6 labels, "registry.example" has 2 labels (a * matches one label)`,
+		`"*.dkr.ecr.*.amazonaws.com": host: "*.dkr.ecr.*.amazonaws.com" has 6 labels, but "registry.example" has 2 labels (a * matches one label)`,
 		`"*.example": `,
 		`"*.*": `,
-		`"a:b:c": not a valid pattern: the text after the first colon of the host is not a port`,
+		`"a:b:c": not a valid pattern: the text after the first colon in the host is not a port`,
 	}
 	x := Explain(c, Request{Image: "registry.example/team/app:v1"})
 	for i, p := range x.Providers {

@@ -50,7 +50,7 @@ func (r *runner) identify(ctx context.Context, req *Request) (id identity, skipp
 	pod := req.Pod
 	if pod == nil || pod.ServiceAccount == "" {
 		if r.requiresAccount() {
-			return id, "the provider requires a service account, and the request names none", nil
+			return id, "the provider requires a service account, but the request has none", nil
 		}
 		return identity{from: r.from}, "", nil
 	}
@@ -74,14 +74,14 @@ func (r *runner) requiresAccount() bool {
 
 func (r *runner) readAccount(ctx context.Context, pod *Pod) (*ServiceAccount, error) {
 	if r.host.opts.ServiceAccounts == nil {
-		return nil, failAt(StageServiceAccount, "service account %s/%s: no access to service accounts is configured", pod.Namespace, pod.ServiceAccount)
+		return nil, failAt(StageServiceAccount, "service account %s/%s: access to service accounts is not configured", pod.Namespace, pod.ServiceAccount)
 	}
 	namespace, name := pod.Namespace, pod.ServiceAccount
 	account, err := await.Result(ctx, "read", func() (*ServiceAccount, error) {
 		return r.host.opts.ServiceAccounts.GetServiceAccount(ctx, namespace, name)
 	})
 	if err == nil && account == nil {
-		err = errors.New("no account and no error was returned")
+		err = errors.New("the lookup returned neither an account nor an error")
 	}
 	if err != nil {
 		return nil, failAt(StageServiceAccount, "service account %s/%s: %w", pod.Namespace, pod.ServiceAccount, err)
@@ -168,9 +168,9 @@ func (r *runner) checkAudience(token plugin.Secret) error {
 	case len(claims.Audience) == 0:
 		is = "has no audience"
 	default:
-		is = fmt.Sprintf("is for the audiences %.100q", claims.Audience[:min(len(claims.Audience), 5)])
+		is = fmt.Sprintf("has the audiences %.100q", claims.Audience[:min(len(claims.Audience), 5)])
 	}
-	return failAt(StageToken, "the token of the request %s; the provider's serviceAccountTokenAudience is %q: give a token for that audience", is, want)
+	return failAt(StageToken, "the request's token %s; the provider's serviceAccountTokenAudience is %q: use a token for that audience", is, want)
 }
 
 func (r *runner) originFor(account *ObjectRef) *origin {
@@ -220,7 +220,7 @@ func identityKey(ref *ObjectRef, annotations map[string]string, more ...string) 
 		add(s)
 	}
 	if len(b) > math.MaxUint16 {
-		return "", failAt(StageServiceAccount, "the selected annotations and the service account's name make a cache key of %d bytes; the kubelet's limit is %d", len(b), math.MaxUint16)
+		return "", failAt(StageServiceAccount, "the cache key built from the selected annotations and the service account's name has %d bytes, but the kubelet's limit is %d", len(b), math.MaxUint16)
 	}
 	return string(b), nil
 }

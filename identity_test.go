@@ -148,7 +148,7 @@ func heldToken(of string, claims string) plugin.Secret {
 
 // TestHeldTokenForAnotherAudience is not given to the provider.
 func TestHeldTokenForAnotherAudience(t *testing.T) {
-	const refused = `provider "p": the token of the request %s; the provider's serviceAccountTokenAudience is "registry": give a token for that audience`
+	const refused = `provider "p": the request's token %s; the provider's serviceAccountTokenAudience is "registry": use a token for that audience`
 	for name, tt := range map[string]struct {
 		token plugin.Secret
 		is    string // "" if it is given
@@ -156,10 +156,10 @@ func TestHeldTokenForAnotherAudience(t *testing.T) {
 		"its own":           {heldToken("", `{"aud":["registry"]}`), ""},
 		"one of several":    {heldToken("", `{"aud":["vault","registry"]}`), ""},
 		"no list":           {heldToken("", `{"aud":"registry"}`), ""},
-		"another":           {heldToken("", `{"aud":["vault"]}`), `is for the audiences ["vault"]`},
-		"others":            {heldToken("", `{"aud":["vault","registry.example"]}`), `is for the audiences ["vault" "registry.example"]`},
-		"a part of it":      {heldToken("", `{"aud":["regis","registry2","REGISTRY"]}`), `is for the audiences ["regis" "registry2" "REGISTRY"]`},
-		"many":              {heldToken("", `{"aud":["`+strings.Repeat("x", 200)+`","2","3","4","5","6"]}`), `is for the audiences ["` + strings.Repeat("x", 100) + `" "2" "3" "4" "5"]`},
+		"another":           {heldToken("", `{"aud":["vault"]}`), `has the audiences ["vault"]`},
+		"others":            {heldToken("", `{"aud":["vault","registry.example"]}`), `has the audiences ["vault" "registry.example"]`},
+		"a part of it":      {heldToken("", `{"aud":["regis","registry2","REGISTRY"]}`), `has the audiences ["regis" "registry2" "REGISTRY"]`},
+		"many":              {heldToken("", `{"aud":["`+strings.Repeat("x", 200)+`","2","3","4","5","6"]}`), `has the audiences ["` + strings.Repeat("x", 100) + `" "2" "3" "4" "5"]`},
 		"none":              {heldToken("", `{"sub":"x"}`), "has no audience"},
 		"not a token":       {plugin.NewSecret(canary.Token), "is not a JSON Web Token, so its audience is unknown"},
 		"claims of no kind": {heldToken("", `["registry"]`), "is not a JSON Web Token, so its audience is unknown"},

@@ -242,7 +242,7 @@ func TestLookupInvalidRequest(t *testing.T) {
 	k := keyringOf(t, Options{})
 	for want, req := range map[string]Request{
 		`image "": invalid reference format`:                                              {},
-		`a request names an image or a registry, not both`:                                {Image: "a", Registry: "b.io"},
+		`a request must name either an image or a registry, not both`:                     {Image: "a", Registry: "b.io"},
 		`registry "r.io/x": must be host[:port], such as registry.example:5000`:           {Registry: "r.io/x"},
 		`image "r.io/X": invalid reference format: repository name (X) must be lowercase`: {Image: "r.io/X"},
 		`image "a b": invalid reference format`:                                           {Image: "a b"},

@@ -476,7 +476,7 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		"nil":                    {nil, Options{BinDir: "d"}, "keyring: the configuration is nil"},
 		"a name that is a path":  {badName, Options{BinDir: "d"}, "keyring: providers[1].name: must be a file name in the kubelet's --image-credential-provider-bin-dir, without slashes: \"../../../bin/sh\""},
-		"a pattern":              {badPattern, Options{BinDir: "d"}, "keyring: providers[0].matchImages[0]: invalid pattern for the kubelet: the text after the first colon of the host is not a port: \"a:b:c\""},
+		"a pattern":              {badPattern, Options{BinDir: "d"}, "keyring: providers[0].matchImages[0]: invalid pattern for the kubelet: the text after the first colon in the host is not a port: \"a:b:c\""},
 		"no duration":            {noDefault, Options{BinDir: "d"}, "keyring: providers[0].defaultCacheDuration: required: "},
 		"no flag":                {noFlag, Options{BinDir: "d"}, "keyring: providers[0].tokenAttributes.requireServiceAccount: "},
 		"no BinDir":              {two(), Options{}, `keyring: Options.BinDir is required: provider "a" is an executable`},

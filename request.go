@@ -50,7 +50,7 @@ type Pod struct {
 func (r *Request) name() (string, error) {
 	switch {
 	case r.Image != "" && r.Registry != "":
-		return "", errors.New("a request names an image or a registry, not both")
+		return "", errors.New("a request must name either an image or a registry, not both")
 	case r.Registry != "":
 		return match.Registry(r.Registry)
 	default:
@@ -71,7 +71,7 @@ func newQuestion(req Request) (question, error) {
 		return question{}, err
 	}
 	if len(name) > math.MaxUint16 {
-		return question{}, fmt.Errorf("image of %d bytes: too long for a cache key", len(name))
+		return question{}, fmt.Errorf("an image name of %d bytes is too long for a cache key", len(name))
 	}
 	at, err := match.ParseLocation(name)
 	if err != nil {

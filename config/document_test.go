@@ -60,7 +60,7 @@ func TestAliasesOfUnusualDocuments(t *testing.T) {
 	doc := func(long, count int) string {
 		return testConfig + "  args:\n  - &a " + strings.Repeat("x", long) + "\n" + strings.Repeat("  - *a\n", count) + "  env:\n  - &e {name: A, value: b}\n  - {<<: *e, name: B}\n"
 	}
-	const refused = "f: its YAML aliases expand to more than 16 MiB or more than 131072 values: write the values in full"
+	const refused = "f: YAML aliases expand to more than 16 MiB or more than 131072 values: write the values in full"
 	for name, write := range unusual() {
 		t.Run(name, func(t *testing.T) {
 			small := write(strings.Replace(doc(10, 10), "<<: *e, name: B", "<<: *e", 1))
@@ -100,7 +100,7 @@ func TestGarbageWithoutMark(t *testing.T) {
 	if _, err := Parse("f", []byte(indented(testConfig))); err != nil {
 		t.Errorf("refused: %v", err)
 	}
-	const want = "f: its YAML aliases cannot be checked, because text without a --- separator follows the document: remove that text"
+	const want = "f: YAML aliases cannot be checked, because text without a --- separator follows the document: remove the text"
 	for name, args := range map[string]string{
 		"few":  "  args: [&a x, *a]\n",
 		"many": "  args:\n  - &a " + strings.Repeat("x", 1<<16) + "\n" + strings.Repeat("  - *a\n", 300),

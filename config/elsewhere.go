@@ -18,23 +18,23 @@ import (
 var otherKinds = map[string]string{
 	"KubeletConfiguration":    "the kubelet's main configuration, but --image-credential-provider-config needs a separate file of kind " + Kind,
 	"Secret":                  "a Secret for imagePullSecrets, but the kubelet needs a file of kind " + Kind,
-	"ConfigMap":               "a ConfigMap: save the configuration in its data to a separate file",
-	"ExecCredential":          "a response of a kubectl credential plugin, but the kubelet needs a file of kind " + Kind,
+	"ConfigMap":               "a ConfigMap: save the configuration from its data to a separate file",
+	"ExecCredential":          "a response from a kubectl credential plugin, but the kubelet needs a file of kind " + Kind,
 	"Config":                  "a kubeconfig or another program's configuration, but the kubelet needs a file of kind " + Kind,
 	"EncryptionConfiguration": "an API server configuration, but the kubelet needs a file of kind " + Kind,
 	"ClusterConfiguration":    kubeadm,
 	"InitConfiguration":       kubeadm,
 	"JoinConfiguration":       kubeadm,
-	"NodeConfig":              "a nodeadm configuration: use the file that nodeadm generates from it, of kind " + Kind,
-	"MachineConfig":           "an operator's configuration: use the file that the operator writes, of kind " + Kind,
+	"NodeConfig":              "a nodeadm configuration: use the file that nodeadm generates from it, which has kind " + Kind,
+	"MachineConfig":           "an operator's configuration: use the file that the operator writes, which has kind " + Kind,
 
 	"CredentialProviderRequest":  protocol,
 	"CredentialProviderResponse": protocol,
 }
 
 const (
-	kubeadm  = "a kubeadm configuration: use the file named by image-credential-provider-config in kubeletExtraArgs, of kind " + Kind
-	protocol = "a message between kubelet and plugin, of " + protocolGroup + ": use a file of kind " + Kind + " of version " + V1
+	kubeadm  = "a kubeadm configuration: use the file that image-credential-provider-config in kubeletExtraArgs names, which has kind " + Kind
+	protocol = "a message between the kubelet and a plugin, of API group " + protocolGroup + ": use a file of kind " + Kind + " of version " + V1
 )
 
 // otherKind says what a kind is that is none of ours.
@@ -101,15 +101,15 @@ const (
 )
 
 const (
-	ofProvider = "this field belongs in an entry of providers"
+	ofProvider = "this field belongs in a providers entry"
 	ofTokens   = "this field belongs in tokenAttributes"
 	ofFile     = "this field belongs at the top level of the file"
-	ofObjects  = "this field belongs in Kubernetes API objects, but not in this file"
-	ofFlags    = "a kubelet flag, not a field of this file"
+	ofObjects  = "this field belongs in Kubernetes API objects, not in this file"
+	ofFlags    = "this is a kubelet flag, not a field in this file"
 	ofKubelet  = "this field belongs in a KubeletConfiguration file"
 	ofDocker   = "this field belongs in docker's config.json"
 	ofAnswer   = "this field belongs in the plugin's response"
-	ofExec     = "this field belongs in exec of a kubeconfig"
+	ofExec     = "this field belongs in the exec section of a kubeconfig"
 	ofRuntime  = "this field belongs in the container runtime's configuration"
 	noLogins   = "credentials are not allowed here; a plugin returns them"
 )
@@ -144,7 +144,7 @@ var elsewhere = map[string]map[string]string{
 	},
 }
 
-const ofHigher = "this field belongs in the provider, one level higher"
+const ofHigher = "this field belongs in the provider, one level up"
 
 // placeOf says where a field belongs that a mapping does not have.
 func (s *shape) placeOf(name string) string {

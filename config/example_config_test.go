@@ -41,7 +41,7 @@ func ExampleConfig_Validate() {
 	fmt.Println(c.Validate())
 	// Output:
 	// testdata/wrong.yaml:5:9: providers[0].name: must not contain spaces: rename the plugin: "my…"
-	// testdata/wrong.yaml:6:17: providers[0].matchImages[0]: invalid pattern for the kubelet: the text after the first colon of the host is not a port: "registry.example.com:port"
+	// testdata/wrong.yaml:6:17: providers[0].matchImages[0]: invalid pattern for the kubelet: the text after the first colon in the host is not a port: "registry.example.com:port"
 	// testdata/wrong.yaml:7:25: providers[0].defaultCacheDuration: must not be negative: "-1h0m0s"
 	// testdata/wrong.yaml:8:15: providers[0].apiVersion: unknown protocol version: must be credentialprovider.kubelet.k8s.io/v1, credentialprovider.kubelet.k8s.io/v1beta1 or credentialprovider.kubelet.k8s.io/v1alpha1: "credentialprovider.kubelet.k8s.io/v2"
 }

@@ -58,7 +58,7 @@ func TestPredecessorExample(t *testing.T) {
 // The document's example as it is written there is not YAML.
 func TestPredecessorExampleVerbatim(t *testing.T) {
 	_, err := Load("testdata/predecessor-unquoted.yaml")
-	const hint = ": not valid YAML: quote a value that begins with *, because YAML parses it as an alias"
+	const hint = ": not valid YAML: a value that begins with * must be quoted, or YAML parses it as an alias"
 	want := []string{"predecessor-unquoted.yaml:7:5" + hint, "predecessor-unquoted.yaml:8:5" + hint}
 	if diff := cmp.Diff(want, errorLines(t, filepath.FromSlash("testdata"), slashed(err))); diff != "" {
 		t.Errorf("errors (-want +got)\n%s", diff)
@@ -143,8 +143,8 @@ func TestPredecessorEnv(t *testing.T) {
 
 func TestPredecessorRejects(t *testing.T) {
 	const (
-		asterisk = "not valid YAML: quote a value that begins with *, because YAML parses it as an alias"
-		isList   = "has an unknown field: a list item has name and value, but without a dash this is a mapping of names to values"
+		asterisk = "not valid YAML: a value that begins with * must be quoted, or YAML parses it as an alias"
+		isList   = "has an unknown field: a list item must have name and value; without a dash, this is a mapping of names to values"
 		words    = " (YAML reads yes, no, on and off as booleans)"
 	)
 	replace := func(old, new string) string {
@@ -161,7 +161,7 @@ func TestPredecessorRejects(t *testing.T) {
 		{"no apiVersion", replace("apiVersion: v1alpha1\n", ""), []string{"f:1:1: apiVersion: missing: set it to v1alpha1"}},
 		{"version of a kubelet's file", replace("v1alpha1", "kubelet.config.k8s.io/v1"), []string{`f:2:13: apiVersion: not a version of RegistryCredentialConfig: must be v1alpha1 (the kubelet needs kind CredentialProviderConfig): "kubelet.config.k8s.io/v1"`}},
 		{"another version", strings.Replace(replace("v1alpha1", "v1"), kindPredecessor, "credentialprovider", 1), []string{`f:2:13: apiVersion: not a version of credentialprovider: must be v1alpha1 (the kubelet needs kind CredentialProviderConfig): "v1"`}},
-		{"kind of a provider", replace("RegistryCredentialConfig", "RegistryCredentialProvider"), []string{`f:1:7: kind: the kind of a provider, not of the file: use RegistryCredentialConfig here: "RegistryCredentialProvider"`}},
+		{"kind of a provider", replace("RegistryCredentialConfig", "RegistryCredentialProvider"), []string{`f:1:7: kind: this is the kind of a provider, not of the file: use RegistryCredentialConfig here: "RegistryCredentialProvider"`}},
 		{"kind in another case", replace("RegistryCredentialConfig", "registrycredentialconfig"), []string{`f:1:7: kind: did you mean RegistryCredentialConfig? (case matters): "registrycredentialconfig"`}},
 		{"field kind in another case", replace("kind:", "Kind:"), []string{"f:1:1: Kind: unknown field: did you mean kind? (case matters)"}},
 		{"version of today's kind", replace("RegistryCredentialConfig", "CredentialProviderConfig"), []string{
@@ -171,9 +171,9 @@ func TestPredecessorRejects(t *testing.T) {
 			"f:6:3: providers[0].extraArgs: unknown field: a field of the out-of-tree proposal: use args or env"}},
 		{"today's fields", replace("imageMatchers", "matchImages") + "  args: []\n  env: []\n  defaultCacheDuration: 1h\n  tokenAttributes: {}\n", []string{
 			"f:5:3: providers[0].matchImages: unknown field: use imageMatchers in this kind of file",
-			"f:8:3: providers[0].args: unknown field: use extraArgs in this kind of file, which sets environment variables",
-			"f:9:3: providers[0].env: unknown field: use extraArgs in this kind of file, which sets environment variables",
-			"f:10:3: providers[0].defaultCacheDuration: unknown field: not supported in this kind of file, which caches a response until its expirationTimestamp",
+			"f:8:3: providers[0].args: unknown field: this kind of file uses extraArgs to set environment variables",
+			"f:9:3: providers[0].env: unknown field: this kind of file uses extraArgs to set environment variables",
+			"f:10:3: providers[0].defaultCacheDuration: unknown field: not supported in this kind of file, because responses are cached until their expirationTimestamp",
 			"f:11:3: providers[0].tokenAttributes: unknown field: supported only in kind CredentialProviderConfig"}},
 		{"type of a provider", oldConfig + "  kind: Pod\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n", []string{
 			`f:8:9: providers[0].kind: must be RegistryCredentialProvider or credentialprovider or be omitted: "Pod"`,
@@ -184,7 +184,7 @@ func TestPredecessorRejects(t *testing.T) {
 		{"misspelt", replace("imageMatchers", "imagematchers") + "  extraArg: {}\nmetadata: {}\n", []string{
 			"f:5:3: providers[0].imagematchers: unknown field: did you mean imageMatchers? (case matters)",
 			"f:8:3: providers[0].extraArg: unknown field: did you mean extraArgs?",
-			"f:9:1: metadata: unknown field: this field belongs in Kubernetes API objects, but not in this file"}},
+			"f:9:1: metadata: unknown field: this field belongs in Kubernetes API objects, not in this file"}},
 		{"wrong types", oldHead + "providers:\n- {name: 1, imageMatchers: a.example, extraArgs: region}\n- {imageMatchers: [1, yes]}\n", []string{
 			`f:4:10: providers[0].name: is a number, but must be a string: quote it: "1"`,
 			`f:4:28: providers[0].imageMatchers: is a string, but must be a list: put a dash before each item: "a.example"`,
@@ -242,7 +242,7 @@ func TestPredecessorRejects(t *testing.T) {
 
 // The hint to quote a pattern is the same for a kubelet's file.
 func TestUnquotedPatternOfToday(t *testing.T) {
-	const hint = ": not valid YAML: quote a value that begins with *, because YAML parses it as an alias"
+	const hint = ": not valid YAML: a value that begins with * must be quoted, or YAML parses it as an alias"
 	content := strings.Replace(testConfig, `["*.example.com"]`, "&all\n  - \"*.first.example\"\n  - *.example.com\n  - *\n  - *all\n  - x*y.example # *.z", 1)
 	path := writeFile(t, "f", content)
 	_, err := Load(path)
@@ -253,7 +253,7 @@ func TestUnquotedPatternOfToday(t *testing.T) {
 
 func TestPredecessorValidate(t *testing.T) {
 	const no = "cannot be used as an environment variable name: "
-	const boolean = "a boolean, because YAML reads yes, no, on and off as booleans: quote the name"
+	const boolean = "must be quoted, because YAML reads yes, no, on and off as booleans"
 	provider := func(args string) string {
 		return oldHead + "providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs: " + args + "\n"
 	}
@@ -263,20 +263,20 @@ func TestPredecessorValidate(t *testing.T) {
 	}{
 		{"no providers", oldHead + "providers: []\n", []string{"f: providers: missing: at least one provider is required"}},
 		{"nothing at all", oldHead + "providers: [{}]\n", []string{
-			"f:3:13: providers[0].name: missing: set the file name of the plugin",
+			"f:3:13: providers[0].name: missing: set the plugin's file name",
 			"f:3:13: providers[0].imageMatchers: missing: at least one pattern is required"}},
 		{"null", oldHead + "providers: [null]\n", []string{
-			"f:3:13: providers[0].name: missing: set the file name of the plugin",
+			"f:3:13: providers[0].name: missing: set the plugin's file name",
 			"f:3:13: providers[0].imageMatchers: missing: at least one pattern is required"}},
 		{"names", oldHead + "providers:\n- {name: a/b, imageMatchers: [a.example]}\n- {name: \"..\", imageMatchers: [a.example]}\n", []string{
 			`f:4:10: providers[0].name: must be a file name in the kubelet's --image-credential-provider-bin-dir, without slashes: "a/b"`,
 			`f:5:10: providers[1].name: must be the file name of the plugin, not a directory: ".."`}},
 		{"patterns", oldHead + "providers:\n- {name: a, imageMatchers: [a.example, \"b.example:port\", \"user:" + canary.Arg + "@[x\"]}\n", []string{
-			`f:4:40: providers[0].imageMatchers[1]: invalid pattern for regcred: the text after the first colon of the host is not a port: "b.example:port"`,
-			`f:4:58: providers[0].imageMatchers[2]: invalid pattern for regcred: missing ] after an IPv6 address: "…@[x"`}},
+			`f:4:40: providers[0].imageMatchers[1]: invalid pattern for regcred: the text after the first colon in the host is not a port: "b.example:port"`,
+			`f:4:58: providers[0].imageMatchers[2]: invalid pattern for regcred: missing ] after the IPv6 address: "…@[x"`}},
 		{"names of variables", provider("{\"\": x, \"a=" + canary.Env + "\": x, \"a\\0b\": x, \"a b\": x, 1a: x, \"a$\": x, ſ: x, ok-1.a_: x}"), []string{
 			"f:6:15: providers[0].extraArgs: " + no + "it is empty",
-			"f:6:22: providers[0].extraArgs: " + no + "it contains =; move the text after it to the value",
+			"f:6:22: providers[0].extraArgs: " + no + "it contains =; move the text after the = to the value",
 			"f:6:46: providers[0].extraArgs: " + no + "it contains a NUL",
 			"f:6:57: providers[0].extraArgs: " + no + "it contains white space",
 			"f:6:67: providers[0].extraArgs.1a: " + no + "it begins with a digit",
@@ -284,7 +284,7 @@ func TestPredecessorValidate(t *testing.T) {
 			"f:6:83: providers[0].extraArgs: " + no + `it can contain only letters, digits, "_", "-" and "."`}},
 		{"names of variables in a list", provider("[{value: x}, {name: \"a=" + canary.Env + "\"}, null, {name: ok}]"), []string{
 			"f:6:15: providers[0].extraArgs[0].name: " + no + "it is empty",
-			"f:6:34: providers[0].extraArgs[1].name: " + no + "it contains =; move the text after it to the value",
+			"f:6:34: providers[0].extraArgs[1].name: " + no + "it contains =; move the text after the = to the value",
 			"f:6:56: providers[0].extraArgs[2].name: " + no + "it is empty"}},
 		{"names that are booleans", provider("{no: x, on: z, \"off\": x}"), []string{
 			"f:6:14: providers[0].extraArgs.false: " + boolean,
@@ -296,10 +296,10 @@ func TestPredecessorValidate(t *testing.T) {
 			"f:6:57: providers[0].extraArgs[1].name: sets the same variable as f:6:22, because names are converted to upper case: remove one of them",
 			"f:6:68: providers[0].extraArgs[2].name: sets the same variable as f:6:22, because names are converted to upper case: remove one of them"}},
 		{"one item without its dash", provider("{name: region, value: " + canary.Env + "}"), []string{
-			"f:6:14: providers[0].extraArgs: has the fields of a list item: put a dash before the first one"}},
+			"f:6:14: providers[0].extraArgs: looks like a list item: put a dash before the first field"}},
 		{"NUL in a value", provider("[{name: a, value: \"a\\0b\"}]") + "- {name: b, imageMatchers: [b.example], extraArgs: {a: \"\\0\"}}\n", []string{
-			"f:6:32: providers[0].extraArgs[0].value: contains a NUL, so no process can start with it",
-			"f:7:56: providers[1].extraArgs.a: contains a NUL, so no process can start with it"}},
+			"f:6:32: providers[0].extraArgs[0].value: contains a NUL byte, which an environment variable cannot contain",
+			"f:7:56: providers[1].extraArgs.a: contains a NUL byte, which an environment variable cannot contain"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

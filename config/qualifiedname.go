@@ -22,7 +22,7 @@ func qualifiedNameProblem(s string) string {
 	case ok && !isSubdomain(prefix):
 		return "the part before the slash must be a lower-case DNS name"
 	case strings.Contains(name, "/"):
-		return "it can contain only one slash"
+		return "it must contain at most one slash"
 	case name == "":
 		return "the name is empty"
 	case len(name) > maxNamePart:

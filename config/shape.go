@@ -119,9 +119,9 @@ func (s *shape) hint(name string) string {
 		case "matchImages":
 			return "use imageMatchers in this kind of file"
 		case "args", "env":
-			return "use extraArgs in this kind of file, which sets environment variables"
+			return "this kind of file uses extraArgs to set environment variables"
 		case "defaultCacheDuration":
-			return "not supported in this kind of file, which caches a response until its expirationTimestamp"
+			return "not supported in this kind of file, because responses are cached until their expirationTimestamp"
 		case "tokenAttributes":
 			return "supported only in kind " + Kind
 		}

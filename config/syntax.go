@@ -60,7 +60,7 @@ func fromParser(text string) bool {
 // yamlProblems is what the parser says, and what we say.
 var yamlProblems = []struct{ text, msg string }{
 	{"mapping values are not allowed", "unexpected colon; check the indentation, and quote values that contain a colon"},
-	{"could not find expected ':'", "a field has no colon; check the indentation and the quotes"},
+	{"could not find expected ':'", "missing colon after a field name; check the indentation and the quotes"},
 	{"did not find expected key", "expected a field here; check the indentation and the quotes"},
 	{"did not find expected '-' indicator", "expected a list item here; check the indentation"},
 	{"did not find expected ',' or", "missing comma or closing bracket before this position"},
@@ -70,12 +70,12 @@ var yamlProblems = []struct{ text, msg string }{
 	{"unknown escape character", `unknown escape sequence inside "…"; use '…'`},
 	{"control characters", "the file contains control characters"},
 	{"UTF-8", "the file is not UTF-8 text"},
-	{"alphabetic or numeric character", "bare * or &; quote the value, and check for a missing closing quote above"},
-	{"unknown anchor", "an alias (*name) without an anchor (&name)"},
+	{"alphabetic or numeric character", "unquoted * or &; quote the value, and check for a missing closing quote above"},
+	{"unknown anchor", "an alias (*name) has no anchor (&name)"},
 	{"excessive aliasing", "aliases expand to too many values; write the values in full"},
 	{"invalid map key", "a mapping or list is used as a field name"},
 	{"map key of type", "a field name is not a string"},
-	{"exceeded max depth", "it is nested too deeply"},
+	{"exceeded max depth", "nested too deeply"},
 	{"value contains itself", "an alias refers to itself"},
 	{"map merge requires", "the merge key << requires a mapping"},
 }
@@ -97,7 +97,7 @@ func (s *source) aliasErrors() error {
 			continue
 		}
 		found.add(&FieldError{File: s.name, Line: line, Column: column,
-			Msg: "not valid YAML: quote a value that begins with *, because YAML parses it as an alias"})
+			Msg: "not valid YAML: a value that begins with * must be quoted, or YAML parses it as an alias"})
 	}
 	return found.join()
 }
@@ -132,7 +132,7 @@ func (s *source) jsonError(offset int64, cause error) error {
 	line, column := s.position(offset)
 	msg := "not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"
 	if strings.Contains(cause.Error(), "exceeded max depth") {
-		msg = "not valid JSON: it is nested too deeply"
+		msg = "not valid JSON: nested too deeply"
 	} else if at := template(s.text()); at >= 0 {
 		msg = "neither YAML nor JSON: " + isTemplate
 		line, column = s.position(int64(at) + 1)

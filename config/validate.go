@@ -176,7 +176,7 @@ func CheckName(name string) error {
 	case name == "":
 		// The kubelet's validation lets it pass; then it looks for the
 		// executable, finds the directory, and exits.
-		return errors.New("missing: set the file name of the plugin")
+		return errors.New("missing: set the plugin's file name")
 	case name == "." || name == "..":
 		return errors.New("must be the file name of the plugin, not a directory")
 	case strings.ContainsAny(name, `/\`):
@@ -194,7 +194,7 @@ func patternProblem(pattern string, err error) string {
 		return isTemplate
 	}
 	if excerpt.Value(pattern) != excerpt.Address(pattern) {
-		return "it has characters that an image name cannot have"
+		return "contains characters that are not allowed in an image name"
 	}
 	return err.Error()
 }
@@ -221,10 +221,10 @@ func (v *validation) tokenAttributes(i int, p *Provider) {
 		v.report(i, "", "requires the provider's apiVersion to be "+plugin.V1, field)
 	}
 	if t.ServiceAccountTokenAudience == "" {
-		v.report(i, "", "missing: set the audience of the tokens", field, "serviceAccountTokenAudience")
+		v.report(i, "", "missing: set the token audience", field, "serviceAccountTokenAudience")
 	}
 	if t.RequireServiceAccount == nil {
-		v.report(i, "", "missing: set true to call the plugin only for pods with a service account, else false", field, "requireServiceAccount")
+		v.report(i, "", "missing: set it to true to call the plugin only for pods with a service account, otherwise to false", field, "requireServiceAccount")
 	} else if !*t.RequireServiceAccount && len(t.RequiredServiceAccountAnnotationKeys) > 0 {
 		v.report(i, "", "must be empty if requireServiceAccount is false", field, "requiredServiceAccountAnnotationKeys")
 	}
@@ -236,7 +236,7 @@ func (v *validation) tokenAttributes(i int, p *Provider) {
 
 func (v *validation) cacheType(i int, t TokenCacheType) {
 	at := []any{"tokenAttributes", "cacheType"}
-	want := fmt.Sprintf("%s, or %s if the plugin returns the token or a credential that expires no later", CachePerServiceAccount, CachePerToken)
+	want := fmt.Sprintf("%s, or %s if the plugin returns the token or a credential that expires no later than the token", CachePerServiceAccount, CachePerToken)
 	switch {
 	case v.kubelet.minor < sinceCacheType:
 		if t != "" || v.c.has(i, at...) {

@@ -12,7 +12,7 @@ import (
 // extraArgs checks the variables that a provider of the predecessor sets.
 func (v *validation) extraArgs(i int, p *Provider) {
 	if f, index := v.c.fileOf(i); f != nil && slices.Equal(f.argKeys[index], []string{"name", "value"}) {
-		v.report(i, "", "has the fields of a list item: put a dash before the first one", "env")
+		v.report(i, "", "looks like a list item: put a dash before the first field", "env")
 		return
 	}
 	first := make(map[string]int, len(p.Env))
@@ -22,7 +22,7 @@ func (v *validation) extraArgs(i int, p *Provider) {
 		}
 		msg := variableProblem(e.Name)
 		if v.isBoolean(i, k) {
-			msg = "a boolean, because YAML reads yes, no, on and off as booleans: quote the name"
+			msg = "must be quoted, because YAML reads yes, no, on and off as booleans"
 		}
 		if j, twice := first[e.Name]; twice && msg == "" {
 			msg = "sets the same variable as " + v.c.Position(i, "env", j, "name").String() + ", because names are converted to upper case: remove one of them"
@@ -33,7 +33,7 @@ func (v *validation) extraArgs(i int, p *Provider) {
 		}
 		first[e.Name] = k
 		if strings.Contains(e.Value.Reveal(), "\x00") {
-			v.report(i, "", "contains a NUL, so no process can start with it", "env", k, "value")
+			v.report(i, "", "contains a NUL byte, which an environment variable cannot contain", "env", k, "value")
 		}
 	}
 }
@@ -58,7 +58,7 @@ func variableProblem(name string) string {
 	case name == "":
 		return msg + "it is empty"
 	case strings.Contains(name, "="):
-		return msg + "it contains =; move the text after it to the value"
+		return msg + "it contains =; move the text after the = to the value"
 	case strings.Contains(name, "\x00"):
 		return msg + "it contains a NUL"
 	case strings.ContainsFunc(name, unicode.IsSpace):

@@ -34,7 +34,7 @@ func loadTest(t testing.TB, content string) (c *Config, dir string) {
 
 func TestValidate(t *testing.T) {
 	const duration = `required: cache duration for responses that set none, for example "12h"; "0s" disables caching`
-	const cacheTypes = "ServiceAccount, or Token if the plugin returns the token or a credential that expires no later"
+	const cacheTypes = "ServiceAccount, or Token if the plugin returns the token or a credential that expires no later than the token"
 	replace := func(old, new string) string {
 		if !strings.Contains(testConfig+testTokens, old) {
 			t.Fatalf("%q is not in the test configuration", old)
@@ -57,31 +57,31 @@ func TestValidate(t *testing.T) {
 		{"name with a blank", replace("ecr", "my ecr"), []string{`f:4:9: providers[0].name: must not contain spaces: rename the plugin: "my…"`}},
 		{"dot", replace("ecr", "."), []string{`f:4:9: providers[0].name: must be the file name of the plugin, not a directory: "."`}},
 		{"two dots", replace("ecr", ".."), []string{`f:4:9: providers[0].name: must be the file name of the plugin, not a directory: ".."`}},
-		{"empty name", replace("ecr", `""`), []string{"f:4:9: providers[0].name: missing: set the file name of the plugin"}},
+		{"empty name", replace("ecr", `""`), []string{"f:4:9: providers[0].name: missing: set the plugin's file name"}},
 		{"unknown protocol", replace("credentialprovider.kubelet.k8s.io/v1", "v1"), []string{
 			`f:7:15: providers[0].apiVersion: unknown protocol version: must be credentialprovider.kubelet.k8s.io/v1, credentialprovider.kubelet.k8s.io/v1beta1 or credentialprovider.kubelet.k8s.io/v1alpha1: "v1"`,
 			"f:9:5: providers[0].tokenAttributes: requires the provider's apiVersion to be credentialprovider.kubelet.k8s.io/v1"}},
 		{"no patterns", replace(`["*.example.com"]`, "[]"), []string{"f:5:16: providers[0].matchImages: missing: at least one pattern is required"}},
 		{"bad patterns", replace(`["*.example.com"]`, `["a.b:c", ok, "a b"]`), []string{
-			`f:5:17: providers[0].matchImages[0]: invalid pattern for the kubelet: the text after the first colon of the host is not a port: "a.b:c"`,
-			`f:5:30: providers[0].matchImages[2]: invalid pattern for the kubelet: it has characters that an image name cannot have: "a…"`}},
+			`f:5:17: providers[0].matchImages[0]: invalid pattern for the kubelet: the text after the first colon in the host is not a port: "a.b:c"`,
+			`f:5:30: providers[0].matchImages[2]: invalid pattern for the kubelet: contains characters that are not allowed in an image name: "a…"`}},
 		{"pattern of a template", replace(`["*.example.com"]`, `["{{ .Host }}"]`), []string{
 			`f:5:17: providers[0].matchImages[0]: invalid pattern for the kubelet: an unrendered template ({{ … }}); render it first, for example with "helm template": "{{…"`}},
 		{"negative duration", replace("12h", "-1s"), []string{`f:6:25: providers[0].defaultCacheDuration: must not be negative: "-1s"`}},
 		{"nothing at all", testHead + "providers:\n- {}\n", []string{
-			"f:4:3: providers[0].name: missing: set the file name of the plugin",
+			"f:4:3: providers[0].name: missing: set the plugin's file name",
 			"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1",
 			"f:4:3: providers[0].matchImages: missing: at least one pattern is required",
 			"f:4:3: providers[0].defaultCacheDuration: " + duration}},
 		{"no token attribute", testConfig + "  tokenAttributes: {}\n", []string{
-			"f:8:20: providers[0].tokenAttributes.serviceAccountTokenAudience: missing: set the audience of the tokens",
-			"f:8:20: providers[0].tokenAttributes.requireServiceAccount: missing: set true to call the plugin only for pods with a service account, else false",
+			"f:8:20: providers[0].tokenAttributes.serviceAccountTokenAudience: missing: set the token audience",
+			"f:8:20: providers[0].tokenAttributes.requireServiceAccount: missing: set it to true to call the plugin only for pods with a service account, otherwise to false",
 			"f:8:20: providers[0].tokenAttributes.cacheType: missing: set " + cacheTypes}},
 		{"unknown cacheType", replace("Token\n", "token\n"), []string{`f:10:16: providers[0].tokenAttributes.cacheType: must be ` + cacheTypes + `: "token"`}},
 		{"required keys without a service account", replace("Account: true", "Account: false\n    requiredServiceAccountAnnotationKeys: [a]"), []string{
 			"f:12:43: providers[0].tokenAttributes.requiredServiceAccountAnnotationKeys: must be empty if requireServiceAccount is false"}},
 		{"bad keys", replace("Account: true", "Account: true\n    requiredServiceAccountAnnotationKeys: [a/b/c, x, x]\n    optionalServiceAccountAnnotationKeys: [-a, x]"), []string{
-			`f:12:44: providers[0].tokenAttributes.requiredServiceAccountAnnotationKeys[0]: invalid annotation key: it can contain only one slash: "a/b/c"`,
+			`f:12:44: providers[0].tokenAttributes.requiredServiceAccountAnnotationKeys[0]: invalid annotation key: it must contain at most one slash: "a/b/c"`,
 			`f:12:54: providers[0].tokenAttributes.requiredServiceAccountAnnotationKeys[2]: is listed twice: "x"`,
 			`f:13:44: providers[0].tokenAttributes.optionalServiceAccountAnnotationKeys[0]: invalid annotation key: the name must consist of letters, digits, '-', '_' and '.', and begin and end with a letter or digit: "-a"`,
 			`f:13:48: providers[0].tokenAttributes.optionalServiceAccountAnnotationKeys[1]: cannot be both required and optional: remove it from one list: "x"`}},
@@ -132,7 +132,7 @@ func TestValidateFor(t *testing.T) {
 		{"null tokenAttributes in 1.32", testConfig + "  tokenAttributes: null\n", "1.32", nil, []string{"f:8:20: providers[0].tokenAttributes: kubelet 1.32 does not support tokenAttributes (added in 1.33)"}},
 		{"null tokenAttributes in 1.33", testConfig + "  tokenAttributes: null\n", "1.33", nil, nil},
 		{"no cacheType in 1.33", noCacheType, "1.33", on(tokenGate), nil},
-		{"no cacheType in 1.34", noCacheType, "1.34.0", nil, []string{"f:9:5: providers[0].tokenAttributes.cacheType: missing: set ServiceAccount, or Token if the plugin returns the token or a credential that expires no later"}},
+		{"no cacheType in 1.34", noCacheType, "1.34.0", nil, []string{"f:9:5: providers[0].tokenAttributes.cacheType: missing: set ServiceAccount, or Token if the plugin returns the token or a credential that expires no later than the token"}},
 		{"tokens in 1.33 by default", noCacheType, "1.33", nil, []string{"f:9:5: providers[0].tokenAttributes: kubelet 1.33 supports tokenAttributes only with the feature gate " + tokenGate}},
 		{"tokens in 1.32, whatever the gate", noCacheType, "1.32", on(tokenGate), []string{
 			"f: kubelet 1.32 does not support the feature gate " + tokenGate + " (added in 1.33), and does not start if it is set" + out, "f:9:5: providers[0].tokenAttributes: kubelet 1.32 does not support tokenAttributes (added in 1.33)"}},
@@ -154,14 +154,14 @@ func TestValidateFor(t *testing.T) {
 		{"a gate that is gone", testConfig, "1.36", on(providerGate), []string{
 			"f: kubelet 1.36 does not support the feature gate " + providerGate + " (removed in 1.28), and does not start if it is set" + out}},
 		{"a gate that is locked", testConfig, "1.26", off(providerGate), []string{
-			"f: kubelet 1.26 does not start with the feature gate " + providerGate + "=false, which is locked since 1.26" + out}},
+			"f: kubelet 1.26 does not start with the feature gate " + providerGate + "=false, which has been locked since 1.26" + out}},
 		{"a gate of another case", testConfig, "", map[string]bool{strings.ToLower(tokenGate): true, "allBeta": false, "allbets": true}, []string{
-			"f: the kubelet does not start with the unknown feature gate allBeta: set AllBeta" + where,
-			"f: the kubelet does not start with the unknown feature gate " + strings.ToLower(tokenGate) + ": set " + tokenGate + where}},
+			"f: the kubelet does not start with the unknown feature gate allBeta: use the spelling AllBeta" + where,
+			"f: the kubelet does not start with the unknown feature gate " + strings.ToLower(tokenGate) + ": use the spelling " + tokenGate + where}},
 		{"a gate that is locked, as it is", testConfig, "1.26", on(providerGate), nil},
 		{"more than one colon in 1.35", strings.Replace(testConfig, `"*.example.com"`, "a.b:80:80, '::1'", 1), "1.35", nil, nil},
 		{"more than one colon in 1.36", strings.Replace(testConfig, `"*.example.com"`, "a.b:80:80", 1), "1.36", nil, []string{
-			`f:5:17: providers[0].matchImages[0]: kubelet 1.36 rejects more than one colon in a host (since 1.36; kubelets up to 1.35 accept the pattern but match no image): ` +
+			`f:5:17: providers[0].matchImages[0]: kubelet 1.36 rejects a host with more than one colon (new in 1.36; kubelets up to 1.35 accept the pattern, but it matches no image): ` +
 				`list each host separately, and write an IPv6 address in brackets with a port: "a.b:80:80"`}},
 	}
 	for _, tt := range tests {
@@ -209,7 +209,7 @@ func TestValidateWithoutFile(t *testing.T) {
 	c.Providers[1].MatchImages = p.MatchImages[:1]
 	want := []string{
 		`providers[1].name: duplicate provider name (also at providers[0].name); names must be unique across all files: "a"`,
-		`providers[0].matchImages[1]: invalid pattern for the kubelet: the text after the first colon of the host is not a port: "a:b"`,
+		`providers[0].matchImages[1]: invalid pattern for the kubelet: the text after the first colon in the host is not a port: "a:b"`,
 	}
 	if diff := cmp.Diff(want, errorLines(t, "", c.Validate())); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -50,7 +50,7 @@ func (t Target) kubelet() (kubelet, error) {
 	}
 	m := regexp.MustCompile(`^v?1\.(\d{1,3})(\.\d+)?([-+].*)?$`).FindStringSubmatch(t.KubeletVersion)
 	if m == nil {
-		return k, fmt.Errorf("invalid kubelet version %q: use a form such as 1.33 or v1.33.4", t.KubeletVersion)
+		return k, fmt.Errorf("invalid kubelet version %q: use a version such as 1.33 or v1.33.4", t.KubeletVersion)
 	}
 	k.minor, _ = strconv.Atoi(m[1]) // three digits at most
 	return k, nil
@@ -85,7 +85,7 @@ func (k kubelet) unknown(what string, since int) string {
 
 // strictColons says that the kubelet is too new for a pattern.
 func (k kubelet) strictColons() string {
-	return fmt.Sprintf("kubelet 1.%d rejects more than one colon in a host (since 1.%d; kubelets up to 1.%d accept the pattern but match no image): "+
+	return fmt.Sprintf("kubelet 1.%d rejects a host with more than one colon (new in 1.%d; kubelets up to 1.%d accept the pattern, but it matches no image): "+
 		"list each host separately, and write an IPv6 address in brackets with a port", k.minor, sinceStrictColons, sinceStrictColons-1)
 }
 

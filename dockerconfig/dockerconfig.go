@@ -53,7 +53,7 @@ const maxEntries = 1 << 17
 // checkEntries refuses a file that is small and becomes large in memory.
 func checkEntries(data []byte) error {
 	if n := bytes.Count(data, []byte(",")) + bytes.Count(data, []byte("{")); n > maxEntries {
-		return fmt.Errorf("it has more than %d commas and braces: check that it is a docker config file", maxEntries)
+		return fmt.Errorf("more than %d commas and braces: check that this is a docker config file", maxEntries)
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func DecodeAuth(field string) (username string, password plugin.Secret, err erro
 }
 
 // errAuth says what decodeAuth wants, and nothing of what it got.
-var errAuth = errors.New("an auth field is not base64 of user:password")
+var errAuth = errors.New("an auth field is not base64-encoded user:password")
 
 func decodeAuth(s string) (user, password string, err error) {
 	encoding := base64.RawStdEncoding

@@ -35,7 +35,7 @@ func TestParse(t *testing.T) {
 		{"colon in the password", `{"auths":{"r.io":{"auth":"` + b64("u:a:b") + `"}}}`, map[string]plugin.AuthConfig{"r.io": {Username: "u", Password: plugin.NewSecret("a:b")}}, ""},
 		{"bad base64", `{"auths":{"r.io":{"auth":"` + canary.Password + `"}}}`, nil, `line 1, column 26: auths["r.io"].auth: it is not base64: use the output of printf %s user:password | base64 -w0`},
 		{"no colon", `{"auths":{"r.io":{"auth":"` + b64(canary.Password) + `"}}}`, nil, `line 1, column 26: auths["r.io"].auth: the decoded text has no colon between user and password: use the output of printf %s user:password | base64 -w0`},
-		{"trailing space", `{"auths":{"r.io":{"auth":"` + b64("u:pp") + ` "}}}`, nil, `line 1, column 26: auths["r.io"].auth: it has spaces around the base64 text: remove the spaces`},
+		{"trailing space", `{"auths":{"r.io":{"auth":"` + b64("u:pp") + ` "}}}`, nil, `line 1, column 26: auths["r.io"].auth: the base64 text has leading or trailing spaces: remove the spaces`},
 		{"not JSON", `auths: ` + canary.Password, nil, "line 1, column 1: not JSON: it is YAML: convert it to JSON"},
 		{"wrong type", `{"auths":{"r.io":"` + canary.Password + `"}}`, nil, `line 1, column 18: auths["r.io"]: a string where an object is expected`},
 		{"headers", `{"HttpHeaders":{"x":1},"auths":{}}`, nil, "line 1, column 21: HttpHeaders: a number where a string is expected"},
@@ -92,7 +92,7 @@ func TestManyEntries(t *testing.T) {
 			t.Errorf("%s: refused: %v", name, err)
 		}
 		many := strings.Replace(few, "{}", `{"x":{},"y":{},"z":{}}`, 1)
-		if err := parse([]byte(many)); err == nil || err.Error() != "it has more than 131072 commas and braces: check that it is a docker config file" {
+		if err := parse([]byte(many)); err == nil || err.Error() != "more than 131072 commas and braces: check that this is a docker config file" {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

@@ -47,7 +47,7 @@ func TestParseFile(t *testing.T) {
 
 		{"empty", ``, nil, `line 1, column 1: not JSON: it is empty: use {"auths":{}} for a file without credentials`},
 		{"not JSON", `auths: ` + canary.Password, nil, "line 1, column 1: not JSON: it is YAML: convert it to JSON"},
-		{"two values", `{} {}`, nil, "line 1, column 4: not JSON: there is text after the last bracket: remove the text"},
+		{"two values", `{} {}`, nil, "line 1, column 4: not JSON: unexpected text after the last bracket: remove the text"},
 		{"a list", `[]`, nil, "line 1, column 1: an array where an object is expected"},
 		{"auths is text", `{"auths":"` + canary.Password + `"}`, nil, "line 1, column 10: auths: a string where an object is expected"},
 		{"helper is a number", `{"credHelpers":{"r.io":1}}`, nil, `line 1, column 24: credHelpers["r.io"]: a number where a string is expected`},

@@ -79,7 +79,7 @@ func (h Helper) Get(ctx context.Context, server string) (Auth, error) {
 
 func (h Helper) get(ctx context.Context, server string) (Auth, error) {
 	if h.getenv(AskedBy) == h.program() {
-		return Auth{}, fmt.Errorf("the helper would call itself (%s is set): remove it from the docker config file", AskedBy)
+		return Auth{}, fmt.Errorf("the helper would call itself (%s is set): remove this helper from the docker config file", AskedBy)
 	}
 	path, err := h.find()
 	if err != nil {
@@ -113,7 +113,7 @@ func judge(x *plugin.Exchange, err error) error {
 	case noServerURL, noUsername:
 		return fmt.Errorf("%w: %q", failed.Err, said)
 	}
-	return fmt.Errorf("%w; its output may contain secrets and is hidden: run the helper manually, as this user and with this environment", failed.Err)
+	return fmt.Errorf("%w; the helper's output is hidden because it might contain secrets: run the helper manually as this user with the same environment", failed.Err)
 }
 
 // decodeAnswer reads what a helper wrote. Case and unknown fields do not count.
@@ -123,10 +123,10 @@ func decodeAnswer(data []byte) (Auth, error) {
 		return Auth{}, errors.New("the response is empty")
 	}
 	if err := json.Unmarshal(data, &answer); err != nil {
-		return Auth{}, fmt.Errorf("invalid response of a credential helper: %w", describe(data, err, flatFile))
+		return Auth{}, fmt.Errorf("invalid credential helper response: %w", describe(data, err, flatFile))
 	}
 	if answer.Username == nil || answer.Secret == nil {
-		return Auth{}, errors.New("invalid response of a credential helper: Username or Secret is missing")
+		return Auth{}, errors.New("invalid credential helper response: Username or Secret is missing")
 	}
 	if *answer.Username == tokenUser {
 		return Auth{IdentityToken: plugin.NewSecret(*answer.Secret)}, nil
@@ -138,7 +138,7 @@ func decodeAnswer(data []byte) (Auth, error) {
 // out: what they mean depends on who runs us.
 func (h Helper) find() (string, error) {
 	if !isHelperName(h.Name) {
-		return "", errors.New("invalid helper name: use the name without docker-credential-, with only letters, digits, dots, hyphens and underscores")
+		return "", errors.New("invalid helper name: omit the docker-credential- prefix and use only letters, digits, dots, hyphens and underscores")
 	}
 	file := helperPrefix + h.Name
 	if h.Dir != "" {

@@ -131,8 +131,8 @@ func helpers(t testing.TB) (dir string, environ []string) {
 
 func TestHelperGet(t *testing.T) {
 	dir, environ := helpers(t)
-	const notShown = "its output may contain secrets and is hidden: run the helper manually, as this user and with this environment"
-	const notAnswer = "invalid response of a credential helper: "
+	const notShown = "the helper's output is hidden because it might contain secrets: run the helper manually as this user with the same environment"
+	const notAnswer = "invalid credential helper response: "
 	tests := []struct {
 		name string
 		want Auth
@@ -152,7 +152,7 @@ func TestHelperGet(t *testing.T) {
 		{"garbage", Auth{}, notAnswer + "line 1, column 1: not JSON from here on"},
 		{"number", Auth{}, notAnswer + "line 1, column 26: a number where a string is expected"},
 		{"no-secret", Auth{}, notAnswer + "Username or Secret is missing"},
-		{"two-values", Auth{}, notAnswer + "line 2, column 1: not JSON: there is text after the last bracket: remove the text"},
+		{"two-values", Auth{}, notAnswer + "line 2, column 1: not JSON: unexpected text after the last bracket: remove the text"},
 		{"silent", Auth{}, "the response is empty"},
 		{"flooding", Auth{}, "standard output is longer than 1048576 bytes"},
 	}
@@ -213,8 +213,8 @@ func TestHelperSearch(t *testing.T) {
 		{"explicit and relative", "good", relative, environ, ""},
 		{"explicit, missing", "absent", dir, path(dir), `docker-credential-absent get "r.io": start "` + dir + `/docker-credential-absent": no such file or directory`},
 		{"explicit, not executable", "good", empty, path(dir), `docker-credential-good get "r.io": start "` + empty + `/docker-credential-good": not executable (mode -rw-r--r--); run chmod +x: permission denied`},
-		{"a path", "../good", dir, path(dir), `docker-credential-(hidden name) get "r.io": invalid helper name: use the name without docker-credential-, with only letters, digits, dots, hyphens and underscores`},
-		{"no name", "", dir, path(dir), `docker-credential-(hidden name) get "r.io": invalid helper name: use the name without docker-credential-, with only letters, digits, dots, hyphens and underscores`},
+		{"a path", "../good", dir, path(dir), `docker-credential-(hidden name) get "r.io": invalid helper name: omit the docker-credential- prefix and use only letters, digits, dots, hyphens and underscores`},
+		{"no name", "", dir, path(dir), `docker-credential-(hidden name) get "r.io": invalid helper name: omit the docker-credential- prefix and use only letters, digits, dots, hyphens and underscores`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestHelperAsksItself(t *testing.T) {
 	dir, environ := helpers(t)
 	environ = append(environ, AskedBy+"=docker-credential-good")
 	_, err := Helper{Name: "good", Dir: dir, Environ: environ}.Get(t.Context(), "r.io")
-	const want = `docker-credential-good get "r.io": the helper would call itself (REGCRED_ASKED_BY is set): remove it from the docker config file`
+	const want = `docker-credential-good get "r.io": the helper would call itself (REGCRED_ASKED_BY is set): remove this helper from the docker config file`
 	if fmt.Sprint(err) != want {
 		t.Errorf("error %v, want %s", err, want)
 	}

@@ -24,7 +24,7 @@ func syntaxProblem(data []byte, err error) *Problem {
 		msg = ": " + msg
 	}
 	if strings.Contains(err.Error(), "exceeded max depth") {
-		msg, fix = ": it is nested too deeply", "check that it is the right file"
+		msg, fix = ": nested too deeply", "check that it is the right file"
 	}
 	line, column := jsonplace.LineColumn(data, at)
 	return &Problem{ProblemSyntax, line, column, "", "not JSON" + cmp.Or(msg, " from here on"), fix}
@@ -39,15 +39,15 @@ func syntaxCause(data []byte, at int) (msg, fix string) {
 	case len(text) == 0:
 		return "it is empty", `use {"auths":{}} for a file without credentials`
 	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
-		return "it begins with a byte order mark", "save it as UTF-8 without a byte order mark"
+		return "begins with a byte order mark", "save it as UTF-8 without a byte order mark"
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")), bytes.HasPrefix(data, []byte("{\x00")):
 		return "it is UTF-16", "save it as UTF-8 without a byte order mark"
 	case Encoded(data):
-		return "it is base64 of JSON, encoded once too often", "decode it with base64 -d (in a Secret, only data holds base64)"
+		return "base64-encoded one time too many", "decode it with base64 -d (in a Secret, only the data field contains base64)"
 	case at >= len(data):
-		return "it ends before the last bracket is closed", "check whether the file is truncated"
+		return "ends before the last bracket is closed", "check whether the file is truncated"
 	case bytes.HasPrefix(text, []byte("<")):
-		return "it looks like HTML or XML", "check whether it is a server's error page"
+		return "looks like HTML or XML", "check whether the file is a server's error page"
 	}
 	if msg, fix := byteCause(data, at); msg != "" {
 		return msg, fix
@@ -65,17 +65,17 @@ func byteCause(data []byte, at int) (msg, fix string) {
 	case c == 0:
 		return "a NUL", "remove the NUL"
 	case c == '/' || c == '#':
-		return "a comment, which JSON does not allow", "remove the comment"
+		return "comments are not allowed in JSON", "remove the comment"
 	case c == '\'':
-		return "a string in single quotes", "use double quotes"
+		return "single-quoted string", "use double quotes"
 	case (c == '}' || c == ']') && bytes.HasSuffix(before, []byte(",")):
-		return "a comma before the closing bracket", "remove the comma"
+		return "trailing comma before the closing bracket", "remove the comma"
 	case c == '"' && len(before) > 0 && bytes.IndexByte([]byte("\"}]0123456789el"), before[len(before)-1]) >= 0:
-		return "a comma or a colon is missing before this", ""
+		return "missing comma or colon before this position", ""
 	case c == '\n' || c == '\r' || c == '\t':
 		return "a line break or tab inside a string", "close the quote, or write the line break as \\n"
 	case json.Valid(before):
-		return "there is text after the last bracket", "remove the text"
+		return "unexpected text after the last bracket", "remove the text"
 	}
 	return "", ""
 }
@@ -99,17 +99,17 @@ func authProblem(s string) (msg, fix string) {
 	trimmed := strings.TrimSpace(s)
 	switch {
 	case pair(trimmed, base64.StdEncoding) || pair(trimmed, base64.RawStdEncoding):
-		return "it has spaces around the base64 text", "remove the spaces"
+		return "the base64 text has leading or trailing spaces", "remove the spaces"
 	case pair(trimmed, base64.URLEncoding) || pair(trimmed, base64.RawURLEncoding):
-		return "it is URL-safe base64 (with - and _), which is not supported", "replace - with + and _ with /"
+		return "URL-safe base64 (with - and _) is not supported", "replace - with + and _ with /"
 	case pair(strings.TrimRight(trimmed, "="), base64.RawStdEncoding):
-		return "its base64 ends with the wrong number of equals signs", "remove all of them"
+		return "the base64 text ends with the wrong number of equals signs", "remove all of them"
 	case strings.HasPrefix(strings.ToLower(trimmed), "basic ") || strings.HasPrefix(strings.ToLower(trimmed), "bearer "):
-		return "it is an HTTP header", "remove the first word"
+		return "the value is an HTTP header", "remove the first word"
 	case strings.ContainsAny(trimmed, "${}<>"):
-		return "it looks like an unfilled placeholder", write
+		return "the value looks like a placeholder that was not filled in", write
 	case strings.Contains(trimmed, ":"):
-		return "it is user:password without base64 encoding", write
+		return "user:password must be base64-encoded", write
 	}
 	decoded, err := base64.StdEncoding.DecodeString(trimmed)
 	if err != nil {
@@ -119,7 +119,7 @@ func authProblem(s string) (msg, fix string) {
 	case err != nil:
 		return "it is not base64", write
 	case pair(once, base64.StdEncoding) || pair(once, base64.RawStdEncoding):
-		return "it is encoded as base64 twice", "decode it once"
+		return "the value is base64-encoded twice", "decode it once"
 	}
 	return "the decoded text has no colon between user and password", write
 }

@@ -126,7 +126,7 @@ func (t *Transport) roundTrip(req *http.Request) (*http.Response, error) {
 	own := t.target.Owns(req)
 	if own {
 		if req.URL.Opaque != "" {
-			return nil, fmt.Errorf("a URL with an opaque part, %q, is not a repository's", login.Bound(req.URL.Opaque, 200))
+			return nil, fmt.Errorf("a repository URL must not have an opaque part: %q", login.Bound(req.URL.Opaque, 200))
 		}
 		if err := checkPath(req.URL, t.repo); err != nil {
 			return nil, err

@@ -318,9 +318,9 @@ func TestNames(t *testing.T) {
 	for _, name := range []string{"", ".", "..", "../secrets/one", "..%2fsecrets%2fone", strings.Repeat("x", 254)} {
 		for _, at := range [][2]string{{"ci", name}, {name, "builder"}} {
 			_, err := c.GetServiceAccount(t.Context(), at[0], at[1])
-			wantError(t, err, "cannot be a namespace or name")
+			wantError(t, err, "is not a valid namespace or name")
 			_, err = c.RequestToken(t.Context(), regcred.TokenRequest{Namespace: at[0], ServiceAccount: at[1], Audience: "a"})
-			wantError(t, err, "cannot be a namespace or name")
+			wantError(t, err, "is not a valid namespace or name")
 		}
 	}
 	wantCalls(t, api, "", "", 0)

@@ -154,7 +154,7 @@ func loadError(rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	if line := regexp.MustCompile(`\bline \d+\b`).FindString(err.Error()); line != "" {
 		where = ", " + line
 	}
-	return fmt.Errorf("not a kubeconfig%s (kubectl config view reads one)", where)
+	return fmt.Errorf("not a valid kubeconfig%s (check it with kubectl config view)", where)
 }
 
 // contexts names those of a kubeconfig.

@@ -81,16 +81,16 @@ const selfReviews = "selfsubjectreviews"
 func (q *call) hint(e *Error, who string) string {
 	switch e.Code {
 	case http.StatusUnauthorized:
-		return "it rejects the client's credentials (" + who + ")"
+		return "the API server rejects the client's credentials (" + who + ")"
 	case http.StatusForbidden:
 		return q.forbidden(e.Message)
 	case http.StatusNotFound:
 		if q.resource == selfReviews {
-			return "it is older than Kubernetes 1.28"
+			return "the API server is older than Kubernetes 1.28"
 		}
 	}
 	if e.Code >= 300 && e.Code < 400 {
-		return "it redirects, which an API server does not do: check its address"
+		return "the server sent a redirect, which an API server never does: check its address"
 	}
 	return ""
 }
@@ -104,11 +104,11 @@ func (q *call) forbidden(message string) string {
 	case says("not authorized to request tokens for "): // "this audience", or its name from 1.37 on
 		return missing(audienceVerb, q.audience, q.namespace)
 	case says("bound to a pod scheduled on a different node"):
-		return "the pod is not on this node, and a node may only request tokens for its own"
+		return "the pod is not on this node, and a node can request tokens only for its own pods"
 	case says("token not bound to a pod"), says("pod binding without a uid"):
-		return "a node may only request tokens that are bound to one of its pods, by name and UID"
+		return "a node can request only tokens that are bound to one of its pods, by name and UID"
 	case says("no relationship found between node"):
-		return "a node may read only what its pods use, and the API server knows no such pod"
+		return "a node can read only objects that its pods use, and the API server found no such pod"
 	case says(" cannot " + q.verb + " resource "): // of an authorizer; admission webhooks have other reasons
 		return missing(q.verb, q.resource, q.namespace)
 	}
@@ -125,5 +125,5 @@ func missing(verb, resource, namespace string) string {
 	if namespace != "" {
 		where = fmt.Sprintf("in namespace %q", namespace)
 	}
-	return fmt.Sprintf("it needs the verb %q on the resource %q %s", verb, resource, where)
+	return fmt.Sprintf("the client needs the verb %q on the resource %q %s", verb, resource, where)
 }

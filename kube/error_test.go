@@ -40,48 +40,48 @@ func TestErrors(t *testing.T) {
 	}{
 		{
 			name: "no permission to get a service account", user: "dev", call: "get serviceaccounts",
-			want: `get serviceaccounts ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: User "dev" cannot get resource "serviceaccounts" in API group "" in the namespace "ci": it needs the verb "get" on the resource "serviceaccounts" in namespace "ci"`,
+			want: `get serviceaccounts ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: User "dev" cannot get resource "serviceaccounts" in API group "" in the namespace "ci": the client needs the verb "get" on the resource "serviceaccounts" in namespace "ci"`,
 		},
 		{
 			name: "no permission to create a token", user: "dev",
-			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: User "dev" cannot create resource "serviceaccounts/token" in API group "" in the namespace "ci": it needs the verb "create" on the resource "serviceaccounts/token" in namespace "ci"`,
+			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: User "dev" cannot create resource "serviceaccounts/token" in API group "" in the namespace "ci": the client needs the verb "create" on the resource "serviceaccounts/token" in namespace "ci"`,
 		},
 		{
 			name: "no permission to get a pod", user: "dev", call: "get pods",
-			want: `get pods ci/web: HOST returned 403 Forbidden: pods "web" is forbidden: User "dev" cannot get resource "pods" in API group "" in the namespace "ci": it needs the verb "get" on the resource "pods" in namespace "ci"`,
+			want: `get pods ci/web: HOST returned 403 Forbidden: pods "web" is forbidden: User "dev" cannot get resource "pods" in API group "" in the namespace "ci": the client needs the verb "get" on the resource "pods" in namespace "ci"`,
 		},
 		{
 			name: "no permission to get a secret", user: "dev", call: "get secrets",
-			want: `get secrets ci/one: HOST returned 403 Forbidden: secrets "one" is forbidden: User "dev" cannot get resource "secrets" in API group "" in the namespace "ci": it needs the verb "get" on the resource "secrets" in namespace "ci"`,
+			want: `get secrets ci/one: HOST returned 403 Forbidden: secrets "one" is forbidden: User "dev" cannot get resource "secrets" in API group "" in the namespace "ci": the client needs the verb "get" on the resource "secrets" in namespace "ci"`,
 		},
 		{
 			name: "audience", user: node,
-			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: audience "reg.example" not found in pod spec volume, system:node:node-1 is not authorized to request tokens for this audience: it needs the verb "request-serviceaccounts-token-audience" on the resource "reg.example" in namespace "ci"`,
+			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: audience "reg.example" not found in pod spec volume, system:node:node-1 is not authorized to request tokens for this audience: the client needs the verb "request-serviceaccounts-token-audience" on the resource "reg.example" in namespace "ci"`,
 		},
 		{
 			name: "audience, from 1.37 on", user: node,
 			with: says(`serviceaccounts "builder" is forbidden: system:node:node-1 is not authorized to request tokens for audience "reg.example"`),
-			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: system:node:node-1 is not authorized to request tokens for audience "reg.example": it needs the verb "request-serviceaccounts-token-audience" on the resource "reg.example" in namespace "ci"`,
+			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: system:node:node-1 is not authorized to request tokens for audience "reg.example": the client needs the verb "request-serviceaccounts-token-audience" on the resource "reg.example" in namespace "ci"`,
 		},
 		{
 			name: "service account of another node", user: "system:node:node-2", call: "get serviceaccounts",
 			with: says(`serviceaccounts "builder" is forbidden: User "system:node:node-2" cannot get resource "serviceaccounts" in API group "" in the namespace "ci": no relationship found between node 'node-2' and this object`),
-			want: `get serviceaccounts ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: User "system:node:node-2" cannot get resource "serviceaccounts" in API group "" in the namespace "ci": no relationship found between node 'node-2' and this object: a node may read only what its pods use, and the API server knows no such pod`,
+			want: `get serviceaccounts ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: User "system:node:node-2" cannot get resource "serviceaccounts" in API group "" in the namespace "ci": no relationship found between node 'node-2' and this object: a node can read only objects that its pods use, and the API server found no such pod`,
 		},
 		{
 			name: "pod of another node", user: node,
 			with: says(`serviceaccounts "builder" is forbidden: node requested token bound to a pod scheduled on a different node`),
-			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: node requested token bound to a pod scheduled on a different node: the pod is not on this node, and a node may only request tokens for its own`,
+			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: node requested token bound to a pod scheduled on a different node: the pod is not on this node, and a node can request tokens only for its own pods`,
 		},
 		{
 			name: "node without a pod", user: node,
 			with: func(_ *testkube.Server, r *regcred.TokenRequest) { r.PodName, r.PodUID = "", "" },
-			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: node requested token not bound to a pod: a node may only request tokens that are bound to one of its pods, by name and UID`,
+			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: node requested token not bound to a pod: a node can request only tokens that are bound to one of its pods, by name and UID`,
 		},
 		{
 			name: "node without a pod's UID", user: node,
 			with: says(`serviceaccounts "builder" is forbidden: node requested token with a pod binding without a uid`),
-			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: node requested token with a pod binding without a uid: a node may only request tokens that are bound to one of its pods, by name and UID`,
+			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: node requested token with a pod binding without a uid: a node can request only tokens that are bound to one of its pods, by name and UID`,
 		},
 		{
 			name: "node, pod that is another by now", user: node,
@@ -105,14 +105,14 @@ func TestErrors(t *testing.T) {
 			with: func(s *testkube.Server, _ *regcred.TokenRequest) {
 				s.Inject(testkube.Fault{Kind: testkube.Unauthorized})
 			},
-			want: `get pods ci/web: HOST returned 401 Unauthorized: Unauthorized: it rejects the client's credentials (a bearer token)`,
+			want: `get pods ci/web: HOST returned 401 Unauthorized: Unauthorized: the API server rejects the client's credentials (a bearer token)`,
 		},
 		{
 			name: "old API server", user: testkube.Admin, call: "create selfsubjectreviews",
 			with: func(s *testkube.Server, _ *regcred.TokenRequest) {
 				s.Inject(testkube.Fault{Kind: testkube.NotFound, Message: "the server could not find the requested resource"})
 			},
-			want: `create selfsubjectreviews: HOST returned 404 Not Found: the server could not find the requested resource: it is older than Kubernetes 1.28`,
+			want: `create selfsubjectreviews: HOST returned 404 Not Found: the server could not find the requested resource: the API server is older than Kubernetes 1.28`,
 		},
 		{
 			name: "a message that is none", user: testkube.Admin, call: "get pods",
@@ -241,7 +241,7 @@ func TestRedirect(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ask := range calls(c) {
-		wantError(t, ask(t.Context()), "returned 302 Found: it redirects, which an API server does not do: check its address")
+		wantError(t, ask(t.Context()), "returned 302 Found: the server sent a redirect, which an API server never does: check its address")
 	}
 }
 
@@ -274,7 +274,7 @@ func TestNewRefuses(t *testing.T) {
 		{"none", nil, "create API server client: no configuration"},
 		{"address", &rest.Config{Host: "https://:%zz"}, `create API server client: address `},
 		{"address with a password", &rest.Config{Host: "https://u:" + canary.Password + "@h:bad"}, `create API server client: address "h:bad" is neither a URL nor host:port`},
-		{"certificate", &rest.Config{Host: "https://h", TLSClientConfig: rest.TLSClientConfig{CAFile: "/nonexistent/ca.crt"}}, "create client of API server https://h: open /nonexistent/ca.crt"},
+		{"certificate", &rest.Config{Host: "https://h", TLSClientConfig: rest.TLSClientConfig{CAFile: "/nonexistent/ca.crt"}}, "create client for API server https://h: open /nonexistent/ca.crt"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := kube.New(tt.cfg, kube.Options{})

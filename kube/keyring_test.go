@@ -232,9 +232,9 @@ func TestLookupErrors(t *testing.T) {
 	}{
 		{"403 to the service account", func(s *testkube.Server) {
 			s.Inject(testkube.Fault{Kind: testkube.Forbidden, Verb: "get"})
-		}, regcred.StageServiceAccount, `it needs the verb "get" on the resource "serviceaccounts" in namespace "ci"`},
+		}, regcred.StageServiceAccount, `the client needs the verb "get" on the resource "serviceaccounts" in namespace "ci"`},
 		{"403 to the audience", func(s *testkube.Server) { s.Revoke(node, testkube.AudienceVerb, registry) },
-			regcred.StageToken, `it needs the verb "request-serviceaccounts-token-audience" on the resource "reg.example" in namespace "ci"`},
+			regcred.StageToken, `the client needs the verb "request-serviceaccounts-token-audience" on the resource "reg.example" in namespace "ci"`},
 		{"deleted before the token", func(s *testkube.Server) {
 			s.Inject(testkube.Fault{Kind: testkube.NotFound, Resource: "serviceaccounts/token"})
 		}, regcred.StageToken, `404 Not Found`},

@@ -299,8 +299,8 @@ func TestWatchForbidden(t *testing.T) {
 		says             string
 	}{
 		{"node", "", node, 0, "list serviceaccounts: http://testkube returned 403 Forbidden: serviceaccounts is forbidden: User \"system:node:node-1\" cannot list resource"},
-		{"list", "list", testkube.Admin, testkube.Forbidden, `it needs the verb "list" on the resource "serviceaccounts" in all namespaces`},
-		{"watch", "watch", testkube.Admin, testkube.Forbidden, `it needs the verb "watch" on the resource "serviceaccounts" in all namespaces`},
+		{"list", "list", testkube.Admin, testkube.Forbidden, `the client needs the verb "list" on the resource "serviceaccounts" in all namespaces`},
+		{"watch", "watch", testkube.Admin, testkube.Forbidden, `the client needs the verb "watch" on the resource "serviceaccounts" in all namespaces`},
 		{"nobody", "list", testkube.Admin, testkube.Unauthorized, "401 Unauthorized"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -108,7 +108,7 @@ func ruleWritableBinary(b *program) []remark {
 	if who == "" {
 		return nil
 	}
-	return say("make root its owner, and make it writable only by root", "%s, so other users can change what %s", who, b.reader.runs())
+	return say("change the owner to root, and make it writable only by root", "%s, so other users can change what %s", who, b.reader.runs())
 }
 
 // readable reports whether b's content was seen.

@@ -76,7 +76,7 @@ func TestLintBinDir(t *testing.T) {
 		return testelf.Image(t, elf.ELFCLASS64, binary.LittleEndian, machine, interp)
 	}
 	const text = "if it is a script, add #!/bin/sh as its first line; otherwise install the program again"
-	const page = `check the address, and download it again with "curl --fail --location"`
+	const page = `check the URL, and download the program again with "curl --fail --location"`
 	const static, lf = "install a statically linked build", "save it with LF line endings"
 	for title, tt := range map[string]struct {
 		content []byte
@@ -107,11 +107,11 @@ func TestLintBinDir(t *testing.T) {
 		"404":                  {[]byte("404: Not Found"), 0o755, []string{"not-a-program name: " + page}},
 		"gzip":                 {[]byte("\x1f\x8b\x08\x00"), 0o755, []string{"not-a-program name: extract it, and install the program"}},
 		"git-lfs":              {[]byte("version https://git-lfs.github.com/spec/v1\noid sha256:00"), 0o755, []string{`not-a-program name: run "git lfs pull", and install the downloaded file`}},
-		"noise":                {[]byte("\x00\x01\x02"), 0o755, []string{"not-a-program name: install it again (it is damaged, or the wrong file)"}},
+		"noise":                {[]byte("\x00\x01\x02"), 0o755, []string{"not-a-program name: install it again (the file is damaged or is the wrong file)"}},
 		"no execute bit":       {image(native, ""), 0o644, []string{"not-executable name: chmod 0755"}},
-		"writable":             {image(native, ""), 0o777, []string{"writable-binary name: make root its owner, and make it writable only by root"}},
+		"writable":             {image(native, ""), 0o777, []string{"writable-binary name: change the owner to root, and make it writable only by root"}},
 		"execute for some":     {image(native, ""), 0o700, nil},
-		"both, and no program": {[]byte("x"), 0o666, []string{"not-executable name: chmod 0755", "writable-binary name: make root its owner, and make it writable only by root", "not-a-program name: " + text}},
+		"both, and no program": {[]byte("x"), 0o666, []string{"not-executable name: chmod 0755", "writable-binary name: change the owner to root, and make it writable only by root", "not-a-program name: " + text}},
 	} {
 		t.Run(title, func(t *testing.T) {
 			dir := binDir(t)
@@ -266,7 +266,7 @@ func TestLintBinDirLinkTarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"writable-binary name: make root its owner, and make it writable only by root"}
+	want := []string{"writable-binary name: change the owner to root, and make it writable only by root"}
 	if diff := cmp.Diff(want, briefly(lintBin(dir, "plugin"))); diff != "" {
 		t.Error(diff)
 	}

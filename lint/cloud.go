@@ -35,7 +35,7 @@ func ruleOtherHosts(p *config.Provider) (rs []remark) {
 		}
 		rs = and(rs, within(config.FieldPath{"matchImages", k},
 			"list the exact hosts, or pass regcred's plugin --other-hosts="+string(hostpattern.EmptyOthers),
-			"%q also matches hosts outside %s: regcred's plugin fails for them, and the Amazon and Google plugins return a password",
+			"%q also matches hosts outside %s: regcred's plugin fails for these hosts, but the Amazon and Google plugins return a password",
 			excerpt.Value(excerpt.Pattern(pattern)), cloud.Owner)...)
 	}
 	return rs
@@ -53,7 +53,7 @@ func ruleNoSuchRegistry(w *written) []remark {
 	if instead.Host, instead.Port = stray.Instead, ""; !ok || w.lists(instead.String()) {
 		return nil // or there is nothing to mend
 	}
-	return say(instead.String(), "%q matches no host of %s: the nearest form is %s, but %s", w.shown, stray.Owner, stray.Form, stray.Reason)
+	return say(instead.String(), "%q does not match any %s host: the nearest form is %s, but %s", w.shown, stray.Owner, stray.Form, stray.Reason)
 }
 
 // mirrors are those among the arguments of a cloud's plugin.
@@ -75,7 +75,7 @@ func ruleMirrorOrigin(p *config.Provider) (rs []remark) {
 		}
 		rs = and(rs, within(config.FieldPath{"args", m.Arg},
 			"set server in hosts.toml to the mirror, and pass --mirror-origin="+string(mirror.OriginNone),
-			"the original registry may receive this credential: containerd sends it there if the mirror fails, "+
+			"the original registry can receive this credential: containerd sends it there if the mirror fails, "+
 				"and CRI-O and podman send it only there")...)
 	}
 	return rs

@@ -40,7 +40,7 @@ func rulePredecessorConfig(c *whole) (rs []remark) {
 	for _, f := range c.Files() {
 		if f.Predecessor() {
 			rs = and(rs, inDocument(f.Position("kind"), "run regcred convert",
-				"only regcred supports kind %s, and a kubelet with this file does not start", f.Kind)...)
+				"only regcred supports kind %s, so the kubelet does not start with this file", f.Kind)...)
 		}
 	}
 	return rs
@@ -51,7 +51,7 @@ func ruleOldConfigVersion(c *whole) (rs []remark) {
 		if f.APIVersion != config.V1Alpha1 && f.APIVersion != config.V1Beta1 {
 			continue
 		}
-		rs = and(rs, inDocument(f.Position("apiVersion"), config.V1, "%s is superseded by v1, which kubelet 1.26 and newer support and which tokenAttributes requires", f.APIVersion)...)
+		rs = and(rs, inDocument(f.Position("apiVersion"), config.V1, "%s is superseded by v1, which kubelet 1.26 and newer support; tokenAttributes requires v1", f.APIVersion)...)
 	}
 	return rs
 }
@@ -77,7 +77,7 @@ func ruleWritableConfig(c *whole) (rs []remark) {
 func ruleOverlappingProviders(c *whole) (rs []remark) {
 	for _, o := range c.overlaps {
 		if first := excerpt.Value(c.Providers[o.a].Name); o.pa.text != o.pb.text {
-			rs = and(rs, o.remark("%q also matches %s, as does %q of provider %q: both plugins run, and credentials from %q are tried first for the same auth key",
+			rs = and(rs, o.remark("%q also matches %s, as does %q from provider %q: both plugins run, and credentials from %q are tried first for the same auth key",
 				o.pb.shown(), o.image, o.pa.shown(), first, first))
 		}
 	}

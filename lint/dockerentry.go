@@ -128,7 +128,7 @@ func ruleAuthWrapped(e *dockerEntry) []remark {
 	if e.broken || !strings.ContainsAny(e.text("auth"), "\r\n") {
 		return nil
 	}
-	return e.say("auth", "encode it with base64 -w0", "the auth of %s has line breaks, which kubelets and docker ignore but other clients may reject", e.shown())
+	return e.say("auth", "encode it with base64 -w0", "the auth value for %s has line breaks, which kubelets and docker ignore but other clients might reject", e.shown())
 }
 
 func ruleAuthWins(e *dockerEntry) []remark {
@@ -138,7 +138,7 @@ func ruleAuthWins(e *dockerEntry) []remark {
 	for _, part := range []struct{ field, text string }{{"username", e.user}, {"password", e.password}} {
 		if beside := e.text(part.field); beside != "" && beside != part.text {
 			v := e.fields[part.field]
-			return e.at(v.Start, e.path()+"."+part.field, "remove this field, or encode auth again", "the %s of %s differs from auth, which takes precedence", part.field, e.shown())
+			return e.at(v.Start, e.path()+"."+part.field, "remove this field, or encode auth again", "the %s for %s differs from auth, which takes precedence", part.field, e.shown())
 		}
 	}
 	return nil
@@ -149,7 +149,7 @@ func rulePasswordEncoded(e *dockerEntry) []remark {
 	if err != nil || e.user == "" || !strings.HasPrefix(string(decoded), e.user+":") {
 		return nil
 	}
-	return e.say("password", "set the password only, or move this value to auth", "the password for %s is a base64-encoded user:password pair, so the registry rejects it", e.shown())
+	return e.say("password", "set only the password, or move this value to auth", "the password for %s is a base64-encoded user:password pair, so the registry rejects it", e.shown())
 }
 
 // ruleJSONKey is about keys of Google's service accounts.

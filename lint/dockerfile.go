@@ -31,7 +31,7 @@ func dockerRules() []rule[*docker] {
 }
 
 // refusal says what follows from a problem.
-const refusal = "; the kubelet ignores the whole file, and pulls with it as a pull secret fail"
+const refusal = "; the kubelet ignores the whole file, and pulls that use it as a pull secret fail"
 
 func (d *docker) problemsOf(kind dockerconfig.ProblemKind) (rs []remark) {
 	for _, p := range d.problems {
@@ -72,10 +72,10 @@ func ruleDockerForm(d *docker) []remark {
 		return nil
 	case d.legacy && auths != nil && !isLogin(auths.Value):
 		return d.at(auths.Start, "auths", "save it as config.json, or in a Secret of type kubernetes.io/dockerconfigjson under .dockerconfigjson",
-			"this .dockercfg has the format of a config.json: the kubelet treats auths as a registry name and finds no credential")
+			"this .dockercfg is in the config.json format: the kubelet treats auths as a registry name and finds no credential")
 	case !d.legacy && auths == nil && d.store == nil && d.helpers == nil && len(strayLogins(d)) > 0 && len(strayLogins(d)) == len(d.root.Members):
 		return d.at(d.root.Start, "", `wrap it in {"auths": …}, or use a Secret of type kubernetes.io/dockercfg`,
-			"this config.json has the format of a .dockercfg: the kubelet reads credentials only from auths and finds none")
+			"this config.json is in the .dockercfg format: the kubelet reads credentials only from auths and finds none")
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func ruleDockerField(d *docker) (rs []remark) {
 
 func ruleDockerCase(d *docker) []remark {
 	if m := d.member("auths"); m != nil && m.Key != "auths" && !d.legacy {
-		return d.at(m.Start, "auths", "auths", "kubelets and docker accept this field in any case, but other programs may not")
+		return d.at(m.Start, "auths", "auths", "kubelets and docker accept this field in any case, but other programs might not")
 	}
 	return nil
 }
@@ -223,7 +223,7 @@ func ruleDockerSameKey(d *docker) (rs []remark) {
 		}
 		if other.user != e.user || other.password != e.password {
 			line, _ := d.lines.At(other.Start)
-			rs = and(rs, d.at(e.Start, e.path(), "remove one of them", "%s is the same key to a kubelet as %s on line %d, with a different credential: the kubelet tries both in random order", e.shown(), other.shown(), line)...)
+			rs = and(rs, d.at(e.Start, e.path(), "remove one of them", "the kubelet treats %s as the same key as %s on line %d, but their credentials differ: it tries both in random order", e.shown(), other.shown(), line)...)
 		}
 	}
 	return rs
@@ -233,5 +233,5 @@ func ruleDockerEmpty(d *docker) []remark {
 	if d.root == nil || len(d.entries) > 0 || len(ruleDockerForm(d)) > 0 || len(ruleDockerLevel(d)) > 0 || len(ruleDockerHelperIgnored(d)) > 0 {
 		return nil
 	}
-	return d.at(d.root.Start, "", "", "it has no credentials, so it has no effect on pulls")
+	return d.at(d.root.Start, "", "", "the file has no credentials, so it has no effect on pulls")
 }

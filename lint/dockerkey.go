@@ -67,9 +67,9 @@ func whyNoImage(key string, at match.Location) string {
 	case strings.IndexFunc(key, unicode.IsSpace) >= 0:
 		return "it contains white space"
 	case at.Host == "index.docker.io" && at.Port == "":
-		return "the kubelet looks up Docker Hub images as index.docker.io, and removes /v1/ and /v2/ only with the trailing slash"
+		return "the kubelet looks up Docker Hub images as index.docker.io, and removes /v1/ and /v2/ only if they have the trailing slash"
 	case strings.ContainsAny(at.Path, "*[") && !strings.ContainsAny(at.Path, ":@"):
-		return "globs do not work in a path, which matches as a prefix"
+		return "globs do not work in paths, which are matched as prefixes"
 	case strings.ContainsAny(at.Path, ":@"):
 		return "matching ignores tags and digests"
 	case strings.ContainsFunc(at.Path, unicode.IsUpper):
@@ -79,9 +79,9 @@ func whyNoImage(key string, at match.Location) string {
 	case !portPossible(at.Port):
 		return "its port is invalid"
 	case !pathPossible(at.Path):
-		return "an image name cannot have this path"
+		return "an image name cannot contain this path"
 	}
-	return "an image name cannot have this host"
+	return "an image name cannot contain this host"
 }
 
 // ruleKeyOtherImage: images match the key, but others than it reads.
@@ -104,7 +104,7 @@ func ruleKeyOtherImage(e *dockerEntry) []remark {
 	case strings.ContainsAny(rest, "?#"):
 		return say("the kubelet ignores the query and the fragment")
 	case apiPath(at.Path):
-		return say("it matches only repositories named %s, because the kubelet removes /v1/ and /v2/ only with the trailing slash", strings.Trim(at.Path, "/"))
+		return say("it matches only repositories named %s, because the kubelet removes /v1/ and /v2/ only if they have the trailing slash", strings.Trim(at.Path, "/"))
 	case hasCapital(at.Host):
 		return say("matching is case-sensitive, and hosts in image names are lower case")
 	case at.Port == "443":

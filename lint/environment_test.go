@@ -190,7 +190,7 @@ func TestMissingPath(t *testing.T) {
 	want := []string{"args[1]: this argument" + is + near, "args[2]: this argument" + is + "is also missing)", "args[4]: this argument" + is + near,
 		"args[10]: this argument" + is + near,
 		"args[12]: this argument is a path that does not exist on this machine (its directory is also missing; it ends in token)", `env[0].value: the value of "AWS_CONFIG_FILE"` + is + near,
-		"args[11]: this argument is the path of an empty file on this machine (it ends in azure.json)"}
+		"args[11]: this argument points to an empty file on this machine (it ends in azure.json)"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -36,9 +36,9 @@ func ExampleCheck() {
 		fmt.Printf("  write %s\n", f.Suggestion)
 	}
 	// Output:
-	// config.yaml:6:5: error: "harbor.example.com/*" never matches, because globs do not work in a path, which matches as a prefix [path-glob]
+	// config.yaml:6:5: error: "harbor.example.com/*" never matches, because globs do not work in paths, which are matched as prefixes [path-glob]
 	//   write harbor.example.com
-	// config.yaml:7:5: warning: "*.example.com/team" also matches a.example.com/team-other/app, because a path is a plain prefix; a trailing slash excludes that repository, and also the image a.example.com/team [sibling-path]
+	// config.yaml:7:5: warning: "*.example.com/team" also matches a.example.com/team-other/app, because a path is a plain prefix; a trailing slash excludes that repository, but also excludes the image a.example.com/team [sibling-path]
 	//   write *.example.com/team/
 }
 

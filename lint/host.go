@@ -45,7 +45,7 @@ func ruleBareWildcard(w *written) []remark {
 	if w.rung || w.scheme != "" || !dotless(w.meant) || !strings.Contains(w.meant.Host, "*") || !domainPossible(w.meant) {
 		return nil
 	}
-	return say("list the registries, with one * for each label", "%q matches only single-label hosts without a port, in practice localhost", w.shown)
+	return say("list the registries, using one * for each label", "%q matches only single-label hosts without a port, in practice localhost", w.shown)
 }
 
 func ruleDoubleWildcard(w *written) []remark {

@@ -142,7 +142,7 @@ func (l *linter) sorted() []Finding {
 		said := l.tally(f.Rule)
 		if said.shown--; said.shown == 0 && said.more > 0 {
 			more := Finding{Rule: f.Rule, Severity: f.Severity, File: f.File}
-			more.Message = fmt.Sprintf("%d more findings of this rule; fix the ones above first", said.more)
+			more.Message = fmt.Sprintf("%d more findings for this rule; fix the ones above first", said.more)
 			findings = append(findings, more)
 		}
 	}

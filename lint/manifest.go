@@ -98,7 +98,7 @@ type object struct {
 func (m *manifest) read(document []byte, before int) {
 	if !secretLook().Match(document) {
 		if wide := withoutNUL(document); len(wide) < len(document) && secretLook().Match(wide) && len(m.broken) < maxRemarks {
-			m.broken = append(m.broken, m.unread(before+1, "it is UTF-16; save it as UTF-8"))
+			m.broken = append(m.broken, m.unread(before+1, "the file is UTF-16; save it as UTF-8"))
 		}
 		return
 	}
@@ -141,7 +141,7 @@ func templateLine(document []byte) (line int, why string) {
 	if !found || bytes.HasPrefix(bytes.TrimSpace(document), []byte("{{\"")) {
 		return 0, ""
 	}
-	return 1 + bytes.Count(before, []byte("\n")), "it is an unrendered template ({{ … }}); check the output of helm template"
+	return 1 + bytes.Count(before, []byte("\n")), "this is an unrendered template ({{ … }}); check the output of helm template"
 }
 
 // expanded is the size of a document with its aliases written out, as the
@@ -188,7 +188,7 @@ func yamlLine(document []byte) (line int, why string) {
 	for n := line; n <= min(line+1, len(lines)); n++ {
 		text := lines[n-1]
 		if bytes.ContainsRune(text[:len(text)-len(bytes.TrimLeft(text, " \t"))], '\t') {
-			return n, "it is indented with a tab, but YAML requires spaces"
+			return n, "the line is indented with a tab, but YAML requires spaces"
 		}
 	}
 	return line, "invalid YAML on this line or above"
@@ -255,7 +255,7 @@ func (p *page) at(n *yaml3.Node, path string) config.Position {
 }
 
 // unfilled is the problem of a value that is a template's.
-const unfilled = "it is an unrendered template"
+const unfilled = "this is an unrendered template"
 
 // encoded is a value of data.
 func (p *page) encoded(key string, value any, n *yaml3.Node) *datum {
@@ -263,7 +263,7 @@ func (p *page) encoded(key string, value any, n *yaml3.Node) *datum {
 	v := &datum{at: p.at(n, path)}
 	text, ok := value.(string)
 	if !ok && value != nil {
-		v.problem = "it is not a string"
+		v.problem = "the value is not a string"
 		return v
 	}
 	decoded, err := base64.StdEncoding.DecodeString(text)
@@ -273,7 +273,7 @@ func (p *page) encoded(key string, value any, n *yaml3.Node) *datum {
 	case strings.HasPrefix(strings.TrimSpace(text), "{{"):
 		v.problem = unfilled
 	case strings.HasPrefix(strings.TrimSpace(text), "{"):
-		v.problem = "it is JSON, but data requires base64"
+		v.problem = "the value is JSON, but data requires base64"
 	default:
 		v.problem = "it is not base64"
 	}
@@ -287,7 +287,7 @@ func (p *page) plain(key string, value any, n *yaml3.Node) *datum {
 	v := &datum{at: p.at(n, path), text: true}
 	text, ok := value.(string)
 	if !ok && value != nil {
-		v.problem = "it is not a string"
+		v.problem = "the value is not a string"
 		return v
 	}
 	v.data = []byte(text)

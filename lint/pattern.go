@@ -76,14 +76,14 @@ func ruleQuery(w *written) []remark {
 	if i < 0 {
 		return nil
 	}
-	return say(w.fixed(), "%q: the kubelet ignores everything from the first %q", w.shown, w.body[i:i+1])
+	return say(w.fixed(), "%q: the kubelet ignores everything from the first %q onward", w.shown, w.body[i:i+1])
 }
 
 func rulePathGlob(w *written) []remark {
 	if !strings.ContainsAny(w.meant.Path, "*[") {
 		return nil
 	}
-	return say(w.fixed(), "%q never matches, because globs do not work in a path, which matches as a prefix", w.shown)
+	return say(w.fixed(), "%q never matches, because globs do not work in paths, which are matched as prefixes", w.shown)
 }
 
 func ruleTagOrDigest(w *written) []remark {
@@ -108,7 +108,7 @@ func rulePercentEscape(w *written) []remark {
 	if _, path, _ := strings.Cut(raw, "/"); !w.valid || !strings.Contains(path, "%") {
 		return nil
 	}
-	return say(w.fixed(), "%q is decoded before matching, to the path %q", w.shown, excerpt.Value(w.meant.Path))
+	return say(w.fixed(), "%q is decoded to the path %q before matching", w.shown, excerpt.Value(w.meant.Path))
 }
 
 func ruleAPIPath(w *written) []remark {
@@ -125,7 +125,7 @@ func ruleSiblingPath(w *written) []remark {
 		return nil
 	}
 	image := match.Location{Host: meetHosts(w.meant.Host, w.meant.Host), Port: w.meant.Port, Path: path}.String()
-	return say(w.mended.String()+"/", "%q also matches %s-other/app, because a path is a plain prefix; a trailing slash excludes that repository, and also the image %s",
+	return say(w.mended.String()+"/", "%q also matches %s-other/app, because a path is a plain prefix; a trailing slash excludes that repository, but also excludes the image %s",
 		w.shown, image, image)
 }
 
@@ -133,14 +133,14 @@ func ruleSlashOnly(w *written) []remark {
 	if !w.matches || w.meant.Path != "/" {
 		return nil
 	}
-	return say(w.fixed(), "%q matches the same images without the slash, which excludes only lookups for the registry without a path", w.shown)
+	return say(w.fixed(), "%q matches the same images without the slash; the slash excludes only registry lookups without a path", w.shown)
 }
 
 func rulePortRange(w *written) []remark {
 	if portPossible(w.meant.Port) {
 		return nil
 	}
-	return say("", "%q never matches, because %s is not a port", w.shown, excerpt.Value(w.meant.Port))
+	return say("", "%q never matches, because %s is not a valid port", w.shown, excerpt.Value(w.meant.Port))
 }
 
 func ruleDefaultPort(w *written) []remark {

@@ -21,7 +21,7 @@ import (
 func TestLintPredecessorExample(t *testing.T) {
 	path := filepath.FromSlash("../config/testdata/predecessor.yaml")
 	want := []Finding{{Rule: "predecessor-config", Severity: SeverityWarning, File: path, Line: 1, Column: 7, Path: "kind",
-		Message: "only regcred supports kind credentialprovider, and a kubelet with this file does not start", Suggestion: "run regcred convert"}}
+		Message: "only regcred supports kind credentialprovider, so the kubelet does not start with this file", Suggestion: "run regcred convert"}}
 	if diff := cmp.Diff(want, findingsIn(t, path)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -56,9 +56,9 @@ kind: Other
 	}
 	canary.Check(t, "findings", fmt.Sprint(got))
 	want := []string{
-		"2:7 kind predecessor-config: only regcred supports kind RegistryCredentialConfig, and a kubelet with this file does not start",
+		"2:7 kind predecessor-config: only regcred supports kind RegistryCredentialConfig, so the kubelet does not start with this file",
 		`4:9 providers[0].name docker-helper-name: "docker-credential-a" is named like a docker credential helper, which uses a different protocol from kubelet plugins`,
-		`5:19 providers[0].imageMatchers[0] path-glob: "a.example/*" never matches, because globs do not work in a path, which matches as a prefix`,
+		`5:19 providers[0].imageMatchers[0] path-glob: "a.example/*" never matches, because globs do not work in paths, which are matched as prefixes`,
 		`5:32 providers[0].imageMatchers[1] userinfo: "…@c.example": the kubelet ignores the text before the @, so credentials there have no effect`,
 		`7:5 providers[0].extraArgs.password secret-in-env: "PASSWORD" contains a secret, and every user who can read this file can read it`,
 		`8:11 providers[0].extraArgs.home unexpanded-variable: no shell expands the variable HOME in the value of "HOME"`,

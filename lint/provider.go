@@ -92,7 +92,7 @@ func ruleLongCache(p *config.Provider) []remark {
 	if d == nil || *d <= 24*time.Hour {
 		return nil
 	}
-	return within(config.FieldPath{"defaultCacheDuration"}, "12h", "%s is longer than most registry credentials are valid, and the kubelet keeps a cache entry even after the registry rejects it", *d)
+	return within(config.FieldPath{"defaultCacheDuration"}, "12h", "%s exceeds the lifetime of most registry credentials, and the kubelet keeps a cache entry even after the registry rejects the credential", *d)
 }
 
 func ruleOldPluginVersion(p *config.Provider) []remark {

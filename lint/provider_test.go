@@ -153,15 +153,15 @@ func TestLintOverlap(t *testing.T) {
 		"none":        {[]string{"a.example.com", "*.a.example.com", "x.example.com:5000"}, []string{"b.example.com", "x.example.com", "*.b.example.com"}, ""},
 		"other paths": {[]string{"a.example.com/x"}, []string{"a.example.com/y"}, "sibling"},
 		"glob": {[]string{"b.example.com", "*.dkr.ecr.*.amazonaws.com"}, []string{"a.example.com", "111122223333.dkr.ecr.*.amazonaws.com"},
-			`overlapping-providers matchImages[1] "111122223333.dkr.ecr.*.amazonaws.com" also matches 111122223333.dkr.ecr.a.amazonaws.com/app, as does "*.dkr.ecr.*.amazonaws.com" of provider "one": both plugins run, and credentials from "one" are tried first for the same auth key`},
+			`overlapping-providers matchImages[1] "111122223333.dkr.ecr.*.amazonaws.com" also matches 111122223333.dkr.ecr.a.amazonaws.com/app, as does "*.dkr.ecr.*.amazonaws.com" from provider "one": both plugins run, and credentials from "one" are tried first for the same auth key`},
 		"path": {[]string{"a.example.com"}, []string{"*.example.com/team/"},
-			`overlapping-providers matchImages[0] "*.example.com/team/" also matches a.example.com/team/app, as does "a.example.com" of provider "one": both plugins run, and credentials from "one" are tried first for the same auth key`},
+			`overlapping-providers matchImages[0] "*.example.com/team/" also matches a.example.com/team/app, as does "a.example.com" from provider "one": both plugins run, and credentials from "one" are tried first for the same auth key`},
 		"Docker Hub": {[]string{"docker.io/app"}, []string{"docker.io"},
-			`overlapping-providers matchImages[0] "docker.io" also matches docker.io/app/app, as does "docker.io/app" of provider "one": both plugins run, and credentials from "one" are tried first for the same auth key`},
+			`overlapping-providers matchImages[0] "docker.io" also matches docker.io/app/app, as does "docker.io/app" from provider "one": both plugins run, and credentials from "one" are tried first for the same auth key`},
 		"same": {[]string{"a.example.com"}, []string{"b.example.com", "a.example.com"},
 			`shared-pattern matchImages[1] provider "one" also has the pattern "a.example.com": both plugins run for its images, and credentials from "one" are tried first for the same auth key`},
 		"same and another": {[]string{"a.example.com", "*.example.net"}, []string{"a.example.com", "x.example.net"},
-			`overlapping-providers matchImages[1] "x.example.net" also matches x.example.net/app, as does "*.example.net" of provider "one": both plugins run, and credentials from "one" are tried first for the same auth key`},
+			`overlapping-providers matchImages[1] "x.example.net" also matches x.example.net/app, as does "*.example.net" from provider "one": both plugins run, and credentials from "one" are tried first for the same auth key`},
 	} {
 		t.Run(title, func(t *testing.T) {
 			c := &config.Config{Providers: []config.Provider{lintProvider("one", tt.first...), lintProvider("two", tt.second...)}}
@@ -207,7 +207,7 @@ func TestLintOverlapIsBounded(t *testing.T) {
 			last = f.Message
 		}
 	}
-	if want := fmt.Sprintf("%d more findings of this rule; fix the ones above first", 10*40-55-maxRemarks); last != want {
+	if want := fmt.Sprintf("%d more findings for this rule; fix the ones above first", 10*40-55-maxRemarks); last != want {
 		t.Errorf("got %q, want %q", last, want)
 	}
 }
@@ -232,7 +232,7 @@ func TestLintFindingsAreBounded(t *testing.T) {
 	for _, f := range Check(c) {
 		got[f.Rule]++
 		var more int
-		if n, _ := fmt.Sscanf(f.Message, "%d more findings of this rule", &more); n == 1 {
+		if n, _ := fmt.Sscanf(f.Message, "%d more findings for this rule", &more); n == 1 {
 			got[f.Rule] += more - 1
 		}
 	}

@@ -123,15 +123,15 @@ func ruleSecretType(s *secret) []remark {
 			kind = typeDockercfg
 		}
 		return inDocument(s.typeAt, fmt.Sprintf("recreate the Secret with type %s and key %s, because its type is immutable", kind, map[string]string{typeDockerConfigJSON: keyDockerConfigJSON, typeDockercfg: keyDockercfg}[kind]),
-			"it has a docker config under %s but is of %s, so kubelets silently ignore it", ShowName(astray), s.shownType())
+			"the Secret has a docker config under %s but is of %s, so kubelets silently ignore it", ShowName(astray), s.shownType())
 	case key == "" && s.asked:
-		return inDocument(s.typeAt, "create one with kubectl create secret docker-registry", "it is of %s, so kubelets silently ignore it as a pull secret", s.shownType())
+		return inDocument(s.typeAt, "create one with kubectl create secret docker-registry", "the Secret is of %s, so kubelets silently ignore it as a pull secret", s.shownType())
 	case key == "" || v != nil && (len(v.data) > 0 || v.problem != ""):
 		return nil
 	case astray != "":
-		return inDocument(s.typeAt, fmt.Sprintf("rename %s to %q if it contains a docker config", ShowName(astray), key), "it is of type %s but has its file under %s: kubelets read only %q, and the API server rejects the Secret", s.kind, ShowName(astray), key)
+		return inDocument(s.typeAt, fmt.Sprintf("rename %s to %q if it contains a docker config", ShowName(astray), key), "the Secret is of type %s but has its file under %s: kubelets read only %q, and the API server rejects the Secret", s.kind, ShowName(astray), key)
 	}
-	return inDocument(s.at, "", "it is of type %s but has no value under %q: kubelets ignore it, and the API server rejects it", s.kind, key)
+	return inDocument(s.at, "", "the Secret is of type %s but has no value under %q: kubelets ignore it, and the API server rejects it", s.kind, key)
 }
 
 // shownType is the type as a message shows it.
@@ -167,7 +167,7 @@ func ruleSecretBase64(s *secret) (rs []remark) {
 func ruleSecretTwice(s *secret) (rs []remark) {
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
 		if v := s.values[key]; v.hides && (key == keyDockerConfigJSON || key == keyDockercfg) {
-			rs = and(rs, inDocument(v.at, "remove one of them", "it is set in both data and stringData, and stringData takes precedence")...)
+			rs = and(rs, inDocument(v.at, "remove one of them", "the key is set in both data and stringData, and stringData takes precedence")...)
 		}
 	}
 	return rs
@@ -177,5 +177,5 @@ func ruleNoPullSecret(s *secret) []remark {
 	if s.key() != "" || s.astray() != "" || s.asked {
 		return nil
 	}
-	return inDocument(s.typeAt, "", "it is of %s and has no docker config, so it is not a pull secret", s.shownType())
+	return inDocument(s.typeAt, "", "the Secret is of %s and has no docker config, so it is not a pull secret", s.shownType())
 }

@@ -169,11 +169,11 @@ func ruleOuterBlanks(p *config.Provider) []remark {
 		}
 		switch {
 		case strings.HasSuffix(s.text, "\r") || strings.HasSuffix(s.text, "\r\n"):
-			return "save the file with LF line endings", s.what + " ends with a carriage return, which the plugin receives"
+			return "save the file with LF line endings", s.what + " ends with a carriage return, which is passed to the plugin"
 		case strings.HasSuffix(s.text, "\n"):
-			return "write it on one line, or use |- instead of |", s.what + " ends with a newline, which the plugin receives"
+			return "write it on one line, or use |- instead of |", s.what + " ends with a newline, which is passed to the plugin"
 		}
-		return "remove the spaces", s.what + " begins or ends with spaces, which the plugin receives"
+		return "remove the spaces", s.what + " begins or ends with spaces, which are passed to the plugin"
 	})
 }
 
@@ -184,7 +184,7 @@ func ruleReplacedPath(p *config.Provider) (rs []remark) {
 		if e.Name != "PATH" || !strings.HasPrefix(dirs[0], "/") || slices.Contains(dirs, "/bin") || slices.Contains(dirs, "/usr/bin") {
 			continue
 		}
-		rs = and(rs, within(config.FieldPath{"env", k, "value"}, "", "\"PATH\" replaces the kubelet's and has neither /usr/bin nor /bin, so the plugin may not find other programs")...)
+		rs = and(rs, within(config.FieldPath{"env", k, "value"}, "", "\"PATH\" replaces the kubelet's PATH but has neither /usr/bin nor /bin, so the plugin might not find other programs")...)
 	}
 	return rs
 }
@@ -232,7 +232,7 @@ func ruleMissingPath(p *config.Provider) []remark {
 		if info, err := os.Stat(filepath.Dir(path)); err == nil && info.IsDir() {
 			where = "its directory exists"
 		}
-		return "create the file, or fix the path", fmt.Sprintf("%s is a path that does not exist on this machine (%s%s)", s.what, where, called("; ", path))
+		return "create the file or fix the path", fmt.Sprintf("%s is a path that does not exist on this machine (%s%s)", s.what, where, called("; ", path))
 	})
 }
 
@@ -242,7 +242,7 @@ func ruleEmptyFile(p *config.Provider) []remark {
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 0 {
 			return "", ""
 		}
-		return "restore the file", strings.TrimSuffix(s.what+" is the path of an empty file on this machine ("+called("", path)+")", " ()")
+		return "restore the file", strings.TrimSuffix(s.what+" points to an empty file on this machine ("+called("", path)+")", " ()")
 	})
 }
 

@@ -58,7 +58,7 @@ func TestLintLadder(t *testing.T) {
 		"whole":         {ladder, false, []string{one}},
 		"beside others": {append([]string{"r.example.com"}, ladder...), false, []string{"wildcard-ladder matchImages[1]"}},
 		"with tokens":   {ladder, true, []string{one, "open-domain-token matchImages[3]"}},
-		"a rung alone":  {[]string{"*"}, false, []string{"bare-wildcard matchImages[0]: list the registries, with one * for each label"}},
+		"a rung alone":  {[]string{"*"}, false, []string{"bare-wildcard matchImages[0]: list the registries, using one * for each label"}},
 		"no ladder":     {[]string{"*.*", "*.*.*:5000"}, false, []string{"open-domain matchImages[0]", "open-domain matchImages[1]", "overlapping-providers providers[1].matchImages[0]"}},
 	} {
 		p := lintProvider("example", tt.patterns...)

@@ -20,8 +20,8 @@ func ExampleParse() {
 	}
 	// Output:
 	// true ""
-	// false "port: the image has 5000, the pattern has none"
-	// false "host: 1 label too long: \"*.registry.example\" has 3 labels, \"registry.example\" has 2 labels (a * matches one label)"
+	// false "port: the image has 5000, but the pattern has none"
+	// false "host: 1 label too long: \"*.registry.example\" has 3 labels, but \"registry.example\" has 2 labels (a * matches one label)"
 }
 
 func ExampleRepository() {

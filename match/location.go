@@ -179,7 +179,7 @@ func parseHost(s string, colon func(string, byte) int) (string, error) {
 func parseIPLiteral(s string) (string, error) {
 	end := strings.LastIndexByte(s, ']')
 	if end < 0 {
-		return "", errors.New("missing ] after an IPv6 address")
+		return "", errors.New("missing ] after the IPv6 address")
 	}
 	port := s[end+1:]
 	if err := checkPort(port); err != nil {
@@ -213,10 +213,10 @@ func checkPort(s string) error {
 		return nil
 	}
 	if s[0] != ':' {
-		return errors.New("the text after an IPv6 address is not a port")
+		return errors.New("the text after the IPv6 address is not a port")
 	}
 	if !isDigits(s[1:]) {
-		return errors.New("the text after the first colon of the host is not a port") // it may be a password
+		return errors.New("the text after the first colon in the host is not a port") // it may be a password
 	}
 	return nil
 }

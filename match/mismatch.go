@@ -54,19 +54,19 @@ func (l Location) meantFor(at Location) (meant Location, slip string) {
 	meant, err := ParseLocation(rest)
 	switch {
 	case hasScheme && err == nil && l.labels == 1:
-		return meant, fmt.Sprintf("scheme: a pattern cannot have one, so %q is parsed as the host", l.Host)
+		return meant, fmt.Sprintf("scheme: patterns cannot have a scheme, so %q is parsed as the host", l.Host)
 	case at.Host == hub && at.Port == "" && l.Port == "" && hubAlias(l.Host):
 		meant = l
 		meant.Host, meant.labels = at.Host, at.labels
-		return meant, fmt.Sprintf("host: Docker Hub images are compared as docker.io/…, not as %s/…", l.Host)
+		return meant, fmt.Sprintf("host: Docker Hub images are matched as docker.io/…, not %s/…", l.Host)
 	case at.Host == hub && at.Port == "" && l.Port == "" && l.labels == 1 && strings.HasPrefix(hubPath(l)+"/", at.Path+"/"):
 		meant = at
 		meant.Path = hubPath(l)
-		return meant, "host: the pattern has none, and Docker Hub images are compared as docker.io/…"
+		return meant, "host: the pattern has no host, but Docker Hub images are matched as docker.io/…"
 	case at.Host == hub && l.Host == hub && !strings.HasPrefix(at.Path, l.Path) && strings.HasPrefix(at.Path+"/", "/library"+l.Path+"/"):
 		meant = l
 		meant.Path = "/library" + l.Path
-		return meant, fmt.Sprintf("path: %q does not begin with %q (official Docker Hub images are in library/)", at.Path, l.Path)
+		return meant, fmt.Sprintf("path: %q does not begin with %q (official Docker Hub images are under library/)", at.Path, l.Path)
 	}
 	return l, ""
 }
@@ -104,13 +104,13 @@ func (c *comparison) reason() string {
 }
 
 func (c *comparison) countMismatch() string {
-	counts := fmt.Sprintf("host: %q has %s, %q has %s (a * matches one label)",
+	counts := fmt.Sprintf("host: %q has %s, but %q has %s (a * matches one label)",
 		c.pattern.Host, count(c.pattern.labels, "label"), c.at.Host, count(c.at.labels, "label"))
 	if c.kin < relative {
 		return counts
 	}
 	if p, i := c.ends(); p != "" && i != "" {
-		return fmt.Sprintf("host: the pattern ends in %q, the image in %q", p, i)
+		return fmt.Sprintf("host: the pattern ends in %q, but the image host ends in %q", p, i)
 	}
 	d, much := c.pattern.labels-c.at.labels, "long"
 	if d < 0 {
@@ -163,18 +163,18 @@ func (c *comparison) labelMismatch() string {
 func portMismatch(want, got string) string {
 	switch {
 	case got == "":
-		return fmt.Sprintf("port: the pattern has %s, the image has none", want)
+		return fmt.Sprintf("port: the pattern has %s, but the image has none", want)
 	case want == "":
-		return fmt.Sprintf("port: the image has %s, the pattern has none", got)
+		return fmt.Sprintf("port: the image has %s, but the pattern has none", got)
 	}
-	return fmt.Sprintf("port: the image has %s, the pattern has %s", got, want)
+	return fmt.Sprintf("port: the image has %s, but the pattern has %s", got, want)
 }
 
 func pathMismatch(want, got string) string {
 	reason := fmt.Sprintf("path: %q does not begin with %q", got, want)
 	switch {
 	case strings.ContainsAny(want, "*["):
-		reason += " (globs do not work in a path)"
+		reason += " (globs do not work in paths)"
 	case strings.ContainsAny(want, ":@"):
 		reason += " (matching ignores tags and digests)"
 	case strings.ContainsFunc(want, unicode.IsUpper):

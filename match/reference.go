@@ -72,13 +72,13 @@ func parseReference(image string) (repository string, err error) {
 	case !isPath(path):
 		return "", nameError(name, path)
 	case len(image) == 64 && isHex(image):
-		return "", invalid("64 hex digits are an image ID, not an image name")
+		return "", invalid("a string of 64 hex digits is an image ID, not an image name")
 	case len(namespace)+len(path) > 255:
-		return "", invalid("the name after the registry has more than 255 characters")
+		return "", invalid("the name after the registry is longer than 255 characters")
 	case hasTag && !isTag(tag):
-		return "", invalid("a tag has at most 128 letters, digits, _, - and ., and cannot begin with - or .")
+		return "", invalid("a tag must have at most 128 letters, digits, _, - and ., and must not begin with - or .")
 	case hasDigest && !isDigest(digest):
-		return "", invalid("a digest is sha256:, sha384: or sha512: followed by 64, 96 or 128 lower-case hex digits")
+		return "", invalid("a digest must be sha256:, sha384: or sha512: followed by 64, 96 or 128 lower-case hex digits")
 	case registry != hub || namespace == "" && strings.HasPrefix(name, hub+"/"):
 		return name, nil
 	}

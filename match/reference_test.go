@@ -159,12 +159,12 @@ func TestRepositoryErrors(t *testing.T) {
 		"/a":                      `: the name has an empty part before, after or between slashes`,
 		"a..b":                    `: separate letters and digits with one ., one or two _, or any number of -`,
 		"r.io/a-":                 `: separate letters and digits with one ., one or two _, or any number of -`,
-		hex64:                     `: 64 hex digits are an image ID, not an image name`,
-		strings.Repeat("a", 248):  `: the name after the registry has more than 255 characters`,
-		"a:":                      `: a tag has at most 128 letters, digits, _, - and ., and cannot begin with - or .`,
-		"user@r.io/a":             `: a digest is sha256:, sha384: or sha512: followed by 64, 96 or 128 lower-case hex digits`,
-		"a@sha512:" + hex64:       `: a digest is sha256:, sha384: or sha512: followed by 64, 96 or 128 lower-case hex digits`,
-		"r.io/a:@sha256:" + hex64: `: a tag has at most 128 letters, digits, _, - and ., and cannot begin with - or .`,
+		hex64:                     `: a string of 64 hex digits is an image ID, not an image name`,
+		strings.Repeat("a", 248):  `: the name after the registry is longer than 255 characters`,
+		"a:":                      `: a tag must have at most 128 letters, digits, _, - and ., and must not begin with - or .`,
+		"user@r.io/a":             `: a digest must be sha256:, sha384: or sha512: followed by 64, 96 or 128 lower-case hex digits`,
+		"a@sha512:" + hex64:       `: a digest must be sha256:, sha384: or sha512: followed by 64, 96 or 128 lower-case hex digits`,
+		"r.io/a:@sha256:" + hex64: `: a tag must have at most 128 letters, digits, _, - and ., and must not begin with - or .`,
 	} {
 		_, err := Repository(image)
 		if err == nil {

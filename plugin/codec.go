@@ -166,7 +166,7 @@ func encodeResponse(resp *Response, now time.Time) ([]byte, error) {
 	}
 	for key, auth := range resp.Auth {
 		if !utf8.ValidString(key) || !utf8.ValidString(auth.Username) || !utf8.ValidString(auth.Password.Reveal()) {
-			return nil, fmt.Errorf("encode %s: auth: a key, user name or password is not UTF-8", kindIn(resp.APIVersion, KindResponse))
+			return nil, fmt.Errorf("encode %s: auth: a key, user name or password is not valid UTF-8", kindIn(resp.APIVersion, KindResponse))
 		}
 	}
 	if resp.APIVersion == OutOfTree {
@@ -298,7 +298,7 @@ func checkAPIVersion(data []byte, want string) error {
 	if err != nil || meta.APIVersion != want {
 		msg := "must be " + want + ", the request's version"
 		if isLogin(data, meta) {
-			msg += "; got a " + KindOutOfTreeResponse + " of the out-of-tree protocol; configure the plugin in a RegistryCredentialConfig"
+			msg += "; got a " + KindOutOfTreeResponse + " from the out-of-tree protocol; configure the plugin in a RegistryCredentialConfig"
 		} else if what := printedKind(data); what != "" {
 			msg += "; got " + what
 		}
@@ -313,7 +313,7 @@ func checkOutOfTree(meta wireMeta, err error) error {
 	switch {
 	case meta.Kind == KindResponse || strings.HasPrefix(meta.APIVersion, Group+"/"):
 		return decodeError(KindOutOfTreeResponse, StageAPIVersion, "kind", "got a "+KindResponse+
-			" of the current protocol; configure the plugin in a CredentialProviderConfig (\"regcred convert\" converts a RegistryCredentialConfig)")
+			" from the current protocol; configure the plugin in a CredentialProviderConfig (\"regcred convert\" converts a RegistryCredentialConfig)")
 	case err != nil || meta.APIVersion != "" && meta.APIVersion != OutOfTree:
 		return decodeError(KindOutOfTreeResponse, StageAPIVersion, "apiVersion", "must be "+OutOfTree+" if set")
 	case meta.Kind != "" && meta.Kind != KindOutOfTreeResponse:

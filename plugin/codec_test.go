@@ -185,8 +185,8 @@ func TestDecodeResponse(t *testing.T) {
 		{"escaped field name", with(`,"\u0061uth":null`), ""},
 		{"escaped duplicate", with(`,"auth":null,"\u0061uth":null`), "offset 101: auth: duplicate field"},
 		{"duplicate key in auth", with(`,"auth":{"a.example":{},"a.example":{}}`), "auth.a.example: duplicate field"},
-		{"two kinds", with(`,"Kind":"CredentialProviderResponse"`), "Kind: unknown field; write it as kind"},
-		{"version in another case", `{"kind":"CredentialProviderResponse","APIVERSION":"` + V1 + `"}`, "APIVERSION: unknown field; write it as apiVersion"},
+		{"two kinds", with(`,"Kind":"CredentialProviderResponse"`), "Kind: unknown field; use kind"},
+		{"version in another case", `{"kind":"CredentialProviderResponse","APIVERSION":"` + V1 + `"}`, "APIVERSION: unknown field; use apiVersion"},
 		{"later version in another case", with(`,"APIVersion":"v1"`), "apiVersion: must be " + V1},
 		{"kind a number", `{"kind":1,"apiVersion":"` + V1 + `"}`, "offset 8: kind: must be a string"},
 		{"number for a duration", with(`,"cacheDuration":600`), "offset 105: cacheDuration: must be a string"},
@@ -255,7 +255,7 @@ func TestDecodeLogin(t *testing.T) {
 	}
 	until := func(value string) string { return with(`"expirationTimestamp":` + value + `,`) }
 	const noTime = `offset 23: expirationTimestamp: must be a time with a time zone, such as "2020-02-20T20:20:20Z"`
-	const todays = `: kind: got a CredentialProviderResponse of the current protocol; configure the plugin in a CredentialProviderConfig ("regcred convert" converts a RegistryCredentialConfig)`
+	const todays = `: kind: got a CredentialProviderResponse from the current protocol; configure the plugin in a CredentialProviderConfig ("regcred convert" converts a RegistryCredentialConfig)`
 	for _, tt := range []struct {
 		name, data string
 		want       *Response // nil if it is refused
@@ -286,7 +286,7 @@ func TestDecodeLogin(t *testing.T) {
 		{"seconds", until(`1777637400`), nil, "offset 23: expirationTimestamp: must be a string"},
 		{"two times", until(`null,"expirationTimestamp":null`), nil, "expirationTimestamp: duplicate field"},
 		{"password a number", `{"username":"ci","password":12345678}`, nil, "password: must be a string"},
-		{"wrong-case field", `{"Username":"ci"}`, nil, "Username: unknown field; write it as username"},
+		{"wrong-case field", `{"Username":"ci"}`, nil, "Username: unknown field; use username"},
 		{"unknown field", with(`"token":"` + canary.Password + `",`), nil, "invalid RegistryCredentialPluginResponse at offset 1: token: unknown field"},
 		{"today's field", with(`"cacheKeyType":"Image",`), nil, "cacheKeyType: unknown field"},
 		{"today's answer", goodResponse, nil, "invalid RegistryCredentialPluginResponse" + todays},

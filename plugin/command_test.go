@@ -135,7 +135,7 @@ func TestCommandStages(t *testing.T) {
 
 		"a list":            {stdout: "[" + goodResponse + "]", want: StageDecode, message: "offset 0: must be an object"},
 		"wrong kind":        {stdout: answer("ProviderResponse", "ProviderRequest"), want: StageDecode, message: "kind: must be CredentialProviderResponse"},
-		"wrong-case field":  {stdout: answer("cacheKeyType", "cachekeytype"), want: StageDecode, message: "offset 89: cachekeytype: unknown field; write it as cacheKeyType"},
+		"wrong-case field":  {stdout: answer("cacheKeyType", "cachekeytype"), want: StageDecode, message: "offset 89: cachekeytype: unknown field; use cacheKeyType"},
 		"duplicate field":   {stdout: answer(`"auth":`, `"auth":null,"auth":`), want: StageDecode, message: "auth: duplicate field"},
 		"unknown field":     {stdout: answer(`"auth":`, `"expires":"`+canary.Password+`","auth":`), want: StageDecode, message: "expires: unknown field"},
 		"password a number": {stdout: answer(`"`+canary.Password+`"`, `12345678`), want: StageDecode, message: "auth.registry.example.password: must be a string"},

@@ -19,7 +19,7 @@ func (c Command) whyEnded(state *os.ProcessState, stdout, stderr string) error {
 	case isHelper(strings.ToLower(stdout)):
 		why = "it " + helperSpeaks
 	case refusesVersion(strings.ToLower(stderr)):
-		why = "it does not support the request's version, " + c.APIVersion + "; " + otherVersion(c.APIVersion)
+		why = "the plugin does not support the request's version, " + c.APIVersion + "; " + otherVersion(c.APIVersion)
 	}
 	if why != "" {
 		return fmt.Errorf("%v: %s", state, why)
@@ -27,7 +27,7 @@ func (c Command) whyEnded(state *os.ProcessState, stdout, stderr string) error {
 	return fmt.Errorf("%v", state)
 }
 
-const unknownFlag = "it rejected a flag in args; compare args with the --help output of the installed version"
+const unknownFlag = "the plugin rejected a flag in args; compare args with the installed version's --help output"
 
 // whichFlag is unknownFlag, with the flag that a plugin names.
 func (c Command) whichFlag(stderr string) string {
@@ -48,9 +48,9 @@ func refusesVersion(stderr string) bool {
 
 func otherVersion(asked string) string {
 	if asked == V1 {
-		return "install a newer plugin, or set apiVersion in its entry to the version that it supports, " + V1Beta1 + " or v1alpha1"
+		return "install a newer plugin, or set apiVersion in the plugin's entry to a version that it supports, " + V1Beta1 + " or v1alpha1"
 	}
-	return "set apiVersion: " + V1 + " in its entry, or install an older version of the plugin"
+	return "set apiVersion: " + V1 + " in the plugin's entry, or install an older plugin version"
 }
 
 // endedBy knows signals by the names that package os gives them, and the codes
@@ -62,21 +62,21 @@ func endedBy(state string, code int, stderr string) string {
 	case signaled:
 		return signals[strings.TrimSuffix(name, " (core dumped)")]
 	case has("panic: ") && has("goroutine "):
-		return "it crashed with a Go panic; report this to the plugin's authors"
+		return "the plugin crashed with a Go panic; report this to its authors"
 	case has("unknown flag") || has("flag provided but not defined") || has("unknown shorthand flag") || has("unrecognized argument") || has("invalid option"):
 		return unknownFlag
 	case has("unknown command") || has("unknown subcommand") || has("invalid choice"):
-		return "it rejected the subcommand in args; compare args with the --help output of the installed version"
+		return "the plugin rejected the subcommand in args; compare args with the installed version's --help output"
 	case code == 126:
-		return "by shell convention, a command that the plugin ran is not executable; check its mode and format"
+		return "by shell convention, this means that a command run by the plugin is not executable; check the command's mode and format"
 	case code == 127:
-		return "by shell convention, a command that the plugin ran, or a library, was not found; the plugin uses the kubelet's PATH unless its env sets PATH"
+		return "by shell convention, this means that a command or library needed by the plugin was not found; the plugin uses the kubelet's PATH unless its env sets PATH"
 	case code == shells+9:
-		return "by shell convention, the command that the plugin ran was " + signals["killed"]
+		return "by shell convention, this means that a command run by the plugin was " + signals["killed"]
 	case code == shells+13:
-		return "by shell convention, the command that the plugin ran wrote to a closed pipe"
+		return "by shell convention, this means that a command run by the plugin wrote to a closed pipe"
 	case code == shells+11:
-		return "by shell convention, the command that the plugin ran crashed"
+		return "by shell convention, this means that a command run by the plugin crashed"
 	}
 	return ""
 }
@@ -86,12 +86,12 @@ func endedBy(state string, code int, stderr string) string {
 var signals = map[string]string{
 	"killed":                   "killed by the system or another process, usually because memory ran out; check \"journalctl -k\" and the memory limit of the kubelet's unit",
 	"terminated":               "stopped by another process, for example because the kubelet's unit was stopped",
-	"segmentation fault":       "it crashed; report this to the plugin's authors",
-	"aborted":                  "it crashed; report this to the plugin's authors",
-	"bus error":                "it crashed, or its file was changed while it ran; reinstall it under another name, then rename it",
-	"illegal instruction":      "it was built for a newer CPU, or its file is damaged",
-	"bad system call":          "a system call filter blocked it; check SystemCallFilter of the kubelet's unit",
-	"file size limit exceeded": "it exceeded the file size limit; check LimitFSIZE of the kubelet's unit",
-	"cpu time limit exceeded":  "it exceeded the CPU time limit; check LimitCPU of the kubelet's unit",
-	"broken pipe":              "it wrote to a closed pipe",
+	"segmentation fault":       "the plugin crashed; report this to its authors",
+	"aborted":                  "the plugin crashed; report this to its authors",
+	"bus error":                "the plugin crashed, or its file changed while it ran; install the file under another name, then rename it",
+	"illegal instruction":      "the plugin was built for a newer CPU, or its file is corrupt",
+	"bad system call":          "a system call filter blocked the plugin; check SystemCallFilter in the kubelet's unit",
+	"file size limit exceeded": "the plugin exceeded the file size limit; check LimitFSIZE in the kubelet's unit",
+	"cpu time limit exceeded":  "the plugin exceeded the CPU time limit; check LimitCPU in the kubelet's unit",
+	"broken pipe":              "the plugin wrote to a closed pipe",
 }

@@ -87,7 +87,7 @@ func (w *walker) object(path, kind string) *DecodeError {
 		}
 		msg := "unknown field"
 		if i := indexFold(fields, name); i >= 0 {
-			msg = "unknown field; write it as " + fields[i].Name + ", since field names are case-sensitive"
+			msg = "unknown field; use " + fields[i].Name + " (field names are case-sensitive)"
 		} else if meant := otherName(fields, name); meant != "" {
 			msg = "unknown field; " + meant
 		}
@@ -199,21 +199,21 @@ func indexFold(fields []Field, name string) int {
 // otherNames are fields of other protocols and files, and what stands in their
 // place here: as far as an object has that field.
 var otherNames = map[string][2]string{
-	"auths":               {"auth", "it belongs to docker config files; use auth, with username and password in plain text"},
-	"auth":                {"password", "it belongs to docker config files; use username and password, in plain text"},
+	"auths":               {"auth", "this is a docker config field; use auth, with username and password in plain text"},
+	"auth":                {"password", "this is a docker config field; use username and password in plain text"},
 	"expirationTimestamp": {"cacheDuration", "use cacheDuration, the time for which the response may be cached"},
 	"expiresAt":           {"cacheDuration", "use cacheDuration, the time for which the response may be cached"},
 	"expires_in":          {"cacheDuration", "use cacheDuration, a string such as \"10m\""},
 	"cacheKey":            {"cacheKeyType", "use cacheKeyType"},
 	"token":               {"password", "put the token in password"},
-	"identitytoken":       {"password", "it belongs to docker config files; put the token in password, with the user name that the registry expects"},
+	"identitytoken":       {"password", "this is a docker config field; put the token in password, with the user name that the registry expects"},
 	"secret":              {"password", "use password"},
 	"user":                {"username", "use username"},
-	"username":            {"auth", "move it to an entry of auth, under the registry"},
-	"password":            {"auth", "move it to an entry of auth, under the registry"},
-	"email":               {"password", "it belongs to docker config files; remove it"},
-	"image":               {"auth", "it belongs to the request; check whether the plugin copies its standard input to standard output"},
-	"metadata":            {"auth", "a response has no metadata"},
+	"username":            {"auth", "move it into the registry's entry under auth"},
+	"password":            {"auth", "move it into the registry's entry under auth"},
+	"email":               {"password", "this is a docker config field; remove it"},
+	"image":               {"auth", "this is a request field; check whether the plugin copies its standard input to standard output"},
+	"metadata":            {"auth", "responses have no metadata"},
 	"status":              {"auth", "move its fields to the top level, next to kind"},
 	"spec":                {"auth", "move its fields to the top level, next to kind"},
 }

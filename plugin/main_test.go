@@ -121,7 +121,7 @@ func TestServeProviderFails(t *testing.T) {
 		"nothing":           {fail(nil), "the provider returned neither a response nor an error"},
 		"no cacheKeyType":   {respond(func(r *Response) { r.CacheKeyType = "" }), "the provider's CacheKeyType must be Image, Registry or Global"},
 		"bad cacheKeyType":  {respond(func(r *Response) { r.CacheKeyType = canary.Password }), "the provider's CacheKeyType must be Image, Registry or Global"},
-		"password no UTF-8": {respond(func(r *Response) { r.Auth["a"] = AuthConfig{Password: NewSecret("\xff" + canary.Password)} }), "encode CredentialProviderResponse: auth: a key, user name or password is not UTF-8"},
+		"password no UTF-8": {respond(func(r *Response) { r.Auth["a"] = AuthConfig{Password: NewSecret("\xff" + canary.Password)} }), "encode CredentialProviderResponse: auth: a key, user name or password is not valid UTF-8"},
 		"ended goroutine":   {func(context.Context, *Request) (*Response, error) { runtime.Goexit(); return nil, nil }, "get credentials: it called runtime.Goexit"},
 		"panic":             {func(context.Context, *Request) (*Response, error) { panic("with " + canary.Password) }, "get credentials: panic in github.com/regcred/regcred/plugin.TestServeProviderFails.func"},
 		"run-time panic":    {func(_ context.Context, req *Request) (*Response, error) { return nil, (*ExecError)(nil).Unwrap() }, "get credentials: panic in github.com/regcred/regcred/plugin.(*ExecError).Unwrap (errors.go:"},

@@ -104,7 +104,7 @@ func TestCommandGetsPredecessorsAnswer(t *testing.T) {
 		c.APIVersion = version
 		x, err := c.Run(t.Context(), testRequest())
 		e := checkRun(t, x, err, StageAPIVersion)
-		const want = "got a RegistryCredentialPluginResponse of the out-of-tree protocol; configure the plugin in a RegistryCredentialConfig"
+		const want = "got a RegistryCredentialPluginResponse from the out-of-tree protocol; configure the plugin in a RegistryCredentialConfig"
 		if e != nil && !strings.HasSuffix(e.Error(), want) {
 			t.Errorf("%s: got %v, want …%s", version, e, want)
 		}
@@ -206,7 +206,7 @@ func TestServeOutOfTreeAnswers(t *testing.T) {
 			want: served{0, head + `"username":"","password":""}` + "\n", ""}},
 		"no cacheKeyType": {resp: &Response{}, want: served{1, "", "plug: the provider's CacheKeyType must be Image, Registry or Global\n"}},
 		"not UTF-8": {resp: &Response{CacheKeyType: CacheImage, Auth: map[string]AuthConfig{"registry.example": {"u", NewSecret(canary.Password + "\xff")}}},
-			want: served{1, "", "plug: encode RegistryCredentialPluginResponse: auth: a key, user name or password is not UTF-8\n"}},
+			want: served{1, "", "plug: encode RegistryCredentialPluginResponse: auth: a key, user name or password is not valid UTF-8\n"}},
 		"error":  {err: errors.New("no route to host"), want: served{1, "", "plug: no route to host\n"}},
 		"nobody": {want: served{1, "", "plug: the provider returned neither a response nor an error\n"}},
 	} {

@@ -17,7 +17,7 @@ import (
 
 // What to do, by what was printed.
 const (
-	toStderr     = "write only the response to standard output, and everything else to standard error"
+	toStderr     = "write only the response to standard output and everything else to standard error"
 	noSubcommand = "check whether args needs a subcommand such as get-credentials, or has one that this version does not support"
 	wrongKind    = "the kubelet accepts only a " + KindResponse
 )
@@ -32,7 +32,7 @@ func printed(data []byte) string {
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")), isWide(data):
 		return "the output is UTF-16, as written by PowerShell; write UTF-8"
 	case strings.HasPrefix(text, "\ufeff"):
-		return "the output begins with a byte order mark; write UTF-8 without it"
+		return "the output begins with a byte order mark; write UTF-8 without one"
 	case bytes.HasPrefix(data, []byte("\x1f\x8b")):
 		return "the output is compressed (gzip); write the response uncompressed"
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
@@ -75,24 +75,24 @@ func printedText(text string) string {
 	}
 	switch {
 	case strings.HasPrefix(lower, "<!doctype html") || strings.HasPrefix(lower, "<html"):
-		return "the output is an HTML page, such as an error or login page of a proxy; the plugin must fail if it gets one"
+		return "the output is an HTML page, such as a proxy's error or login page; the plugin must fail if it gets one"
 	case strings.HasPrefix(text, "<?xml") || strings.HasPrefix(text, "<") && strings.HasSuffix(text, ">"):
-		return "the output is XML, such as a cloud's error; write the response in JSON, and fail on errors"
+		return "the output is XML, such as a cloud API error; write the response as JSON, and fail on errors"
 	case isHelper(lower):
 		return "the plugin " + helperSpeaks
 	case has("panic: ", "traceback (most recent call last)", "exception in thread"):
 		return "the output is a crash trace; " + toStderr
 	case isShellError(first):
-		return "the output is a shell error; a command that the plugin runs is missing or not executable (it uses the kubelet's PATH), and the script needs \"set -e\" to fail"
+		return "the output is a shell error; a command is missing or not executable (the plugin uses the kubelet's PATH), and the script needs \"set -e\" to fail on errors"
 	case has("usage:", "usage of ", "available commands:", "unknown command", "--help\" for more", "unknown flag", "flag provided but not defined"):
-		return "the output is a usage text; " + noSubcommand
+		return "the output is a usage message; " + noSubcommand
 	case isYAML(text):
 		return "the output is YAML; write JSON"
 	}
 	return ""
 }
 
-const helperSpeaks = "behaves like a docker credential helper, which uses another protocol; install the vendor's kubelet plugin instead"
+const helperSpeaks = "behaves like a docker credential helper, which uses a different protocol; install the vendor's kubelet plugin instead"
 
 // isHelper knows the messages of docker-credential-helpers.
 func isHelper(text string) bool {
@@ -232,7 +232,7 @@ func almostJSON(text string) string {
 }
 
 // cutShort says why an answer may end in the middle.
-const cutShort = "the plugin did not write the whole response; check whether it was killed, or a pipe or variable truncated the output"
+const cutShort = "the plugin did not write the whole response; check whether it was killed or whether a pipe or variable truncated the output"
 
 // explain adds to a refusal by [checkWhole] what the text is.
 func explain(e *DecodeError, data []byte) *DecodeError {
@@ -306,7 +306,7 @@ var printedKinds = []struct {
 	what string
 	is   func(meta wireMeta, has func(names ...string) bool) bool
 }{
-	{"a response of a docker credential helper (ServerURL, Username, Secret), which uses another protocol; configure the vendor's kubelet plugin",
+	{"a response from a docker credential helper (ServerURL, Username, Secret), which uses a different protocol; configure the vendor's kubelet plugin",
 		func(_ wireMeta, has func(...string) bool) bool { return has("ServerURL") || has("Username", "Secret") }},
 	{"an ExecCredential, which kubectl uses to log in to an API server; " + wrongKind,
 		func(m wireMeta, _ func(...string) bool) bool {
@@ -317,12 +317,12 @@ var printedKinds = []struct {
 			return m.Kind == KindRequest || has("image") && !has("auth")
 		}},
 	{"a Kubernetes Secret; " + wrongKind, func(m wireMeta, _ func(...string) bool) bool { return m.Kind == "Secret" }},
-	{"a Status, an error of the Kubernetes API; " + wrongKind, func(m wireMeta, _ func(...string) bool) bool { return m.Kind == "Status" }},
-	{"a CredentialProviderConfig, the kubelet's configuration; " + wrongKind, func(m wireMeta, _ func(...string) bool) bool { return m.Kind == "CredentialProviderConfig" }},
+	{"a Status, which is a Kubernetes API error; " + wrongKind, func(m wireMeta, _ func(...string) bool) bool { return m.Kind == "Status" }},
+	{"a CredentialProviderConfig, which configures the kubelet; " + wrongKind, func(m wireMeta, _ func(...string) bool) bool { return m.Kind == "CredentialProviderConfig" }},
 	{"a docker config file (auths); move its entries to auth, with username and password in plain text", func(_ wireMeta, has func(...string) bool) bool { return has("auths") }},
 	{"the output of \"aws ecr get-authorization-token\"; decode authorizationToken into username and password", func(_ wireMeta, has func(...string) bool) bool { return has("authorizationData") }},
 	{"AWS credentials, as printed by a credential_process, instead of registry credentials", func(_ wireMeta, has func(...string) bool) bool { return has("AccessKeyId") || has("Credentials") }},
-	{"a cloud access token, as returned by a metadata server or CLI; put it into username and password of an auth entry",
+	{"a cloud access token, as returned by a metadata server or CLI; use it in the username and password of an auth entry",
 		func(_ wireMeta, has func(...string) bool) bool {
 			return has("access_token") || has("accessToken") || has("refresh_token") || has("token") && !has("auth")
 		}},

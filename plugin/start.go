@@ -113,7 +113,7 @@ func (c Command) whyNot(err error) error {
 	case errors.Is(err, syscall.E2BIG):
 		return fmt.Errorf("start %q: the arguments and environment are too long; shorten args and env: %w", c.Path, err)
 	case errors.Is(err, errBusy):
-		return fmt.Errorf("start %q: another process has it open for writing: %w", c.Path, err)
+		return fmt.Errorf("start %q: another process has the file open for writing: %w", c.Path, err)
 	}
 	return fmt.Errorf("start %q: %w", c.Path, err)
 }
@@ -121,7 +121,7 @@ func (c Command) whyNot(err error) error {
 // nothingThere returns why a missing file may be missing, or "" if that is unknown.
 func nothingThere(file string) string {
 	if target, missing := executable.Dangling(file); missing != "" {
-		return fmt.Sprintf("dangling symlink to %q; there is no %q", target, missing)
+		return fmt.Sprintf("dangling symlink to %q; %q does not exist", target, missing)
 	}
 	if near, cure := executable.Near(filepath.Dir(file), filepath.Base(file), nil); near != "" {
 		return fmt.Sprintf("found %q instead; %s", near, cure)
@@ -135,14 +135,14 @@ func notPermitted(file string, mode fs.FileMode) string {
 		return fmt.Sprintf("not executable (mode %v); run chmod +x", mode)
 	}
 	if executable.Noexec(file) {
-		return "the file system is mounted with noexec; move the plugin, or mount the file system with exec"
+		return "the file system is mounted with noexec; move the plugin or remount the file system with exec"
 	}
 	if info, err := executable.Read(file); err == nil && info.Format == executable.Script {
 		if at, err := os.Stat(info.Interpreter); err == nil && (at.IsDir() || at.Mode().Perm()&0o111 == 0) {
 			return fmt.Sprintf("the interpreter %q in the #! line is not executable (mode %v)", info.Interpreter, at.Mode())
 		}
 	}
-	return fmt.Sprintf("this user may not execute it (mode %v); check its owner, "+
+	return fmt.Sprintf("this user is not allowed to execute the file (mode %v); check its owner, "+
 		"its parent directories, the noexec mount option and the security policy", mode)
 }
 

@@ -34,7 +34,7 @@ func TestStartErrors(t *testing.T) {
 		"missing interpreter": {"#!/nope -x\n", 0o755, `the interpreter "/nope" in the #! line does not exist: no such file`, fs.ErrNotExist, false},
 		"CR LF":               {"#!/bin/sh\r\nexit 0\r\n", 0o755, `the interpreter in the #! line is "/bin/sh\r"; convert the line endings`, fs.ErrNotExist, false},
 		"no #! line":          {"echo hello\n", 0o755, "the file is text without a #! line; if it is a script, add #!/bin/sh as its first line; otherwise install the program again", syscall.ENOEXEC, true},
-		"error page":          {"<!DOCTYPE html>\n<title>Not Found</title>", 0o755, "the file is a web page or server error (HTML, XML, JSON or \"not found\") saved instead of a program; check the address", syscall.ENOEXEC, true},
+		"error page":          {"<!DOCTYPE html>\n<title>Not Found</title>", 0o755, "the file is a web page or server error (HTML, XML, JSON or \"not found\") saved instead of a program; check the URL", syscall.ENOEXEC, true},
 		"archive":             {"\x1f\x8b\x08\x00", 0o755, "the file is an archive or a compressed file; extract it", syscall.ENOEXEC, true},
 		"damaged":             {"\x7fELF\x02", 0o755, "the ELF header is truncated or damaged; install it again", syscall.ENOEXEC, true},
 		"for Windows":         {"MZ\x90\x00", 0o755, "built for another operating system (PE; this is linux)", syscall.ENOEXEC, true},
@@ -69,7 +69,7 @@ func TestStartErrorsOfPlaces(t *testing.T) {
 	}{
 		{"missing", filepath.Join(dir, "nope"), "", "no such file or directory", fs.ErrNotExist},
 		{"directory", dir, "", "is a directory", fs.ErrPermission},
-		{"link to nothing", link, "", `dangling symlink to "nowhere"; there is no "` + filepath.Join(dir, "nowhere") + `"`, fs.ErrNotExist},
+		{"link to nothing", link, "", `dangling symlink to "nowhere"; "` + filepath.Join(dir, "nowhere") + `" does not exist`, fs.ErrNotExist},
 		{"working directory", c.Path, filepath.Join(dir, "nope"), "the working directory", fs.ErrNotExist},
 		{"no path", "", "", "Path is empty", nil},
 	} {
@@ -155,7 +155,7 @@ func TestTextFileBusy(t *testing.T) {
 
 	writer = open()
 	defer writer.Close()
-	checkStart(t, c, "another process has it open for writing: text file busy", syscall.ETXTBSY)
+	checkStart(t, c, "another process has the file open for writing: text file busy", syscall.ETXTBSY)
 
 	canceled, cancel := context.WithCancel(t.Context())
 	x, err = c.Run(&countingContext{canceled, 0, func(n int) {

@@ -25,7 +25,7 @@ func checkStage(stage plugin.Stage, ok, kubelet, fix string) func(*suite) []Find
 		case r.answered() || r.failed(order[slices.Index(order, stage)+1:]...):
 			return pass(r.did, "%s", ok)
 		}
-		return skip("no response for %q to check: see base-answer", s.image)
+		return skip("no response for %q to check; see base-answer", s.image)
 	}
 }
 
@@ -35,28 +35,28 @@ func checkDuration(s *suite, resp *plugin.Response) []Finding {
 	switch d := resp.CacheDuration; {
 	case s.outOfTree() && *d == 0:
 		return found(Warning, did, "expirationTimestamp is missing or in the past",
-			"A host of the out-of-tree protocol runs the plugin for every pull, and each run queries the token service.",
+			"A host that uses the out-of-tree protocol runs the plugin for every pull, and each run queries the token service.",
 			"Set expirationTimestamp, with a time zone, to a time before the credential expires.")
 	case d == nil:
 		return found(Info, did, "no cacheDuration",
-			"It uses defaultCacheDuration from the configuration, regardless of when the credential expires.",
-			"If the credential's lifetime is known, set cacheDuration to less than what is left of it.")
+			"The kubelet uses defaultCacheDuration from the configuration, regardless of when the credential expires.",
+			"If the credential's lifetime is known, set cacheDuration to less than the remaining lifetime.")
 	case *d < 0:
 		return found(Error, did, fmt.Sprintf("cacheDuration %v", *d),
-			"It treats the response as expired, and runs the plugin for every pull.",
+			"The kubelet treats the response as expired and runs the plugin for every pull.",
 			"Return \"0s\" for a credential that is about to expire, or better, get a new one.")
 	case *d == 0:
 		return found(Warning, did, "cacheDuration 0s",
-			"It runs the plugin for every pull, and each run queries the token service.",
+			"The kubelet runs the plugin for every pull, and each run queries the token service.",
 			"Set cacheDuration to less than the credential's remaining lifetime; use 0s only for credentials that must not be cached.")
 	case *d < time.Second:
 		return found(Error, did, fmt.Sprintf("cacheDuration %v", *d),
-			"It runs the plugin for every pull.",
+			"The kubelet runs the plugin for every pull.",
 			"The unit is probably wrong, for example seconds passed as nanoseconds.")
 	case *d > day:
 		return found(Warning, did, fmt.Sprintf("cacheDuration %v", *d),
-			"It caches the credential for more than a day, and does not drop it when a registry rejects it.",
-			"Set it to less than the credential's remaining lifetime. It is a string such as \"6h0m0s\", not a number of nanoseconds.")
+			"The kubelet caches the credential for more than a day and does not drop it when a registry rejects it.",
+			"Set cacheDuration to less than the credential's remaining lifetime. Use a string such as \"6h0m0s\", not a number of nanoseconds.")
 	default:
 		return pass(did, "cacheDuration %v", *d)
 	}
@@ -68,17 +68,17 @@ func checkEmpty(s *suite, resp *plugin.Response) []Finding {
 	}
 	severity, fix := Warning, "If the plugin should serve the image but cannot, exit with a nonzero code and print the reason."
 	if len(s.opts.Images) == 0 {
-		severity, fix = Info, "Name an image that the plugin serves: this test was run without an image."
+		severity, fix = Info, "Specify an image that the plugin serves, because this test was run without an image."
 	}
 	return found(severity, s.base().did, "a response without a credential",
-		"It caches the response for cacheDuration, and pulls anonymously.", fix)
+		"The kubelet caches the response for cacheDuration and pulls anonymously.", fix)
 }
 
 func checkEmptyGlobal(s *suite, _ *plugin.Response) []Finding {
 	for _, r := range []*run{s.base(), s.ask(s.questionFor(lookalike(s.image)))} {
 		if r.answered() && len(r.x.Response.Auth) == 0 && r.x.Response.CacheKeyType == plugin.CacheGlobal {
 			return found(Warning, r.did, "a response without a credential, for all images (Global)",
-				"Until the response expires, it does not call this plugin for any image, not even for images that the plugin serves.",
+				"Until the response expires, the kubelet does not call this plugin for any image, even those that the plugin serves.",
 				"Return cacheKeyType Image or Registry when you have no credential.")
 		}
 	}
@@ -97,11 +97,11 @@ func checkStable(s *suite, resp *plugin.Response) []Finding {
 		if what != "" {
 			return found(Warning, did, fmt.Sprintf("run %d differs: %s", nth+1, what),
 				"The credential that a pull gets depends on when the plugin ran.",
-				"Return the same response to the same request: sort the candidates before choosing, and fail rather than omit one.")
+				"Return the same response to the same request. Sort the candidates before choosing, and fail rather than omit a candidate.")
 		}
 	}
 	if s.rotating() {
-		return pass(did, "the same auth keys and user names, a new password each time")
+		return pass(did, "the same auth keys and user names, but a new password each time")
 	}
 	return pass(did, "the same response")
 }
@@ -113,11 +113,11 @@ func checkEmptyCredential(s *suite, resp *plugin.Response) []Finding {
 		case auth.IsZero(): // anonymous, on purpose
 		case auth.Username == "":
 			findings = append(findings, found(Warning, s.base().did, "an empty user name"+under(key),
-				"It passes both to the container runtime; containerd treats an empty user name as anonymous, whatever the password.",
-				"Return a user name, even a placeholder; omit the key if there is no credential.")...)
+				"The kubelet passes the credential to the container runtime. containerd treats an empty user name as anonymous, regardless of the password.",
+				"Return a user name, even if it is a placeholder. Omit the key if there is no credential.")...)
 		case auth.Password.IsZero():
 			findings = append(findings, found(Error, s.base().did, "a user name without a password"+under(key),
-				"It sends the user name with an empty password, and the registry returns 401.",
+				"The kubelet sends the user name with an empty password, and the registry returns 401.",
 				"Exit with an error if you have no password.")...)
 		}
 	}
@@ -139,8 +139,8 @@ func checkSpace(s *suite, resp *plugin.Response) []Finding {
 			continue
 		}
 		return found(Warning, s.base().did, fmt.Sprintf("the %s%s begins or ends with white space", what, under(key)),
-			"It sends the value unchanged, and the registry returns 401.",
-			"Trim values read from a file or a command: the trailing newline is not part of the credential.")
+			"The kubelet sends the value unchanged, and the registry returns 401.",
+			"Trim values read from a file or command, because the trailing newline is not part of the credential.")
 	}
 	return pass(s.base().did, "no leading or trailing white space in user names and passwords")
 }

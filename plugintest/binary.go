@@ -25,7 +25,7 @@ func checkRuns(s *suite) []Finding {
 	for _, f := range lint.Binary(s.cmd.Path) {
 		if f.Severity == lint.SeverityError {
 			findings = append(findings, found(Error, did, f.Message,
-				"It cannot run the plugin, and exits or pulls anonymously.", firstOf(f.Suggestion, "Install a build for this machine, with mode 0755."))...)
+				"The kubelet cannot run the plugin, so it exits or pulls anonymously.", firstOf(f.Suggestion, "Install a build for this machine with mode 0755."))...)
 		}
 		if f.Rule == "unreadable-binary" {
 			return skip("%s", f.Message)
@@ -34,7 +34,7 @@ func checkRuns(s *suite) []Finding {
 	if len(findings) > 0 {
 		return findings
 	}
-	return pass(did, "an executable for this machine")
+	return pass(did, "the executable can run on this machine")
 }
 
 func checkStatic(s *suite) []Finding {
@@ -45,16 +45,16 @@ func checkStatic(s *suite) []Finding {
 			return skip("%s", f.Message)
 		case f.Rule == "dynamic-binary":
 			return found(Warning, did, f.Message,
-				"On a node with another C library it reports \"no such file or directory\", although the file exists.",
-				"Link it statically; in Go: CGO_ENABLED=0 go build.")
+				"On a node with a different C library, the kubelet reports \"no such file or directory\" although the file exists.",
+				"Link the plugin statically (in Go, CGO_ENABLED=0 go build).")
 		}
 	}
 	if info, err := executable.Read(s.cmd.Path); err == nil && info.Format == executable.Script {
 		return found(Warning, did, fmt.Sprintf("a script for %q", shorten(strings.TrimSpace(info.Line))),
-			"It cannot run the script on a node without that interpreter; several node images have no shell.",
+			"The kubelet cannot run the script on a node without the interpreter, and several node images have no shell.",
 			"Install the interpreter too, or make the plugin a static binary.")
 	}
-	return pass(did, "needs no library and no interpreter")
+	return pass(did, "needs no library or interpreter from the host")
 }
 
 func firstOf(s, fallback string) string {

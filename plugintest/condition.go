@@ -14,7 +14,7 @@ func answered(f func(*suite, *plugin.Response) []Finding) func(*suite) []Finding
 	return func(s *suite) []Finding {
 		base := s.base()
 		if !base.answered() {
-			return skip("no response for %q to check: see base-answer", s.image)
+			return skip("no response for %q to check; see base-answer", s.image)
 		}
 		return f(s, base.x.Response)
 	}
@@ -24,7 +24,7 @@ func answered(f func(*suite, *plugin.Response) []Finding) func(*suite) []Finding
 func withCredential(f func(*suite, *plugin.Response) []Finding) func(*suite) []Finding {
 	return answered(func(s *suite, resp *plugin.Response) []Finding {
 		if len(resp.Auth) == 0 {
-			return skip("the response for %q has no credential: see answer-empty", s.image)
+			return skip("the response for %q has no credential; see answer-empty", s.image)
 		}
 		return f(s, resp)
 	})
@@ -34,7 +34,7 @@ func withCredential(f func(*suite, *plugin.Response) []Finding) func(*suite) []F
 func todays(what string, f func(*suite) []Finding) func(*suite) []Finding {
 	return func(s *suite) []Finding {
 		if s.outOfTree() {
-			return skip("the out-of-tree protocol, which this test uses, has no %s", what)
+			return skip("this test uses the out-of-tree protocol, which has no %s", what)
 		}
 		return f(s)
 	}

@@ -34,15 +34,15 @@ func (s *suite) elsewhere(severity Severity, where string, base *plugin.Response
 
 func checkEnvEmpty(s *suite, base *plugin.Response) []Finding {
 	if names := s.redirected(); len(names) > 0 {
-		return skip("the inherited environment sets a cloud endpoint (%s), and without it the plugin might contact the real cloud: "+
+		return skip("the inherited environment sets a cloud endpoint (%s), without which the plugin might contact the real cloud; "+
 			"pass the plugin's whole configuration with --env (Command.Env)", strings.Join(names, ", "))
 	}
 	return s.elsewhere(Warning, "with only the configured environment", base,
 		func(c *plugin.Command) {
 			c.Environ = slices.DeleteFunc(s.environ(), func(entry string) bool { return !vital(entry) })
 		},
-		"It passes on its own environment, which has few variables under a service manager.",
-		"Read settings only from arguments and configured variables (env), and find programs without PATH.")
+		"The plugin inherits the kubelet's environment, which has few variables under a service manager.",
+		"Read settings only from arguments and configured variables (env), and do not rely on PATH to find programs.")
 }
 
 // vital reports whether no program runs without an entry of the environment,
@@ -91,8 +91,8 @@ func checkEnvHome(s *suite, base *plugin.Response) []Finding {
 				return name == "HOME" || runtime.GOOS == "windows" && strings.EqualFold(name, "USERPROFILE")
 			})
 		},
-		"As a system service it has no HOME, and neither does the plugin.",
-		"Do not use a home directory; read files from configured paths.")
+		"As a system service, the kubelet has no HOME, so the plugin inherits none.",
+		"Do not use a home directory. Read files from configured paths.")
 }
 
 // environ is a copy of what the plugin inherits. It is never nil.
@@ -107,8 +107,8 @@ func (s *suite) environ() []string {
 func checkDirRoot(s *suite, base *plugin.Response) []Finding {
 	return s.elsewhere(Error, "in the directory /", base,
 		func(c *plugin.Command) { c.Dir = filepath.VolumeName(c.Path) + string(filepath.Separator) },
-		"Under systemd it runs in /, and so does the plugin.",
-		"Do not rely on the working directory: use absolute paths.")
+		"Under systemd, the kubelet runs in /, and so does the plugin.",
+		"Do not rely on the working directory. Use absolute paths.")
 }
 
 func checkDirReadOnly(s *suite, base *plugin.Response) []Finding {
@@ -126,8 +126,8 @@ func checkDirReadOnly(s *suite, base *plugin.Response) []Finding {
 	}
 	return s.elsewhere(Error, "in a read-only directory", base,
 		func(c *plugin.Command) { c.Dir = dir },
-		"On many nodes its working directory is on a read-only file system.",
-		"Write no files, or only to a configured directory.")
+		"On many nodes, the kubelet's working directory is on a read-only file system.",
+		"Do not write files, or write them only to a configured directory.")
 }
 
 func writable(dir string) bool {
@@ -163,8 +163,8 @@ func checkLeavesFiles(s *suite) []Finding {
 	did := r.did + ", in an empty directory with an empty TMPDIR"
 	if left := files(dir, work, temp); len(left) > 0 {
 		return found(Warning, did, "it left behind "+listed(left),
-			"It runs the plugin for many pulls: the files fill the disk, and may contain credentials.",
-			"Write no files: the kubelet caches the response. Remove temporary files before exiting.")
+			"The kubelet runs the plugin for many pulls, so the files fill the disk and might contain credentials.",
+			"Do not write files, because the kubelet caches the response. Remove temporary files before exiting.")
 	}
 	return pass(did, "no files were left behind")
 }

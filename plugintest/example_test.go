@@ -37,10 +37,10 @@ func ExampleRun() {
 		}
 	}
 	// Output:
-	// version-v1beta1: a response with another apiVersion than the request
-	// version-v1alpha1: a response with another apiVersion than the request
+	// version-v1beta1: a response with a different apiVersion than the request
+	// version-v1alpha1: a response with a different apiVersion than the request
 	// cache-duration: cacheDuration 21.6µs
-	// auth-key-match: 1 key, none of which match: "registry.example/*": path: "/team/app" does not begin with "/*" (globs do not work in a path)
+	// auth-key-match: 1 key, none of which match: "registry.example/*": path: "/team/app" does not begin with "/*" (globs do not work in paths)
 }
 
 func ExampleTest() {

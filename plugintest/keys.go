@@ -28,7 +28,7 @@ func checkKeyMatch(s *suite, resp *plugin.Response) []Finding {
 		reasons = append(reasons, fmt.Sprintf("%q: %s", shownKey(key), whyNot(key, s.image)))
 	}
 	return found(Error, s.base().did, fmt.Sprintf("%s, none of which match: %s", plural(len(all), "key"), strings.Join(reasons, "; ")),
-		"It matches keys like matchImages patterns, finds no match, and pulls anonymously.",
+		"The kubelet matches keys the same way as matchImages patterns, finds no match, and pulls anonymously.",
 		fmt.Sprintf("Use the registry as the auth key: %q.", registry(s.image)))
 }
 
@@ -66,8 +66,8 @@ func checkKeyDead(s *suite, resp *plugin.Response) []Finding {
 	for _, key := range authKeys(resp) {
 		if reason := deadKey(key); reason != "" && len(findings) < maxListed {
 			findings = append(findings, found(Warning, s.base().did, reason,
-				"It accepts the key but never uses it.",
-				"Write the registry as in image names: host and port in lower case, with a path only as a prefix.")...)
+				"The kubelet accepts the key but never uses it.",
+				"Write the registry as in image names, with the host and port in lower case and a path only as a prefix.")...)
 		}
 	}
 	if len(findings) > 0 {
@@ -99,8 +99,8 @@ func checkKeyWide(s *suite, resp *plugin.Response) []Finding {
 		for _, rule := range []string{"open-domain", "glued-wildcard", "bare-wildcard"} {
 			if _, ok := byRule[rule]; ok {
 				return found(Warning, s.base().did, fmt.Sprintf("the key %q matches registries outside your control", shownKey(key)),
-					"It sends the password to every registry that the key matches, within the response's cache scope.",
-					"Name the registry in the key; use * only for a label in a domain with a single owner, as in *.registry.example.")
+					"The kubelet sends the password to every registry that the key matches, within the response's cache scope.",
+					"Name the registry in the key. Use * only for a label in a domain with a single owner, as in *.registry.example.")
 			}
 		}
 	}
@@ -122,7 +122,7 @@ func checkKeyPort(s *suite, _ *plugin.Response) []Finding {
 		return pass(r.did, "a response with %s", plural(len(all), "auth key"))
 	}
 	return found(Info, r.did, fmt.Sprintf("the keys %s, none of which match", shownKeys(all)),
-		"It finds no key for the image, and pulls anonymously.",
+		"The kubelet finds no key for the image and pulls anonymously.",
 		"Use the image's host and port as the key, or return no credential for a port that you do not serve.")
 }
 

@@ -66,12 +66,12 @@ func every(one func(*run) []Finding, ok string) func(*suite) []Finding {
 func exitCode(r *run) []Finding {
 	switch {
 	case r.x.ExitCode == 0 && r.silent() && !r.hung():
-		return found(Error, r.did, "exit code 0 and no output on standard output",
-			"It reports a decoding error, and does not log standard error.",
+		return found(Error, r.did, "exit code 0 and nothing on standard output",
+			"The kubelet reports a decoding error and does not log standard error.",
 			"Exit with a nonzero code if there is no response. If there is no credential, return an empty auth.")
 	case r.x.ExitCode > 0 && hasAnswer(r.x.Stdout.Reveal()):
 		return found(Error, r.did, fmt.Sprintf("exit code %d, with a response on standard output", r.x.ExitCode),
-			"It discards the response.", "Exit with code 0 after writing a response.")
+			"The kubelet discards the response.", "Exit with code 0 after writing a response.")
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func failureStdout(r *run) []Finding {
 		return nil
 	}
 	return found(Warning, r.did, fmt.Sprintf("%v, and %s on standard output", r.err.Err, plural(len(r.x.Stdout.Reveal()), "byte")),
-		"It discards a failed plugin's standard output, and logs its standard error.",
+		"The kubelet discards a failed plugin's standard output and logs its standard error.",
 		"Write errors, help and logs to standard error, and only complete responses to standard output.")
 }
 
@@ -101,7 +101,7 @@ func failureMessage(r *run) []Finding {
 		return nil
 	}
 	return found(Warning, r.did, fmt.Sprintf("%v, and nothing on standard error", r.err.Err),
-		"It logs an exit status without a reason.",
+		"The kubelet logs an exit status without a reason.",
 		"Print one line to standard error: what was attempted, why it failed and how to fix it.")
 }
 
@@ -110,8 +110,8 @@ func crash(r *run) []Finding {
 	if what == "" {
 		return nil
 	}
-	return found(Error, r.did, what, "It logs the whole trace, which hides the reason.",
-		"Handle the error: print one line to standard error and exit with code 1.")
+	return found(Error, r.did, what, "The kubelet logs the whole trace, which hides the reason.",
+		"Handle the error, print one line to standard error and exit with code 1.")
 }
 
 func stderrSecret(r *run) []Finding {
@@ -119,7 +119,7 @@ func stderrSecret(r *run) []Finding {
 		return nil
 	}
 	return found(Error, r.did, "the token or a password on standard error",
-		"It logs a failed plugin's standard error, where many users can read it.",
+		"The kubelet logs a failed plugin's standard error, where many users can read it.",
 		"Do not log requests, responses, or any part of a token.")
 }
 
@@ -131,8 +131,8 @@ func stderrVolume(r *run) []Finding {
 		return nil
 	}
 	return found(Warning, r.did, "more than 4 KiB on standard error",
-		"It keeps all of it in memory and, if the plugin fails, logs all of it.",
-		"Print the error in one line; log details only on request.")
+		"The kubelet keeps all of standard error in memory and logs all of it if the plugin fails.",
+		"Print the error on one line, and log details only on request.")
 }
 
 func stderrUsage(r *run) []Finding {
@@ -140,8 +140,8 @@ func stderrUsage(r *run) []Finding {
 		return nil
 	}
 	return found(Warning, r.did, fmt.Sprintf("%v, with a usage message on stderr", r.err.Err),
-		"It logs the usage at each pull.",
-		"Print the usage only for wrong arguments (with cobra: SilenceUsage).")
+		"The kubelet logs the usage message on each pull.",
+		"Print the usage message only for invalid arguments (with cobra, set SilenceUsage).")
 }
 
 func lingering(r *run) []Finding {
@@ -149,6 +149,6 @@ func lingering(r *run) []Finding {
 		return nil
 	}
 	return found(Error, r.did, "the plugin exited, but a process that it started kept its standard output or standard error open",
-		"It waits until that process exits, even past its one-minute timeout, and so does the pull.",
-		"Start no process that outlives the plugin, or connect its three standard streams to /dev/null.")
+		"The kubelet and the pull wait until the process exits, even past the one-minute timeout.",
+		"Do not start a process that outlives the plugin, or connect the process's three standard streams to /dev/null.")
 }

@@ -60,31 +60,31 @@ func checkGetCredentials(s *suite) []Finding {
 	}
 	switch base := s.base(); {
 	case isLogin(r) && s.outOfTree():
-		return found(Info, did, "an out-of-tree response to a current request",
-			"It rejects the response: this plugin cannot be used in a CredentialProviderConfig.",
+		return found(Info, did, "an out-of-tree response to a request in the current protocol",
+			"The kubelet rejects the response, so this plugin cannot be used in a CredentialProviderConfig.",
 			"Respond to requests that have kind and apiVersion in the current protocol, or reject them.")
 	case isLogin(r):
-		return found(Error, did, "an out-of-tree response to a current request",
-			"It rejects the response: GKE and EKS configurations pass the argument with the current protocol.",
+		return found(Error, did, "an out-of-tree response to a request in the current protocol",
+			"The kubelet rejects the response. GKE and EKS configurations pass the argument with the current protocol.",
 			"Use the out-of-tree protocol only if the request has neither kind nor apiVersion.")
 	case r.answered() && s.outOfTree():
 		return pass(did, "%s", r.outcome())
 	case r.ended() && s.outOfTree():
 		return pass(did, "refused: %s", r.outcome())
 	case !base.answered():
-		return skip("no response for %q to compare: see base-answer", s.image)
+		return skip("no response for %q to compare; see base-answer", s.image)
 	case r.ended():
 		return found(Info, did, "refused: "+r.outcome(),
-			"It gets no credential if the configuration passes the argument, as on GKE and EKS.",
+			"The kubelet gets no credential if the configuration passes the argument, as on GKE and EKS.",
 			"Ignore the argument, or document that the plugin does not accept it.")
 	case !r.answered():
-		return found(Error, did, r.outcome(), "It rejects the response, and pulls anonymously.", "Ignore the argument, or reject it.")
+		return found(Error, did, r.outcome(), "The kubelet rejects the response and pulls anonymously.", "Ignore or reject the argument.")
 	default:
 		if what := s.difference(base.x.Response, r.x.Response); what != "" {
-			return found(Error, did, "the response differs from the one without it: "+what,
-				"It uses that response if the configuration passes the argument.", "Ignore the argument.")
+			return found(Error, did, "the response differs from the base response: "+what,
+				"The kubelet uses this response if the configuration passes the argument.", "Ignore the argument.")
 		}
-		return pass(did, "the same response as without it")
+		return pass(did, "the same as the base response")
 	}
 }
 
@@ -111,16 +111,16 @@ func checkPredecessor(s *suite) []Finding {
 	switch {
 	case with.x.ExitCode == 0 && !with.answered():
 		return found(Warning, with.did, "neither an out-of-tree response nor an error: "+with.outcome(),
-			"It never sends this. A host of the out-of-tree protocol rejects the response.",
+			"The kubelet never sends this request. A host that uses the out-of-tree protocol rejects the response.",
 			"Return username and password, and expirationTimestamp if known, or exit with a nonzero code.")
 	case without.x.ExitCode == 0:
 		return found(Warning, without.did, fmt.Sprintf("exit code 0 and %s on standard output", plural(len(without.x.Stdout.Reveal()), "byte")),
-			"It never sends this; a caller that does so by mistake gets a credential.",
+			"The kubelet never sends this request, but a caller that sends it by mistake gets a credential.",
 			"Check kind and apiVersion, unless the first argument is "+getCredentials+".")
 	case without.alike(s.base()):
-		return skip("the plugin fails in the same way for a valid request: see base-answer")
+		return skip("the plugin fails in the same way for a valid request; see base-answer")
 	case with.answered():
-		return pass(with.did+", and without", "with get-credentials a response, without it an error")
+		return pass(with.did+", and without", "a response with get-credentials, an error without it")
 	}
 	return pass(with.did+", and without", "both rejected")
 }

@@ -26,12 +26,12 @@ func checkTime(s *suite) []Finding {
 		return notStarted()
 	case r.hung() || r.x.Duration >= s.tooSlow:
 		return found(Error, r.did, fmt.Sprintf("still running after %v", took),
-			"It kills the plugin after a minute, and pulls anonymously.",
+			"The kubelet kills the plugin after a minute and pulls anonymously.",
 			"Limit the total waiting time to less than a minute, and report what did not respond.")
 	case r.x.Duration >= s.slow:
 		return found(Warning, r.did, fmt.Sprintf("exited after %v", took),
-			"Each pull without a cached response waits as long; the kubelet kills the plugin after a minute.",
-			"Limit each attempt to a few seconds, retry less, and use the nearest endpoint.")
+			"Each pull without a cached response waits this long, and the kubelet kills the plugin after a minute.",
+			"Limit each attempt to a few seconds, retry less often, and use the nearest endpoint.")
 	}
 	return pass(r.did, "exited after %v", took)
 }
@@ -81,7 +81,7 @@ func checkSIGTERM(s *suite) []Finding {
 	if failed, ok := errors.AsType[*plugin.ExecError](err); ok && failed.Stage == plugin.StageStart {
 		return skip("%v", failed.Err)
 	}
-	did := "held standard input open mid-request, and sent SIGTERM"
+	did := "kept standard input open mid-request and sent SIGTERM"
 	select {
 	case sent := <-asked:
 		if took := ended.Sub(sent); took < s.patience {
@@ -91,8 +91,8 @@ func checkSIGTERM(s *suite) []Finding {
 		return skip("the plugin does not wait for the end of its input")
 	}
 	return found(Warning, did, fmt.Sprintf("the plugin was still running after %v and was killed", s.patience),
-		"It sends SIGKILL at its deadline, not SIGTERM; service managers and other hosts send SIGTERM, and wait.",
-		"Keep SIGTERM's default action, or exit on SIGTERM whatever the plugin is waiting for.")
+		"The kubelet sends SIGKILL at its deadline, not SIGTERM, but service managers and other hosts send SIGTERM and wait.",
+		"Keep SIGTERM's default action, or exit on SIGTERM regardless of what the plugin is waiting for.")
 }
 
 // maxConcurrency bounds Options.Concurrency.
@@ -117,7 +117,7 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 		if !r.answered() {
 			what = r.outcome()
 		} else if d := s.difference(base, r.x.Response); d != "" {
-			what = "the response differs from a single run: " + d
+			what = "the response differs from a single run's: " + d
 		}
 		if what != "" {
 			if bad++; bad == 1 {
@@ -126,9 +126,9 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 		}
 	}
 	if bad > 0 {
-		return found(Error, did, fmt.Sprintf("%d of %d runs failed, the first with: %s", bad, n, first),
-			"When a node starts, it runs one plugin per image concurrently, and the pulls fail.",
-			"Share no files or locks between runs, and expect throttling by the token service: retry with jitter before the timeout.")
+		return found(Error, did, fmt.Sprintf("%d of %d runs failed; first failure: %s", bad, n, first),
+			"When a node starts, the kubelet runs one plugin per image concurrently, and the pulls fail.",
+			"Do not share files or locks between runs. Expect the token service to throttle requests, and retry with jitter before the timeout.")
 	}
 	return pass(did, "every run returned the same response")
 }

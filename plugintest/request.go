@@ -20,12 +20,12 @@ func checkBase(s *suite) []Finding {
 		return pass(r.did, "%s", r.outcome())
 	case r.ended() && r.crashed() == "":
 		return found(Warning, r.did, r.outcome(),
-			"It gets no credential from this plugin, pulls anonymously, and calls the plugin again at the next pull.",
-			"Name an image that the plugin serves, and pass the arguments and environment that it needs. Without access to the cloud this is expected; checks that need a response are skipped.")
+			"The kubelet gets no credential from this plugin, pulls anonymously, and calls the plugin again on the next pull.",
+			"Specify an image that the plugin serves, and pass the arguments and environment that the plugin needs. Without access to the cloud, this failure is expected, and checks that need a response are skipped.")
 	}
 	return found(Error, r.did, r.outcome(),
-		"It discards the response, logs the error, and pulls anonymously.",
-		"See the other findings: the plugin did not start, hung or returned invalid output.")
+		"The kubelet discards the response, logs the error, and pulls anonymously.",
+		"See the other findings. The plugin did not start, hung or returned invalid output.")
 }
 
 // checkVersion checks that a version is answered in itself, or refused.
@@ -36,17 +36,17 @@ func checkVersion(version string) func(*suite) []Finding {
 		case r.answered():
 			return pass(r.did, "%s", r.outcome())
 		case r.failed(plugin.StageAPIVersion):
-			return found(Error, r.did, "a response with another apiVersion than the request",
-				"It rejects the response, logs the apiVersion mismatch, and pulls anonymously.",
+			return found(Error, r.did, "a response with a different apiVersion than the request",
+				"The kubelet rejects the response, logs the apiVersion mismatch, and pulls anonymously.",
 				"Copy apiVersion from the request to the response, or reject versions that you do not support.")
 		case !r.ended():
-			return skip("the result is inconclusive: see base-answer (%s)", r.outcome())
+			return skip("the result is inconclusive; see base-answer (%s)", r.outcome())
 		case r == base || !base.answered():
-			return skip("the plugin fails in every version, so nothing is known about %s: see base-answer", short(version))
+			return skip("the plugin fails with every version, so its support for %s is unknown; see base-answer", short(version))
 		case version == plugin.V1:
 			return found(Warning, r.did, "refused: "+r.outcome(),
 				"The plugin works only with an older apiVersion in the provider's entry, and never in service-account mode.",
-				"Support v1 too: it has every field of the older versions.")
+				"Also support v1, which has every field of the older versions.")
 		}
 		return pass(r.did, "refused: %s", r.outcome())
 	}
@@ -77,10 +77,10 @@ type malformed struct {
 
 func malformedUnknownVersion() malformed {
 	return malformed{
-		did:    "sent a request in version v9, which does not exist",
+		did:    "sent a request with version v9, which does not exist",
 		stdin:  func(s *suite) string { return s.rawRequest(plugin.KindRequest, plugin.Group+"/v9", "") },
 		answer: Warning,
-		fix:    "Reject unknown values of apiVersion: exit with a nonzero code.",
+		fix:    "Reject unknown apiVersion values with a nonzero exit code.",
 	}
 }
 
@@ -89,16 +89,16 @@ func malformedKind() malformed {
 		did:    "sent a request of kind CredentialProviderQuestion",
 		stdin:  func(s *suite) string { return s.rawRequest("CredentialProviderQuestion", s.version(), "") },
 		answer: Warning,
-		fix:    "Reject other kinds: exit with a nonzero code.",
+		fix:    "Reject other kinds with a nonzero exit code.",
 	}
 }
 
 func malformedGarbage() malformed {
 	return malformed{
-		did:    "sent the line \"registry.example\", as for a docker credential helper",
+		did:    "sent the line \"registry.example\", as to a docker credential helper",
 		stdin:  func(*suite) string { return "registry.example\n" },
 		answer: Warning,
-		fix:    "Parse standard input as JSON, and exit with a nonzero code if that fails.",
+		fix:    "Parse standard input as JSON, and exit with a nonzero code if parsing fails.",
 	}
 }
 
@@ -107,19 +107,19 @@ func malformedEmpty() malformed {
 		did:    "closed standard input without sending data",
 		stdin:  func(*suite) string { return "" },
 		answer: Warning,
-		fix:    "Reject empty standard input: exit with a nonzero code, and print that a request is expected.",
+		fix:    "Reject empty standard input with a nonzero exit code, and print that a request is expected.",
 	}
 }
 
 func malformedTruncated() malformed {
 	return malformed{
-		did: "sent a request truncated in the middle of the image",
+		did: "sent a request truncated in the middle of the image name",
 		stdin: func(s *suite) string {
 			whole := s.rawRequest(plugin.KindRequest, s.version(), "")
 			return whole[:strings.LastIndex(whole, `"`)-2]
 		},
 		answer: Warning,
-		fix:    "Decode all of standard input, and exit with a nonzero code if that fails.",
+		fix:    "Decode all of standard input, and exit with a nonzero code if decoding fails.",
 	}
 }
 
@@ -134,13 +134,13 @@ func refused(m malformed) func(*suite) []Finding {
 		}
 		switch {
 		case r.alike(s.base()):
-			return skip("the plugin fails in the same way for a valid request: see base-answer")
+			return skip("the plugin fails in the same way for a valid request; see base-answer")
 		case r.x.ExitCode == 0 && r.silent():
-			return found(m.answer, m.did, "exit code 0 and no output on standard output",
-				"It never sends this; other callers take exit code 0 for success.", m.fix)
+			return found(m.answer, m.did, "exit code 0 and nothing on standard output",
+				"The kubelet never sends this request, but other callers treat exit code 0 as success.", m.fix)
 		case r.x.ExitCode == 0:
 			return found(m.answer, m.did, fmt.Sprintf("exit code 0 and %s on standard output", plural(len(r.x.Stdout.Reveal()), "byte")),
-				"It never sends this; a caller that does so by mistake gets a credential.", m.fix)
+				"The kubelet never sends this request, but a caller that sends it by mistake gets a credential.", m.fix)
 		}
 		return pass(m.did, "refused: %s", r.outcome())
 	}
@@ -163,7 +163,7 @@ func checkRequestStrict(s *suite) []Finding {
 	var bad, skipped []Finding
 	for _, m := range doubled() {
 		m.answer = Info
-		m.fix = "Decode strictly: reject duplicate fields and trailing data."
+		m.fix = "Decode strictly, and reject duplicate fields and trailing data."
 		switch f := refused(m)(s); f[0].Severity {
 		case Pass:
 		case Skip:
@@ -178,7 +178,7 @@ func checkRequestStrict(s *suite) []Finding {
 	case skipped != nil:
 		return skipped
 	}
-	return pass("sent a request with two images, and one followed by another document", "both rejected")
+	return pass("sent a request with two images, and a request followed by another document", "both rejected")
 }
 
 func checkUnknownField(s *suite, base *plugin.Response) []Finding {
@@ -190,13 +190,13 @@ func checkUnknownField(s *suite, base *plugin.Response) []Finding {
 	case !r.answered():
 		return found(Error, r.did, r.outcome(),
 			"A later kubelet that sends a new field gets no credential from this plugin.",
-			"Ignore unknown fields: decode requests without DisallowUnknownFields or a similar option.")
+			"Ignore unknown fields. Decode requests without DisallowUnknownFields or a similar option.")
 	}
 	if what := s.difference(base, r.x.Response); what != "" {
-		return found(Error, r.did, "the response differs from the one without it: "+what,
-			"A later kubelet that sends a new field gets another credential.", "Ignore unknown fields.")
+		return found(Error, r.did, "the response differs from the base response: "+what,
+			"A later kubelet that sends a new field gets a different credential.", "Ignore unknown fields.")
 	}
-	return pass(r.did, "the same response as without it")
+	return pass(r.did, "the same as the base response")
 }
 
 // heldFields are the service-account fields of the base question, as text.
@@ -216,7 +216,7 @@ func (s *suite) tokenFields() string {
 const oversized = 4 << 20
 
 func oversizedRun(s *suite) *run {
-	return s.send("sent a request of 4 MiB", s.version(),
+	return s.send("sent a 4 MiB request", s.version(),
 		s.rawRequest(plugin.KindRequest, s.version(), `,"serviceAccountAnnotations":{"example.com/long":"`+strings.Repeat("x", oversized)+`"}`))
 }
 
@@ -229,9 +229,9 @@ func checkOversized(s *suite) []Finding {
 	case r.answered() || r.ended() && r.crashed() == "":
 		return pass(r.did, "%s", r.outcome())
 	case !r.ended() && !s.base().answered():
-		return skip("the plugin fails in the same way for every request: see base-answer")
+		return skip("the plugin fails in the same way for every request; see base-answer")
 	}
 	return found(Error, r.did, r.outcome(),
-		"It never sends this much, but a caller that does gets no response and no reason.",
+		"The kubelet never sends this much data, but a caller that does gets no response and no reason.",
 		"Limit the size of standard input, and reject longer input with a one-line error.")
 }

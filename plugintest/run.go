@@ -121,12 +121,12 @@ func (r *run) unfit() []Finding {
 	return nil
 }
 
-func notStarted() []Finding { return skip("the plugin cannot be started: see base-answer") }
+func notStarted() []Finding { return skip("the plugin cannot be started; see base-answer") }
 
 func hangs(r *run) []Finding {
 	return found(Error, r.did, "it did not exit: "+r.outcome(),
-		"It waits a minute, kills the plugin, and pulls anonymously.",
-		"Read all of standard input first, check it, then exit.")
+		"The kubelet waits a minute, kills the plugin, and pulls anonymously.",
+		"Read all of standard input, check it, and then exit.")
 }
 
 // versions are those of the protocol, the newest first.

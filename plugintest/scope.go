@@ -43,22 +43,22 @@ func checkScope(s *suite, resp *plugin.Response) []Finding {
 		if what := s.wrongFor(image, resp, r.x.Response); what != "" {
 			return found(Error, fmt.Sprintf("%s, and for %q", s.base().did, image),
 				fmt.Sprintf("cacheKeyType %s, but %s", scope, what),
-				fmt.Sprintf("It uses the response for %[2]q also for %[1]q.", image, s.image),
+				fmt.Sprintf("The kubelet reuses the response for %[2]q when it pulls %[1]q.", image, s.image),
 				narrower(scope))
 		}
 		same = append(same, image)
 	}
 	if len(same) == 0 {
-		return skip("cacheKeyType is %s, but there is no response for %s to compare: name more images that the plugin serves", scope, listed(silent))
+		return skip("cacheKeyType is %s, but there is no response for %s to compare; specify more images that the plugin serves", scope, listed(silent))
 	}
 	return pass(fmt.Sprintf("%s, and for %s", s.base().did, listed(same)), "cacheKeyType %s, and the same credential", scope)
 }
 
 func narrower(scope plugin.CacheKeyType) string {
 	if scope == plugin.CacheRegistry {
-		return "Return cacheKeyType Image, or keys and credentials for the whole registry."
+		return "Return cacheKeyType Image, or return keys and credentials for the whole registry."
 	}
-	return "Return cacheKeyType Registry, or always the keys of every registry that you serve."
+	return "Return cacheKeyType Registry, or always return the keys for every registry that you serve."
 }
 
 // wrongFor says how the credential that image gets from the answer for
@@ -69,9 +69,9 @@ func (s *suite) wrongFor(image string, cached, own *plugin.Response) string {
 	case len(got) == 0 && len(want) == 0:
 		return ""
 	case len(got) == 0:
-		return fmt.Sprintf("it has no key for %q, unlike the plugin's response for that image", image)
+		return fmt.Sprintf("this response has no key for %q, unlike the plugin's response for that image", image)
 	case len(want) == 0:
-		return fmt.Sprintf("it has a credential for %q, unlike the plugin's response for that image", image)
+		return fmt.Sprintf("this response has a credential for %q, unlike the plugin's response for that image", image)
 	}
 	sameUser := func(a, b plugin.AuthConfig) bool { return a.Username == b.Username }
 	if !slices.EqualFunc(got, want, sameUser) {
@@ -95,6 +95,6 @@ func checkForeign(s *suite, _ *plugin.Response) []Finding {
 		return pass(r.did, "no credential")
 	}
 	return found(Info, r.did, "a credential",
-		"It sends the password to that host if matchImages covers it.",
-		"If the plugin serves certain registries only, check the end of the image's host name first.")
+		"The kubelet sends the password to the lookalike host if matchImages covers it.",
+		"If the plugin serves only certain registries, check the end of the image's host name first.")
 }

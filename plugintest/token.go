@@ -36,15 +36,15 @@ func checkTokenAbsent(s *suite) []Finding {
 			return hangs(r)
 		case r.answered() && s.required() && len(pick(r.x.Response, s.image)) > 0:
 			return found(Error, r.did, "a credential without the required token",
-				"With requireServiceAccount: true it does not run the plugin without a token; other hosts may, and use the response.",
+				"With requireServiceAccount: true, the kubelet does not run the plugin without a token, but other hosts might run it and use the response.",
 				"Without a token, exit with a nonzero code and print that a token is required.")
 		case r.crashed() != "":
 			return found(Error, r.did, r.outcome(),
-				"It gets no credential and no reason for a pod without a service account.",
+				"The kubelet gets no credential and no reason for a pod without a service account.",
 				"Check that the request has a token before using it.")
 		case !r.answered() && !r.ended() && s.base().answered():
 			return found(Error, r.did, r.outcome(),
-				"It gets no credential for a pod without a service account.",
+				"The kubelet gets no credential for a pod without a service account.",
 				"Return the node's credential, or exit with a nonzero code and print the reason.")
 		}
 	}
@@ -78,13 +78,13 @@ func checkTokenUsed(s *suite) []Finding {
 		return pass(did, "with the token, %s", what)
 	}
 	if s.rotating() {
-		return skip("each request gets a new password, so its dependence on the token is unknown")
+		return skip("each request gets a new password, so whether the password depends on the token is unknown")
 	}
 	if s.opts.ServiceAccount == nil {
-		return pass(did, "the same response: this plugin needs no tokenAttributes")
+		return pass(did, "the same response, so this plugin needs no tokenAttributes")
 	}
 	return found(Warning, did, "the same response",
-		"It requests a token and runs the plugin for each service account, and gets the same credential.",
+		"The kubelet requests a token and runs the plugin for each service account, but gets the same credential.",
 		"Configure this plugin without tokenAttributes.")
 }
 
@@ -99,10 +99,10 @@ func checkTokenEcho(s *suite) []Finding {
 	if !s.echoes(r.x.Response) {
 		return pass(r.did, "a password that is not the token")
 	}
-	const kubelet = "It rejects the response unless tokenAttributes.cacheType is Token."
+	const kubelet = "The kubelet rejects the response unless tokenAttributes.cacheType is Token."
 	switch {
 	case s.opts.ServiceAccount != nil && s.opts.ServiceAccount.CacheType == config.CachePerToken:
-		return pass(r.did, "the token itself as the password, as cacheType Token allows")
+		return pass(r.did, "the token itself as the password, which cacheType Token allows")
 	case s.opts.ServiceAccount != nil && s.opts.ServiceAccount.CacheType == config.CachePerServiceAccount:
 		return found(Error, r.did, "the token itself as the password, with cacheType ServiceAccount", kubelet,
 			"Set cacheType: Token for this plugin.")
@@ -135,7 +135,7 @@ func checkTokenOldVersion(s *suite) []Finding {
 		case r.failed(plugin.StageStart):
 			return notStarted()
 		case r.hung():
-			return found(Warning, r.did, "it did not exit: "+r.outcome(), "It never sends this.", "Ignore fields that a version does not have.")
+			return found(Warning, r.did, "it did not exit: "+r.outcome(), "The kubelet never sends this request.", "Ignore fields that the version does not have.")
 		case !r.answered():
 			continue
 		}
@@ -148,7 +148,7 @@ func checkTokenOldVersion(s *suite) []Finding {
 		}
 		if what != "" {
 			return found(Warning, r.did, "the token is used: "+what,
-				"It never sends this: a token in an old version bypasses its rules.",
+				"The kubelet never sends this request. A token in an old version bypasses the kubelet's rules.",
 				"Read the service account fields only in v1 requests.")
 		}
 		fine = append(fine, short(version))

@@ -25,21 +25,21 @@ func program() pluginmain.Program {
 	flags.StringArrayVarP(&opts.RegistryMirrors, "registry-mirror", "r", nil,
 		"`SOURCE:TARGET` as in the upstream plugin, or SOURCE=TARGET if a host has a port; comma-separated")
 	flags.StringArrayVar(&opts.AllowHosts, "allow-host", nil,
-		"also serve `host[:port]`, which is outside the ACR domains; * matches text within one label; repeatable")
+		"also serve `host[:port]` outside the ACR domains; * matches within one label; repeatable")
 	pluginmain.OtherHosts(flags, &opts.OtherHosts)
 	flags.StringVar(&opts.Binding.SNIName, "ib-sni-name", "", "TLS server `name` for identity bindings")
-	flags.StringVar(&opts.Binding.APIServer, "ib-apiserver-ip", "", "the `address` or name of the API server, for identity bindings")
+	flags.StringVar(&opts.Binding.APIServer, "ib-apiserver-ip", "", "`address` or name of the API server for identity bindings")
 	flags.StringVar(&opts.Binding.DefaultClientID, "ib-default-client-id", "", "client `ID` for identity bindings without the annotation")
 	flags.StringVar(&opts.Binding.DefaultTenantID, "ib-default-tenant-id", "", "tenant `ID` for identity bindings without the annotation")
-	flags.StringVar(&opts.Binding.CAFile, "ib-ca-file", acr.DefaultBindingCA, "`path` of the CA for identity bindings")
+	flags.StringVar(&opts.Binding.CAFile, "ib-ca-file", acr.DefaultBindingCA, "`path` to the CA certificate for identity bindings")
 	flags.StringVar(&opts.DefaultClientID, "default-client-id", "", "client `ID` for service accounts without the annotation")
 	flags.StringVar(&opts.DefaultTenantID, "default-tenant-id", "", "tenant `ID` for service accounts without the annotation")
-	flags.BoolVar(&opts.FallbackToNode, "fallback-to-node-identity", false, "use the node's identity for pods whose service account has none")
+	flags.BoolVar(&opts.FallbackToNode, "fallback-to-node-identity", false, "use the node's identity for pods whose service account has no identity")
 	flags.BoolVar(&opts.StaticSecret, "static-client-secret", false, "return aadClientId and aadClientSecret as the credential")
 	pluginmain.IgnoreKlog(flags)
 	return pluginmain.Program{
 		Name: "acr-credential-provider", Version: version, Args: "CLOUD-CONFIG",
-		Summary: "A kubelet credential provider for Azure Container Registry. CLOUD-CONFIG is\nthe path of azure.json, in JSON or YAML.",
+		Summary: "A kubelet credential provider for Azure Container Registry. CLOUD-CONFIG is\nthe path to azure.json, in JSON or YAML.",
 		Example: "  acr-credential-provider /etc/kubernetes/azure.json",
 		Flags:   flags,
 		New: func(in pluginmain.Input) (plugin.Provider, error) {
@@ -48,7 +48,7 @@ func program() pluginmain.Program {
 				args = args[1:] // it allows the predecessor's protocol, as in every plugin
 			}
 			if len(args) != 1 {
-				return nil, errors.New("expected one argument, the path of the cloud configuration (azure.json)")
+				return nil, errors.New("expected one argument: the path to the cloud configuration (azure.json)")
 			}
 			opts.ConfigFile, opts.Getenv, opts.Log = args[0], in.Getenv, in.Log
 			return acr.New(opts)

@@ -241,8 +241,8 @@ func TestFailures(t *testing.T) {
 		want    string
 		request plugin.Request
 	}{
-		"no argument":           {nil, testcloud.Fault{}, "expected one argument, the path of the cloud configuration (azure.json)", plugin.Request{}},
-		"two arguments":         {[]string{"CONFIG", "get-credentials"}, testcloud.Fault{}, "expected one argument, the path of the cloud configuration (azure.json)", plugin.Request{}},
+		"no argument":           {nil, testcloud.Fault{}, "expected one argument: the path to the cloud configuration (azure.json)", plugin.Request{}},
+		"two arguments":         {[]string{"CONFIG", "get-credentials"}, testcloud.Fault{}, "expected one argument: the path to the cloud configuration (azure.json)", plugin.Request{}},
 		"unknown flag":          {[]string{"CONFIG", "--nonsense"}, testcloud.Fault{}, "unknown flag: --nonsense", plugin.Request{}},
 		"half a binding":        {[]string{"CONFIG", "--ib-sni-name=ib.example"}, testcloud.Fault{}, "--ib-sni-name needs --ib-apiserver-ip", plugin.Request{}},
 		"binding with https":    {[]string{"CONFIG", "--ib-sni-name=https://ib.example", "--ib-apiserver-ip=10.0.0.1"}, testcloud.Fault{}, "must be a host name without scheme and port", plugin.Request{}},

@@ -25,18 +25,18 @@ func program() pluginmain.Program {
 	var opts gcr.Options
 	flags := pluginmain.Flags()
 	flags.StringVarP(&opts.Flow, "authFlow", "a", gcr.FlowRegistry,
-		"`flow`: gcr for an access token, dockercfg or dockercfg-url for a docker config from the instance's metadata")
+		"`flow`: gcr for an access token, dockercfg or dockercfg-url for a docker config from the instance metadata")
 	flags.StringVar(&opts.IdentityProvider, "identity-provider", "",
 		"`URL` of the cluster's identity provider; pods with the annotation "+gcr.AnnotationEnable+" pull as their service account")
 	flags.StringVar(&opts.ProjectID, "project-id", "", "`project` of the workload identity pool; required with --identity-provider")
 	flags.StringVar(&opts.STSAudience, "sts-audience", "",
-		"`audience` of a workload identity provider; all pods pull as their service account, without an annotation")
+		"`audience` of a workload identity provider; all pods then pull as their service account and need no annotation")
 	flags.BoolVar(&opts.RequireWorkloadIdentity, "require-workload-identity", false, "reject pods that would pull as the node")
 	flags.BoolVar(&opts.Impersonate, "impersonate", false,
 		"impersonate the Google service account in the annotation "+gcr.AnnotationAccount)
 	flags.StringVar(&opts.UniverseDomain, "universe-domain", "googleapis.com", "`domain` of Google's services")
 	flags.StringSliceVar(&opts.AllowHosts, "allow-host", nil,
-		"another `host[:port]` that gets the access token; * matches text within one label; repeatable")
+		"additional `host[:port]` that receives the access token; * matches within one label; repeatable")
 	flags.BoolVar(&opts.AnyHost, "any-host", false,
 		"send the access token to every host that matchImages matches, as the upstream plugin does")
 	pluginmain.OtherHosts(flags, &opts.OtherHosts)

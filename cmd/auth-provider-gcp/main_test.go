@@ -155,10 +155,10 @@ func TestFails(t *testing.T) {
 		asked int
 	}{
 		"metadata forbids": {fault: testcloud.Fault{Status: 403, Body: canary.Token}, asked: 1,
-			want: `registry "gcr.io": get the access token of the node: GET http://METADATA/computeMetadata/v1/instance/service-accounts/default/token: status 403 Forbidden; ` +
-				"the metadata server rejects this process; check for a proxy or agent in front of it"},
+			want: `registry "gcr.io": get the node's access token: GET http://METADATA/computeMetadata/v1/instance/service-accounts/default/token: status 403 Forbidden; ` +
+				"the metadata server rejected the request; check for a proxy or agent in front of it"},
 		"not a token": {fault: testcloud.Fault{Status: 200, Body: "<html>" + canary.Token}, asked: 1,
-			want: `registry "gcr.io": get the access token of the node: GET http://METADATA/computeMetadata/v1/instance/service-accounts/default/token: the response is not a JSON token response`},
+			want: `registry "gcr.io": get the node's access token: GET http://METADATA/computeMetadata/v1/instance/service-accounts/default/token: the token response is not valid JSON`},
 		"docker config": {args: []string{"-adockercfg"}, state: func(s *testcloud.GoogleState) { s.Dockercfg = canary.Password }, asked: 1,
 			want: `registry "gcr.io": read the instance attribute google-dockercfg: GET http://METADATA/computeMetadata/v1/instance/attributes/google-dockercfg: line 1, column 1: not JSON from here on`},
 		"strict": {args: []string{"--identity-provider=x", "--project-id=p", "--require-workload-identity"}, plain: true,
@@ -173,7 +173,7 @@ func TestFails(t *testing.T) {
 		"cache type":         {env: []string{"KUBE_SIDECAR_CACHE_TYPE=Global"}, want: `KUBE_SIDECAR_CACHE_TYPE="Global" must be image, registry or global, in lower case`},
 		"cache duration":     {env: []string{"KUBE_SIDECAR_CACHE_DURATION=1"}, want: `KUBE_SIDECAR_CACHE_DURATION="1" must be a duration such as 10m or 0s`},
 		"metadata host":      {env: []string{"GCE_METADATA_HOST=http://x"}, want: `GCE_METADATA_HOST or GCE_METADATA_IP="http://x" must be host[:port]`},
-		"allowed host":       {args: []string{"--allow-host=a.example,*"}, want: `--allow-host "*": a * in one of the last two labels would send the password to third-party hosts; name the domain`},
+		"allowed host":       {args: []string{"--allow-host=a.example,*"}, want: `--allow-host "*": a * in one of the last two labels would send the password to third-party hosts; spell out the domain`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			google, net := world(t)

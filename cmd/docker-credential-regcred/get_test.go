@@ -82,7 +82,7 @@ func TestGet(t *testing.T) {
 // TestNoUserName: a credential with which a client would pull anonymously is none.
 func TestNoUserName(t *testing.T) {
 	stdout, code := newBox(t, "nameless r.example").get("r.example")
-	if code != 1 || !strings.Contains(stdout, `the credential of provider "nameless" has no user name`) {
+	if code != 1 || !strings.Contains(stdout, `the credential from provider "nameless" has no user name`) {
 		t.Errorf("exit code %d, %q", code, stdout)
 	}
 }

@@ -68,7 +68,7 @@ func (h helper) Get(server string) (username, secret string, err error) {
 func first(creds []regcred.Credential) (username, secret string, err error) {
 	i := slices.IndexFunc(creds, func(c regcred.Credential) bool { return c.Username != "" })
 	if i < 0 {
-		return "", "", fmt.Errorf("the credential of provider %q has no user name, so clients would ignore it and pull anonymously", creds[0].Provider)
+		return "", "", fmt.Errorf("the credential from provider %q has no user name, so clients would ignore it and pull anonymously", creds[0].Provider)
 	}
 	return creds[i].Username, creds[i].Password.Reveal(), nil
 }

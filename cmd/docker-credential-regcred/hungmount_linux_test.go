@@ -21,5 +21,5 @@ func TestHungMount(t *testing.T) {
 	stdout, code := b.get("r.example", "REGCRED_CONFIG="+filepath.Join(dir, "c.yaml"), "TEST_RUN=200ms")
 	b.refused("a configuration", stdout, code, "get: timed out after 200ms")
 	stdout, code = b.get("r.example", "REGCRED_BIN_DIR="+dir, "TEST_PLUGIN=200ms")
-	b.refused("plugins", stdout, code, `provider "good": check `, "a mount may hang")
+	b.refused("plugins", stdout, code, `provider "good": check `, "a mount might be hanging")
 }

@@ -26,7 +26,7 @@ const (
 
 A docker credential helper: get reads a registry name from standard input and
 prints the first credential that this machine's Kubernetes credential providers
-return for it. list prints the registries of the configuration.
+return for it. list prints the configuration's registries.
 
 The configuration is taken from REGCRED_CONFIG and REGCRED_BIN_DIR, the node, or
 ` + node.OwnConfig + ` with its plugins in ` + node.OwnBinDir + `.`
@@ -143,12 +143,12 @@ func (p program) act(ctx context.Context, action string) ([]byte, error) {
 // readInput reads standard input to its end: the library's reader has none, and
 // waits for it for ever.
 func (p program) readInput(ctx context.Context) (io.Reader, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.input, fmt.Errorf("standard input is still open after %v; write a registry name and close it", p.limits.input))
+	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.input, fmt.Errorf("standard input is still open after %v; write a registry name and close standard input", p.limits.input))
 	defer cancel()
 	const what = "read standard input"
 	data, err := await.Result(ctx, what, func() ([]byte, error) { return io.ReadAll(io.LimitReader(p.stdin, maxInput+1)) })
 	if err == nil && len(data) > maxInput {
-		err = fmt.Errorf("%s: more than %d bytes, too long for a registry name", what, maxInput)
+		err = fmt.Errorf("%s: more than %d bytes is too long for a registry name", what, maxInput)
 	}
 	return bytes.NewReader(data), err
 }

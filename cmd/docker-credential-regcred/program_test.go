@@ -71,7 +71,7 @@ func TestInput(t *testing.T) {
 		"4096 bytes":       {strings.Repeat("a", 4096) + "", ""},
 		"a control":        {"r.example\x1b[2J", "invalid character in a registry name"},
 		"a NUL":            {"r.example\x00", "invalid character in a registry name"},
-		"a scheme":         {"ftp://r.example", "neither https nor http"},
+		"a scheme":         {"ftp://r.example", "must be https or http"},
 		"user information": {"https://user:" + canary.Password + "@r.example", "contains @, ?, # or \""},
 		"a path upwards":   {"r.example/../s.example", "invalid reference format"},
 		"two lines":        {"r.example\n:x", `registry "r.example:x"`}, // as the library puts them together

@@ -21,9 +21,9 @@ var version string
 func main() {
 	opts := dockerconfig.Options{Environ: os.Environ()}
 	flags := pluginmain.Flags()
-	flags.StringVar(&opts.Path, "config", "", "`path` of the config.json or auth.json; required")
-	flags.BoolVar(&opts.Optional, "optional", false, "return no credential if the file is missing, instead of an error")
-	flags.StringVar(&opts.HelperDir, "helper-dir", "", "`directory` of the docker-credential-* programs (default: search PATH)")
+	flags.StringVar(&opts.Path, "config", "", "`path` to config.json or auth.json; required")
+	flags.BoolVar(&opts.Optional, "optional", false, "if the file is missing, return no credential instead of an error")
+	flags.StringVar(&opts.HelperDir, "helper-dir", "", "`directory` with the docker-credential-* programs (default: search PATH)")
 	flags.DurationVar(&opts.CacheDuration, "cache-duration", dockerconfig.DefaultCacheDuration, "cache duration of the response; 0s disables caching")
 	pluginmain.Program{
 		Name:    "dockerconfig-credential-provider",

@@ -21,17 +21,17 @@ func program() pluginmain.Program {
 	var opts ecr.Options
 	flags := pluginmain.Flags()
 	flags.StringArrayVar(&opts.AllowHosts, "allow-host", nil,
-		"also serve `HOST[=REGION]`, which is outside the ECR domains; * matches text within one label; repeatable")
+		"also serve `HOST[=REGION]` outside the ECR domains; * matches within one label; repeatable")
 	flags.BoolVar(&opts.AnyHost, "any-host", false,
 		"serve every host, as the upstream plugin does; this sends the ECR password to every registry that matchImages matches")
 	pluginmain.OtherHosts(flags, &opts.OtherHosts)
 	pluginmain.Mirrors(flags, &opts.Mirrors, &opts.MirrorOrigin)
 	flags.StringArrayVar(&opts.Roles, "role", nil,
-		"`ACCOUNT=ARN[,ARN...]`: assume these roles, in order, for registries of the account; repeatable")
+		"`ACCOUNT=ARN[,ARN...]`: assume these roles, in order, for the account's registries; repeatable")
 	flags.StringArrayVar(&opts.ExternalIDs, "external-id", nil,
-		"`ACCOUNT=ID`: external ID for the roles of the account; repeatable")
+		"`ACCOUNT=ID`: external ID for the account's roles; repeatable")
 	flags.StringVar(&opts.SessionName, "session-name", "",
-		"`NAME` of all STS sessions (default: the service account's name; the upstream plugin uses ecr-credential-provider)")
+		"`NAME` for all STS sessions (default: the service account's name; the upstream plugin uses ecr-credential-provider)")
 	flags.BoolVar(&opts.PlainEndpoints, "plain-endpoints", false,
 		"use the plain ECR and STS endpoints for FIPS and dual-stack hosts too, as the upstream plugin does")
 	return pluginmain.Program{

@@ -10,8 +10,8 @@ func agentCmd(subcommands ...*cobra.Command) *cobra.Command {
 		Use:    "agent",
 		Short:  "Commands that the Helm chart's pods run",
 		Hidden: true,
-		Long: `Commands that the Helm chart's pods run: they install what the chart configures
-on each node, check that it stays installed, and uninstall it again.`,
+		Long: `Commands that the Helm chart's pods run to install the chart's configuration on
+each node, keep it installed, and uninstall it.`,
 	}
 	group(cmd)
 	cmd.AddCommand(subcommands...)

@@ -19,13 +19,14 @@ func (a *app) agentReadyCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ready",
 		Short: "Check whether this pod's node matches the chart",
-		Long: `Print in one line the state of the node of "regcred agent run", and exit with 1
-if it does not match the chart or if the agent has not checked it for too long.
-This is the readiness probe; the kubelet puts its output into an Event.`,
+		Long: `Print one line with the node's state as reported by "regcred agent run". Exit
+with code 1 if the node does not match the chart, or if the agent has not
+checked it recently. This is the readiness probe; the kubelet records its output
+in an Event.`,
 		Example: "  regcred agent ready",
 		Args:    exactly(),
 	}
-	cmd.Flags().StringVar(&work, "work", work, "--work `directory` of regcred agent run")
+	cmd.Flags().StringVar(&work, "work", work, "the --work `directory` of regcred agent run")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ready, line := agent.Ready(cmd.Context(), work, time.Now())
 		err := a.WriteRaw([]byte(line + "\n"))

@@ -32,19 +32,19 @@ func (a *app) agentRemoveCmd() *cobra.Command {
 		Use:   "remove --namespace NS --state-configmap NAME",
 		Short: "Make the chart's pods uninstall regcred from their nodes, and wait for them",
 		Long: `Set the state in a ConfigMap to "absent", which the pods see within about a
-minute, and wait until each pod reports that nothing of regcred is left on its
-node. The chart runs this before it is uninstalled. Nodes that are deleted in
-the meantime are not waited for.
+minute, and wait until each pod reports that regcred is completely removed from
+its node. The chart runs this command before it is uninstalled. The command does
+not wait for nodes that are deleted in the meantime.
 
-After the timeout, each remaining node is listed with the reason and what to do
-there. The command can be run again.
+After the timeout, each remaining node is listed with the reason and the action
+to take. You can run the command again.
 
-It needs permission to patch the ConfigMap, to list pods and to get pods/log in
-the namespace. With permission to list nodes, it detects deleted and unreachable
+It needs permission to patch the ConfigMap, list pods and get pods/log in the
+namespace. With permission to list nodes, it detects deleted and unreachable
 nodes sooner.
 
-The exit code is 0 if regcred is removed from every node, and 1 if not; with
---allow-missing, missing nodes are only warnings.`,
+The exit code is 0 if regcred is removed from every node, and 1 otherwise. With
+--allow-missing, missing nodes cause only warnings.`,
 		Example: `  regcred agent remove --namespace kube-system --state-configmap regcred-state
   regcred agent remove -n kube-system --state-configmap regcred-state --timeout 10m`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -54,14 +54,14 @@ The exit code is 0 if regcred is removed from every node, and 1 if not; with
 				}
 			}
 			if r.opts.Timeout <= 0 {
-				return usageError("", "--timeout: %v must be more than 0", r.opts.Timeout)
+				return usageError("", "--timeout: %v must be greater than 0", r.opts.Timeout)
 			}
 			return atMost()(cmd, args)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&r.opts.Namespace, "namespace", "n", "", "`namespace` of the ConfigMap and of the pods")
-	f.StringVar(&r.opts.ConfigMap, "state-configmap", "", "`name` of the ConfigMap that holds the state for the pods")
+	f.StringVarP(&r.opts.Namespace, "namespace", "n", "", "`namespace` of the ConfigMap and the pods")
+	f.StringVar(&r.opts.ConfigMap, "state-configmap", "", "`name` of the ConfigMap that holds the desired state")
 	f.StringVarP(&r.opts.Selector, "selector", "l", fleet.Selector, "`labels` of the pods")
 	f.DurationVar(&r.opts.Timeout, "timeout", 4*time.Minute, "maximum `time` to wait for all nodes; Helm's default for a hook is 5 minutes")
 	f.BoolVar(&r.allowMissing, "allow-missing", false, "exit with 0 even if nodes are missing")
@@ -116,7 +116,7 @@ func removalText(done *fleet.Removal) string {
 }
 
 // whereRegcred is where the program is that the cures name.
-const whereRegcred = "to uninstall such a node by hand, use /bin/regcred from the pods' image or the release archive (docs/fleet.md)"
+const whereRegcred = "to uninstall regcred from a node by hand, use /bin/regcred from the pods' image or the release archive (docs/fleet.md)"
 
 // tellMissing says of each node that is missing why, and what to do there.
 func (a *app) tellMissing(missing []fleet.Node, allowed bool) error {

@@ -31,16 +31,16 @@ func (a *app) agentRunCmd() *cobra.Command {
 	r := &agentFlags{listen: ":9476"}
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Install what the chart configures on this pod's node, and keep it installed",
-		Long: `Keep regcred installed on this pod's node, until the process is stopped, which
-changes nothing on the node. The pod itself changes nothing: it has the node's
-systemd run "regcred install", "status" and "uninstall" on the node. Every
---interval it compares the node with what was installed and installs again if
-they differ. If the --state file contains "absent", it uninstalls regcred.
+		Short: "Install the chart's configuration on this pod's node and keep it installed",
+		Long: `Keep regcred installed on this pod's node. Stopping the process changes nothing
+on the node. The pod itself does not change the node: it has the node's systemd
+run "regcred install", "status" and "uninstall" on the node. Every --interval,
+it compares the node with the installed state and reinstalls if they differ. If
+the --state file contains "absent", it uninstalls regcred.
 
 An install or uninstall that restarted the kubelet and was rolled back is not
-repeated by this pod, even if its container restarts; other failures are retried
-with increasing delays. The node's state is printed as a line of JSON to stdout,
+retried by this pod, even if its container restarts. Other failures are retried
+with increasing delays. The node's state is printed to stdout as a line of JSON,
 for "regcred agent ready", and exported as metrics.`,
 		Example: `  regcred agent run --node $NODE --owner regcred/regcred --revision regcred-1a2b \
     --host-work /var/lib/kubelet/pods/$POD_UID/volumes/kubernetes.io~empty-dir/work --restart`,
@@ -59,16 +59,16 @@ for "regcred agent ready", and exported as metrics.`,
 func (r *agentFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&r.Node, "node", "", "`name` of the node")
-	f.Var(&r.owner, "owner", "the chart's `NAMESPACE/RELEASE`; what another release installed is not changed")
+	f.Var(&r.owner, "owner", "the chart's `NAMESPACE/RELEASE`; installations by other releases are not changed")
 	f.StringVar(&r.Revision, "revision", "", "`name` of the ConfigMap with the configuration")
 	f.StringVar(&r.Config, "config", "/config", "`path` of the configuration")
 	f.StringVar(&r.State, "state", "/state/state", "`file` that contains present or absent; nothing is changed while it contains neither")
 	f.StringVar(&r.Plugins, "plugins", "/plugins", "`directory` with plugins from other images; searched first")
 	f.StringVar(&r.ImagePlugins, "image-plugins", "/plugins", "`directory` with the plugins of this image")
-	f.StringVar(&r.Work, "work", agentWork, "`directory` that is --host-work on the node and survives container restarts")
-	f.StringVar(&r.hostWork, "host-work", "", "`path` on the node of the directory --work")
+	f.StringVar(&r.Work, "work", agentWork, "`directory` where --host-work of the node is mounted; it survives container restarts")
+	f.StringVar(&r.hostWork, "host-work", "", "`path` of the --work directory on the node")
 	i := &r.Install
-	f.BoolVar(&i.DryRun, "dry-run", false, "show what would change, and change nothing")
+	f.BoolVar(&i.DryRun, "dry-run", false, "show what would change without changing anything")
 	f.BoolVar(&i.Restart, "restart", false, "allow a kubelet restart if one is needed; running containers are not affected")
 	f.StringVar(&i.Probe, "probe", "", "`image` to pull after each change; if that fails, the change is rolled back")
 	f.StringArrayVar(&i.Reserve, "reserve", nil, "additional `pattern` for the kubelet's entries; may be repeated")
@@ -76,7 +76,7 @@ func (r *agentFlags) register(cmd *cobra.Command) {
 	f.DurationVar(&i.MaxStale, "max-stale", generation.DefaultMaxStale, "maximum `time` that the kubelet may cache a response")
 	f.IntVar(&i.Keep, "keep", 5, "`number` of generations to keep")
 	f.StringVar(&i.StateDir, "state-dir", generation.DefaultDir, "`directory` on the node for the generations")
-	f.BoolVar(&i.Reapplied, "reapplied", false, "install even though the node's system reverts it; this agent installs again")
+	f.BoolVar(&i.Reapplied, "reapplied", false, "install even if the node's operating system reverts the change; this agent reinstalls it")
 	f.DurationVar(&i.Timeout, "timeout", 4*time.Minute, "maximum `time` for a restarted kubelet to become healthy; after that the change is rolled back")
 	f.DurationVar(&r.Interval, "interval", time.Minute, "`time` between checks of the node")
 	// Not a string: an empty one is a value.
@@ -100,7 +100,7 @@ func (r *agentFlags) complete() (err error) {
 	case i.Keep < 1:
 		return usageError("", "--keep is %d; it must be 1 or more", i.Keep)
 	case i.MaxStale <= 0 || i.Timeout <= 0:
-		return usageError("", "--max-stale is %v and --timeout %v; they must be more than 0", i.MaxStale, i.Timeout)
+		return usageError("", "--max-stale is %v and --timeout is %v; both must be greater than 0", i.MaxStale, i.Timeout)
 	}
 	r.Owner = r.owner.String()
 	if r.Work, err = filepath.Abs(r.Work); err != nil {
@@ -110,7 +110,7 @@ func (r *agentFlags) complete() (err error) {
 		return err
 	}
 	if r.Dispatcher = besideUs(generation.Dispatcher); r.Dispatcher == "" {
-		return usageError("the chart's image contains it", "there is no %s next to regcred", generation.Dispatcher)
+		return usageError("use the chart's image, which contains both executables", "there is no %s next to regcred", generation.Dispatcher)
 	}
 	return nil
 }

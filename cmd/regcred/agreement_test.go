@@ -173,7 +173,7 @@ func madeConfig(r *rand.Rand, host string) string {
 }
 
 // madeDockerConfig is a docker config file with a login that is right, wrong
-// or for somebody else, or one that does not parse.
+// or for another user, or one that does not parse.
 func madeDockerConfig(r *rand.Rand, host string) string {
 	login := []string{"ci:" + canary.Password, "ci:wrong", "other:" + canary.Password}[r.IntN(3)]
 	key := []string{host, host, "https://" + host + "/v1/", "other.example", host + "/team"}[r.IntN(5)]

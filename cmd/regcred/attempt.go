@@ -108,7 +108,7 @@ func renderIdentity(t *terminal.Text, id *report.Identity) {
 	case regcred.TokenRequested:
 		t.Detail("token requested for audience %q", id.Audience)
 	case regcred.TokenGiven:
-		t.Detail("token given with a flag; the configuration requires audience %q", id.Audience)
+		t.Detail("token passed by flag; the configuration requires audience %q", id.Audience)
 	}
 }
 
@@ -130,7 +130,7 @@ func scope(t plugin.CacheKeyType) string {
 	case plugin.CacheRegistry:
 		return "the whole registry"
 	case plugin.CacheGlobal:
-		return "every image of the provider"
+		return "every image that the provider serves"
 	}
 	return string(t)
 }

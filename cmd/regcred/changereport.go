@@ -102,7 +102,7 @@ func (r *changeReport) render(t *terminal.Text) {
 			t.Line(terminal.Info, "no kubelet restart is needed")
 		}
 		if r.former != 0 {
-			t.Line(terminal.Info, fmt.Sprintf("generation %d is already up to date; no new one would be created", r.former))
+			t.Line(terminal.Info, fmt.Sprintf("generation %d is already up to date; no new generation would be created", r.former))
 		}
 		t.Line(terminal.OK, "nothing was changed (--dry-run)")
 	}

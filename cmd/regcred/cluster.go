@@ -27,7 +27,7 @@ type kubeFlags struct {
 func (k *kubeFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&k.kubeconfig, "kubeconfig", "",
-		"kubeconfig `file` of the API server (default the kubelet's with --as-kubelet, otherwise KUBECONFIG, the pod's service account, or ~/.kube/config)")
+		"kubeconfig `file` for the API server (default: with --as-kubelet, the kubelet's; otherwise KUBECONFIG, the pod's service account, or ~/.kube/config)")
 	f.StringVar(&k.context, "context", "", "`name` of the kubeconfig context to use")
 	k.caFile.register(cmd)
 	inGroup(cmd, groupCluster, "kubeconfig", "context", "ca-file")
@@ -81,7 +81,7 @@ func (k *kubeFlags) config(ctx context.Context, o *node.Origin) (*rest.Config, s
 	if err != nil {
 		hint := ""
 		if opts.Kubeconfig == "" {
-			hint = "give --kubeconfig, or --as-kubelet for the running kubelet's own"
+			hint = "set --kubeconfig, or use --as-kubelet for the running kubelet's kubeconfig"
 		}
 		return nil, "", withHint(err, hint)
 	}

@@ -37,23 +37,24 @@ func (a *app) convertCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert PATH [NEW]",
 		Short: "Convert an older configuration to kubelet.config.k8s.io/v1",
-		Long: `Convert the configuration at PATH, a file or a directory, to
-kubelet.config.k8s.io/v1: from v1beta1, v1alpha1, or the out-of-tree proposal's
-RegistryCredentialConfig. The result is loaded again and compared with the
-source: it must have the same providers in the same order.
+		Long: `Convert the configuration at PATH, a file or a directory, from v1beta1, v1alpha1
+or the out-of-tree proposal's RegistryCredentialConfig to
+kubelet.config.k8s.io/v1. The result is reloaded and must have the same
+providers as the source, in the same order.
 
-The result is written to stdout as one file, or to NEW. NEW must not exist; if
-its path ends in a slash or is a directory, each provider is written to its own
-file, in the same order. --write converts every file in place and keeps the
-originals in FILE.bak.
+The result is written to stdout as one file, or to NEW. NEW must not be an
+existing file. If NEW ends in a slash or is a directory, each provider is
+written to its own file, in the same order. --write converts every file in place
+and keeps the originals in FILE.bak.
 
-The version of the file is not the version of the exec protocol. Each provider
+The file's version is independent of the exec protocol's version. Each provider
 keeps its protocol version unless --plugin-api-version changes it, because a
-plugin that supports only v1beta1 would not respond in v1. No kubelet supports
-the proposal's protocol, so its providers are changed to v1.
+plugin that supports only v1beta1 cannot respond in v1. No kubelet supports the
+proposal's protocol, so its providers are changed to v1.
 
-The exit code is 1 if the kubelet of --kubelet-version, with --feature-gates,
-would not start with the result. Then no file is written.`,
+The exit code is 1 if a kubelet with this --kubelet-version and these
+--feature-gates would not start with the result. In this case, no file is
+written.`,
 		Example: `  regcred convert providers.yaml > providers-v1.yaml
   regcred convert --kubelet-version 1.33 --write /etc/kubernetes/credential-providers.yaml
   regcred convert providers.yaml credential-providers.d/`,
@@ -70,7 +71,7 @@ would not start with the result. Then no file is written.`,
 	}
 	fl := cmd.Flags()
 	fl.BoolVarP(&f.write, "write", "w", false, "convert every file in place and keep the original in FILE.bak")
-	f.format.register(cmd, "output", "o", "output `format`: yaml | json (default: the format of the source)")
+	f.format.register(cmd, "output", "o", "output `format`: yaml | json (default: the source's format)")
 	addTarget(cmd, &f.target, "that the result is for")
 	f.pluginVersion.register(cmd, "plugin-api-version", "", "exec protocol `version` for every provider: v1 | v1beta1 | v1alpha1")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -166,7 +167,7 @@ func (a *app) replace(files []convert.File, done string) error {
 	for _, r := range list {
 		a.Note("%s is %s; the original is in %s", r.Name, done, r.Backup)
 		if r.Foreign {
-			a.Warn("%s could not keep its owner; it now belongs to you and only you can read it", r.Name)
+			a.Warn("the owner of %s could not be preserved; you now own the file and only you can read it", r.Name)
 		}
 	}
 	return nil
@@ -196,11 +197,11 @@ func (a *app) noteConversion(res *convert.Result) {
 		changed = changed || f.Changed()
 	}
 	if !changed {
-		a.Note("there is nothing to convert: %s", terminal.Count(len(res.Files), "file")+" in kubelet.config.k8s.io/v1 already")
+		a.Note("nothing to convert: %s", terminal.Count(len(res.Files), "file")+" in kubelet.config.k8s.io/v1 already")
 	}
 	a.noteProtocol(res)
 	for _, p := range res.Cut {
-		a.Warn("%s:%d: a second YAML document begins here, which kubelets ignore; it is not converted", p.File, p.Line)
+		a.Warn("%s:%d: the second YAML document, which begins here, is not converted because kubelets ignore it", p.File, p.Line)
 	}
 	for _, file := range res.Lost {
 		a.Warn("%s: rewritten without its comments", file)
@@ -224,12 +225,12 @@ func (a *app) noteProtocol(res *convert.Result) {
 		}
 	}
 	if len(moved) > 0 {
-		a.Note("protocol version changed: %s; %q shows whether a plugin supports it", strings.Join(moved, ", "), "regcred plugin test")
+		a.Note("protocol version changed: %s; %q shows whether a plugin supports the new version", strings.Join(moved, ", "), "regcred plugin test")
 	}
 	if len(old) > 0 {
 		a.Note("still on a protocol version older than v1: %s; use --plugin-api-version v1 if the plugins support it", strings.Join(old, ", "))
 	}
 	if n := len(former); n > 0 && n < len(res.Providers) {
-		a.Note("the out-of-tree proposal tried the providers of an image in this order: %s; the kubelet orders credentials by auth key, then by configuration order", strings.Join(former, ", "))
+		a.Note("the out-of-tree proposal tried an image's providers in this order: %s; but the kubelet orders credentials by auth key, then by configuration order", strings.Join(former, ", "))
 	}
 }

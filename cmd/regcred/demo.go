@@ -48,7 +48,7 @@ func (a *app) demoCmd(run runner) *cobra.Command {
 		Long: `Start a registry on loopback that requires a credential, push a private image to
 it, write a configuration and a plugin to a temporary directory, then look up
 the credentials and pull the image as a node would. No other machine is
-contacted, and all files are removed.`,
+contacted, and all files are removed at the end.`,
 		Example: `  regcred demo
   regcred demo -o json | jq .pulled.digest`,
 		Args: atMost(),
@@ -65,7 +65,7 @@ contacted, and all files are removed.`,
 func (a *app) demoPluginCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:    "demo-plugin PASSWORD-FILE REGISTRY",
-		Short:  "The plugin of the demo",
+		Short:  "The demo's plugin",
 		Hidden: true,
 		Args:   exactly("PASSWORD-FILE", "REGISTRY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -123,7 +123,7 @@ The demo has removed its files. On your own node, try:
 }
 
 func (a *app) demoSetting(_ context.Context, n *demoNode, _ *demoReport, t *demoText) error {
-	t.Hang("", "Everything happens on this machine: a registry on "+n.registry.Addr()+", and files in "+n.dir+".")
+	t.Hang("", "Everything runs on this machine: a registry on "+n.registry.Addr()+", and files in "+n.dir+".")
 	t.step("A private image in a registry that requires a credential")
 	t.indented(n.image + "\n" + n.digest)
 	t.step("A node's configuration, and a plugin with the password")
@@ -155,8 +155,8 @@ func (a *app) demoExplain(ctx context.Context, n *demoNode, r *demoReport, t *de
 			why.Quote("", out.String())
 			_ = why.Print(a.Stderr)
 		}
-		return withHint(fmt.Errorf("explain ended with exit code %d", code),
-			fmt.Sprintf("if no file in %s can be executed, set TMPDIR to a directory that is not mounted noexec", filepath.Dir(n.dir)))
+		return withHint(fmt.Errorf("explain exited with code %d", code),
+			fmt.Sprintf("if files in %s cannot be executed, set TMPDIR to a directory that is not on a noexec mount", filepath.Dir(n.dir)))
 	}
 	if t.silent {
 		r.Explain = json.RawMessage(out.String())
@@ -169,10 +169,10 @@ func (a *app) demoAnonymous(ctx context.Context, n *demoNode, r *demoReport, t *
 	_, err := new(pull.Puller).Pull(ctx, n.image, nil, filepath.Join(n.dir, "anonymous"))
 	var failed *pull.Error
 	if !errors.As(err, &failed) || len(failed.Tries) != 1 || failed.Tries[0].Status != http.StatusUnauthorized {
-		return fmt.Errorf("the anonymous pull was not refused with 401: %w", err)
+		return fmt.Errorf("the anonymous pull was not rejected with HTTP 401: %w", err)
 	}
 	r.Anonymous = tryJSON{Status: failed.Tries[0].Status, Error: failed.Tries[0].Err.Error()}
-	t.step("A pull without credentials is refused")
+	t.step("A pull without credentials is rejected")
 	t.wrapped(r.Anonymous.Error)
 	return t.flush()
 }

@@ -30,23 +30,24 @@ func (a *app) doctorCmd() *cobra.Command {
 	d := &doctorFlags{}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Find what prevents pulls on this node, and how to fix it",
+		Short: "Find out why pulls fail on this node, and how to fix them",
 		Long: `Check everything that a pull on this node depends on: the configuration, the
 plugins, their file permissions, the docker config files, and the running
 kubelet's flags and start time. If the kubelet keeps failing, doctor reads the
-reason from systemd or OpenRC and from the last lines of the kubelet's log. No
-plugin is run without --image.
+reason from systemd or OpenRC and from the last lines of the kubelet's log.
+Plugins are run only with --image.
 
-With --image, follow one image to its registry and stop at the first step that
-fails: reference, matching providers, credentials (plugins are run), the hosts
-of the runtime's mirrors, and for each host DNS, connection, TLS, challenge,
-token and manifest, with every credential in turn. The runtime's proxies and CA
-certificates are used. Nothing is pulled.
+With --image, trace one image to its registry and stop at the first step that
+fails. The steps are the reference, the matching providers, the credentials
+(plugins are run), the runtime's mirror hosts and, for each host, DNS,
+connection, TLS, challenge, token and manifest, with each credential in turn.
+The runtime's proxies and CA certificates are used. Nothing is pulled.
 
 With --kube, check the cluster too: whether the API server responds, which
-identity it sees, and whether that identity may read what a pull needs and
-request tokens for the configured audiences. With --pod, request these tokens
-as a dry run; with --image too, look up the image for that pod.
+identity it sees, and whether this identity can read the objects that a pull
+needs and request tokens for the configured audiences. With --pod, request these
+tokens as a dry run. With both --pod and --image, look up the image for this
+pod.
 
 The exit code is 0 if no check fails, and 1 otherwise.`,
 		Example: `  sudo regcred doctor --as-kubelet
@@ -123,7 +124,7 @@ func (a *app) doctorKubelet(ctx context.Context, o *node.Origin) *doctor.Kubelet
 // another identity may do is no answer to --as-kubelet.
 func (a *app) doctorCluster(ctx context.Context, r *doctor.Report, o *node.Origin, cfg *config.Config, d *doctorFlags) {
 	if o == nil && a.asKubelet != "" && d.kubeconfig == "" {
-		r.Add("api-server", doctor.Skip, "use the kubelet's own --kubeconfig, for example /etc/kubernetes/kubelet.conf", "not checked: this is not a kubelet's identity")
+		r.Add("api-server", doctor.Skip, "use the kubelet's own --kubeconfig, for example /etc/kubernetes/kubelet.conf", "not checked: the current identity is not a kubelet's")
 		return
 	}
 	if o == nil {

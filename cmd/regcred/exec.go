@@ -38,19 +38,18 @@ func (a *app) execCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec [flags] -- CMD [ARG...]",
 		Short: "Run a command whose registry clients get credentials from regcred",
-		Long: `Run CMD with DOCKER_CONFIG and REGISTRY_AUTH_FILE in a temporary directory that
-is removed when CMD ends. The files in it configure regcred's credential helper
-for each host that the configuration lists exactly, and for the hosts of
---image. The user's other credentials, contexts, builders and CLI plugins are
-copied.
+		Long: `Run CMD with DOCKER_CONFIG and REGISTRY_AUTH_FILE set to files in a temporary
+directory that is removed when CMD exits. These files configure regcred's
+credential helper for each exact host in the configuration and for the hosts of
+the --image images. The user's other credentials, contexts, builders and CLI
+plugins are copied.
 
-With --materialize the credentials for the images are written to the files
-instead, for programs that do not run credential helpers. They are not renewed;
-a warning shows when they expire.
-
-CMD gets the terminal and all signals. regcred exits with CMD's exit code, or
-dies by the same signal. The exit code is 127 if CMD does not exist, and 126 if
-it cannot be run. CMD is not run if a credential cannot be obtained.`,
+With --materialize, the images' credentials are written to the files instead,
+for programs that do not run credential helpers. These credentials are not
+renewed; a warning shows when they expire. CMD receives the terminal and all
+signals. regcred exits with CMD's exit code, or is killed by the same signal.
+The exit code is 127 if CMD does not exist, and 126 if it cannot be run. CMD is
+not run if a credential cannot be obtained.`,
 		Example: `  regcred exec -- docker compose pull
   regcred exec --image registry.example/team/app -- skopeo inspect docker://registry.example/team/app
   regcred exec --materialize --image registry.example/team/app -- ./build.sh`,
@@ -81,7 +80,7 @@ func (e *execFlags) check(a *app) error {
 		return nil
 	case a.asKubelet != "" || a.rootDir != "" || a.timeout != plugin.DefaultTimeout:
 		return usageError("use --config and --bin-dir, or --materialize",
-			"exec supports --as-kubelet, --root-dir and --plugin-timeout only with --materialize; the helper cannot use them")
+			"exec supports --as-kubelet, --root-dir and --plugin-timeout only with --materialize, because the helper cannot use them")
 	}
 	return nil
 }
@@ -99,11 +98,11 @@ func (a *app) exec(ctx context.Context, e *execFlags, args []string) error {
 		return helperError(err)
 	}
 	for _, l := range session.Differ {
-		a.Warn("docker's file holds one credential for %s; the one for %s is only in the file of podman, skopeo and buildah", l.Host(), l.Repository)
+		a.Warn("docker's file can hold only one credential for %s; the credential for %s is only in the file for podman, skopeo and buildah", l.Host(), l.Repository)
 	}
 	code, killedBy, err := a.runIn(ctx, session, args)
 	if err == nil && session.Changed() {
-		a.Warn("the command changed docker's config.json in the temporary directory; these changes are lost")
+		a.Warn("the command changed docker's config.json in the temporary directory; the changes are lost")
 	}
 	if closing := session.Close(); closing != nil {
 		a.Warn("%v", closing)
@@ -191,12 +190,12 @@ func (a *app) imageHosts(cfg *config.Config, images []string) (hosts []string, e
 		case slices.ContainsFunc(x.Providers, func(p regcred.ProviderExplanation) bool {
 			return p.Matched && !dockerhelper.NeedsPod(&cfg.Providers[p.Index])
 		}):
-			return nil, withHint(fmt.Errorf("%s: clients pass only the registry to a helper, and only patterns with a path match %s", x.Repository, host),
+			return nil, withHint(fmt.Errorf("%s: clients pass only the registry to a helper, but only patterns with a path match %s", x.Repository, host),
 				"give --materialize")
 		case slices.ContainsFunc(x.Providers, func(p regcred.ProviderExplanation) bool { return p.Matched }):
-			a.Note("providers for %s only serve pods; clients use their own credentials", x.Repository)
+			a.Note("the providers for %s serve only pods, so clients use their own credentials", x.Repository)
 		default:
-			a.Note("no provider serves %s; clients use their own credentials", x.Repository)
+			a.Note("no provider serves %s, so clients use their own credentials", x.Repository)
 		}
 	}
 	return hosts, nil
@@ -254,11 +253,11 @@ func (a *app) warnEnds(repository string, c regcred.Credential) {
 	claims, err := jwt.Parse(c.Password.Reveal())
 	switch at := (&terminal.Text{Now: a.Now}); {
 	case err == nil && !claims.Expires.IsZero() && claims.Expires.Before(a.Now()):
-		a.Warn("the credential for %s expired %s", repository, claims.Expires.UTC().Format(time.RFC3339))
+		a.Warn("the credential for %s expired at %s", repository, claims.Expires.UTC().Format(time.RFC3339))
 	case err == nil && !claims.Expires.IsZero():
 		a.Warn("the credential for %s expires %s and is not renewed in the files", repository, at.Until(&claims.Expires))
 	case !c.CachedUntil.IsZero():
-		a.Warn("the credential for %s is not renewed in the files; its cache entry expires at %s, but it may last longer", repository, at.Until(report.NewCredential(&c).CachedUntil))
+		a.Warn("the credential for %s is not renewed in the files; its cache entry expires at %s, but the credential might be valid for longer", repository, at.Until(report.NewCredential(&c).CachedUntil))
 	case c.Provider != "":
 		a.Warn("the credential for %s is not renewed in the files, and its lifetime is unknown", repository)
 	}

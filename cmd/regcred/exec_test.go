@@ -22,10 +22,10 @@ func TestWarnEnds(t *testing.T) {
 	soon := time.Now().Add(time.Hour)
 	token := testcloud.AzureJWT(map[string]any{"exp": soon.Unix(), "jti": canary.Token})
 	for want, c := range map[string]regcred.Credential{
-		`^warning: the credential for r\.example/a expires \d\d:\d\d:\d\d \((1h|59m5\ds)\) and is not renewed in the files\n$`:           {Password: plugin.NewSecret(token), CachedUntil: soon.Add(time.Hour)},
-		`^warning: the credential for r\.example/a is not renewed in the files; its cache entry expires at .* but it may last longer\n$`: {Password: plugin.NewSecret("x"), CachedUntil: soon},
-		`^warning: the credential for r\.example/a is not renewed in the files, and its lifetime is unknown\n$`:                          {Password: plugin.NewSecret("x"), Provider: "p"},
-		`^warning: the credential for r\.example/a expired 1970-01-01T00:00:01Z\n$`:                                                      {Password: plugin.NewSecret(testcloud.AzureJWT(map[string]any{"exp": 1, "jti": canary.Token}))},
+		`^warning: the credential for r\.example/a expires \d\d:\d\d:\d\d \((1h|59m5\ds)\) and is not renewed in the files\n$`:                                 {Password: plugin.NewSecret(token), CachedUntil: soon.Add(time.Hour)},
+		`^warning: the credential for r\.example/a is not renewed in the files; its cache entry expires at .* but the credential might be valid for longer\n$`: {Password: plugin.NewSecret("x"), CachedUntil: soon},
+		`^warning: the credential for r\.example/a is not renewed in the files, and its lifetime is unknown\n$`:                                                {Password: plugin.NewSecret("x"), Provider: "p"},
+		`^warning: the credential for r\.example/a expired at 1970-01-01T00:00:01Z\n$`:                                                                         {Password: plugin.NewSecret(testcloud.AzureJWT(map[string]any{"exp": 1, "jti": canary.Token}))},
 		`^$`: {Password: plugin.NewSecret("x")}, // a password in a file of the node's
 	} {
 		var stderr bytes.Buffer

@@ -33,11 +33,11 @@ func (a *app) explainCmd() *cobra.Command {
 		Use:   "explain IMAGE",
 		Short: "Explain where the credentials for an image come from, or why none are found",
 		Long: `Look up the credentials for IMAGE as a node would, and show every step: which
-pattern of each provider matched, or the nearest one and where it differs; what
-each plugin did; the credentials in the order in which a pull tries them; and
-the result of such a pull. If the node's runtime has mirrors for the image, the
-report lists the hosts it contacts and the credentials sent to each. Passwords
-are never shown.
+pattern of each provider matched, or the nearest pattern and where it differs;
+what each plugin did; the credentials in the order that a pull tries them; and
+the expected result of the pull. If the node's runtime has mirrors for the
+image, the report lists the hosts that the runtime contacts and the credentials
+sent to each host. Passwords are never shown.
 
 The exit code is 0 if credentials are found, 3 if a pull would be anonymous, and
 1 if something failed.`,
@@ -48,7 +48,7 @@ The exit code is 0 if credentials are found, 3 if a pull would be anonymous, and
   regcred explain -o json registry.example/team/app | jq .verdict`,
 	}
 	e := &explainFlags{output: addOutputFlag(cmd, "text", "json")}
-	cmd.Flags().BoolVar(&e.dryRun, "dry-run", false, "match only: run no plugin and read no docker config")
+	cmd.Flags().BoolVar(&e.dryRun, "dry-run", false, "only match patterns: do not run plugins or read docker config files")
 	e.lookupFlags = addLookupFlags(cmd)
 	withTarget(cmd, func(ctx context.Context, tgt target) error { return a.explain(ctx, e, tgt) })
 	return cmd
@@ -102,7 +102,7 @@ func (a *app) explain(ctx context.Context, e *explainFlags, tgt target) error {
 func (a *app) noteDispatcher(cfg *config.Config) {
 	isDispatcher := func(p config.Provider) bool { return strings.HasPrefix(p.Name, generation.Dispatcher) }
 	if current := generation.DefaultDir + "/current"; slices.ContainsFunc(cfg.Providers, isDispatcher) {
-		a.Note("%s runs the providers of this node's current generation; to see them: regcred explain --config %s/config --bin-dir %s/bin IMAGE",
+		a.Note("%s runs the providers of this node's current generation; to see them, run: regcred explain --config %s/config --bin-dir %s/bin IMAGE",
 			generation.Dispatcher, current, current)
 	}
 }

@@ -100,7 +100,7 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 		attempt.Fix = "" // below the reason
 		renderAttempt(t, &attempt)
 		if s.NoUser > 0 {
-			t.Detail("%s without a user name, with which the runtime pulls anonymously", terminal.Count(s.NoUser, "credential"))
+			t.Detail("%s without a user name, which makes the runtime pull anonymously", terminal.Count(s.NoUser, "credential"))
 		}
 		if s.Reason != "" {
 			t.Detail("%s", s.Reason)
@@ -112,7 +112,7 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 			renderSecretFinding(t, f)
 		}
 		if s.Unread {
-			t.Detail("the kubelet continues without it and records the event FailedToRetrieveImagePullSecret")
+			t.Detail("the kubelet continues without this secret and records the event FailedToRetrieveImagePullSecret")
 		}
 	}
 	if r.Config.Without == nil {
@@ -194,7 +194,7 @@ func renderSubject(t *terminal.Text, s *report.Subject) {
 	case s.Pod == nil:
 		t.Pair("account", account+", without a pod")
 	case s.Node == "":
-		t.Pair("pod", fmt.Sprintf("%s/%s, on no node yet; service account %s", s.Pod.Namespace, s.Pod.Name, account))
+		t.Pair("pod", fmt.Sprintf("%s/%s, not scheduled yet; service account %s", s.Pod.Namespace, s.Pod.Name, account))
 	default:
 		t.Pair("pod", fmt.Sprintf("%s/%s on node %s; service account %s", s.Pod.Namespace, s.Pod.Name, s.Node, account))
 	}
@@ -238,7 +238,7 @@ func renderProvider(t *terminal.Text, p *report.Provider) {
 // renderNearest shows the pattern that came nearest, and where it failed.
 func renderNearest(t *terminal.Text, p *report.Provider) {
 	if n := len(p.Patterns); n > 1 {
-		t.Detail("none of %d patterns matches; nearest is %q", n, p.Pattern)
+		t.Detail("none of %d patterns match; the nearest is %q", n, p.Pattern)
 	} else {
 		t.Detail("%q does not match", p.Pattern)
 	}

@@ -41,7 +41,7 @@ func (s *setting) set(flag string) func(string) error {
 		case v == "":
 			return errors.New("must not be empty")
 		case s.byFlag() && s.by != by && s.value != v:
-			return fmt.Errorf("%s is %q; they are the same setting", s.by, s.value)
+			return fmt.Errorf("conflicts with %s=%q, which is the same setting", s.by, s.value)
 		}
 		s.value, s.by = v, by
 		return nil
@@ -97,7 +97,7 @@ func addTarget(cmd *cobra.Command, t *config.Target, something string) {
 	t.FeatureGates = map[string]bool{}
 	f := cmd.Flags()
 	f.StringVar(&t.KubeletVersion, "kubelet-version", config.NewestKubelet, "kubelet `version` "+something+", for example 1.33")
-	f.Var(gates(t.FeatureGates), "feature-gates", "non-default feature gates of that kubelet, as `A=true,B=false`")
+	f.Var(gates(t.FeatureGates), "feature-gates", "the kubelet's non-default feature gates, as `A=true,B=false`")
 }
 
 func completeFlag(cmd *cobra.Command, name string, values []string) {

@@ -38,12 +38,12 @@ func (a *app) getCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get IMAGE",
 		Short: "Print the credentials for an image",
-		Long: `Print the credentials that a node would use to pull IMAGE, in the order in which
-it would try them.
+		Long: `Print the credentials that a node would use to pull IMAGE, in the order that the
+node would try them.
 
-The text format hides passwords. The other formats contain them: json has all
-credentials; docker-config, secret and crictl have only the first one, under the
-registry's own name.
+The text format hides passwords. The other formats contain passwords: json has
+all credentials, but docker-config, secret and crictl have only the first, under
+the registry's own name.
 
 The exit code is 0 if credentials are found, 3 if a pull would be anonymous, and
 1 if something failed.`,
@@ -115,10 +115,10 @@ func (a *app) writeGet(g *getFlags, r *getResult, creds []regcred.Credential) er
 		return err
 	}
 	if len(creds) > 1 {
-		a.Note("%s has room for one credential; it contains the first of %d", format, len(creds))
+		a.Note("the %s format can hold only one credential; it contains the first of %d", format, len(creds))
 	}
 	if format == "crictl" {
-		a.Warn("crictl takes passwords only on its command line, where every user of this machine can see them; \"regcred prepull\" does not expose them")
+		a.Warn("crictl accepts passwords only on its command line, where every user of this machine can see them; \"regcred prepull\" does not expose them")
 	}
 	a.passwordNote(1)
 	return a.WriteRaw(data)
@@ -134,7 +134,7 @@ func (a *app) passwordNote(n int) {
 func (a *app) getVerdict(repository string, res *regcred.Result, failed bool, hint string) error {
 	if failed {
 		if pullSecretFailed(res.Attempts) {
-			a.Note("without a pull secret the kubelet would not pull at all")
+			a.Note("without the pull secret, the kubelet would not pull the image at all")
 		}
 		var errs []error
 		for _, at := range failedOf(res.Attempts) {
@@ -151,6 +151,6 @@ func (a *app) getVerdict(repository string, res *regcred.Result, failed bool, hi
 			a.Note("provider %q is not run: %s", at.Provider, at.Skipped)
 		}
 	}
-	a.Note("no credentials for %s, and nothing failed: a pull would be anonymous", repository)
+	a.Note("no credentials were found for %s and nothing failed, so a pull would be anonymous", repository)
 	return &exitError{code: exitEmpty, hint: hint}
 }

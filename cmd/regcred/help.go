@@ -17,7 +17,7 @@ import (
 func helpCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command]",
-		Short: "Show the help of a command",
+		Short: "Show help for a command",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			target, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {

@@ -25,9 +25,9 @@ func (a *app) helperCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "helper",
 		Short: "Configure docker, podman and other clients to use regcred",
-		Long: `Configure docker, podman and other clients to pull with the credentials of a
-node's configuration, by adding docker-credential-regcred to their config files
-or removing it.`,
+		Long: `Configure docker, podman and other clients to pull with the credentials from a
+node's configuration. These commands add docker-credential-regcred to the
+clients' config files or remove it.`,
 	}
 	group(cmd)
 	cmd.AddCommand(a.helperInstallCmd(), a.helperUninstallCmd(), a.helperStatusCmd())
@@ -46,9 +46,9 @@ type helperFlags struct {
 func addHelperFlags(cmd *cobra.Command) *helperFlags {
 	h := &helperFlags{output: addOutputFlag(cmd, "text", "json")}
 	f := cmd.Flags()
-	f.BoolVar(&h.docker, "docker", false, "only the file of docker and clients that read it: DOCKER_CONFIG/config.json or ~/.docker/config.json")
-	f.BoolVar(&h.containers, "containers", false, "only the file of podman, skopeo and buildah: REGISTRY_AUTH_FILE or ~/.config/containers/auth.json")
-	f.BoolVar(&h.dryRun, "dry-run", false, "show what would change, and change nothing")
+	f.BoolVar(&h.docker, "docker", false, "only docker's file, which some other clients also read: DOCKER_CONFIG/config.json or ~/.docker/config.json")
+	f.BoolVar(&h.containers, "containers", false, "only the file that podman, skopeo and buildah read: REGISTRY_AUTH_FILE or ~/.config/containers/auth.json")
+	f.BoolVar(&h.dryRun, "dry-run", false, "show what would change without changing anything")
 	cmd.Args = atMost()
 	return h
 }
@@ -71,19 +71,18 @@ func (a *app) helperInstallCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Configure clients to use regcred for the configuration's hosts",
-		Long: `Add each host that the configuration lists exactly to credHelpers in docker's
-config.json, so that docker, compose, buildx, nerdctl, crane, cosign, ko, oras,
-helm and others call docker-credential-regcred for it. --containers changes the
-file of podman, skopeo and buildah instead.
+		Long: `Add each exact host in the configuration to credHelpers in docker's config.json,
+so that docker, compose, buildx, nerdctl, crane, cosign, ko, oras, helm and
+other clients call docker-credential-regcred for it. --containers changes the
+file that podman, skopeo and buildah read instead.
 
-The rest of the file is preserved byte for byte. All entries for regcred's
-helper are treated as regcred's own: hosts that the configuration no longer
-lists are removed.
+The rest of the file is preserved byte for byte. regcred manages all entries for
+its helper: hosts that are no longer in the configuration are removed.
 
-Clients do not support patterns, so hosts that only a pattern with * matches are
+Clients do not support patterns, so hosts that match only a pattern with * are
 not included. --all-hosts also sets docker's credsStore, which docker uses for
-all other hosts. This is refused if it would hide another store or credentials
-in the file.`,
+all other hosts. This fails if it would hide another credential store or
+credentials in the file.`,
 		Example: `  regcred helper install --dry-run
   regcred helper install
   regcred helper install --docker --containers
@@ -103,7 +102,7 @@ func (a *app) helperInstall(ctx context.Context, h *helperFlags) error {
 	clients := h.clients(dockerclient.Docker)
 	if h.allHosts && !slices.Contains(clients, dockerclient.Docker) {
 		return usageError("configure the helper in registries.conf: credential-helpers = [\"containers-auth.json\", \"regcred\"]",
-			"--all-hosts applies only to docker's file; podman, skopeo and buildah do not read credsStore")
+			"--all-hosts applies only to docker's file, because podman, skopeo and buildah do not read credsStore")
 	}
 	cfg, o, err := a.loadForHelper(ctx, !a.config.byFlag()) // or else it is told of both elsewhere
 	if err != nil {
@@ -131,10 +130,10 @@ func (a *app) helperUninstallCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Remove regcred's helper from the clients' config files",
-		Long: `Remove all entries for regcred's helper from the config files of docker and of
-podman, skopeo and buildah, or from one of them. A file that has not changed
-since "regcred helper install" is restored byte for byte; a file that was
-created for these entries is deleted.`,
+		Long: `Remove all entries for regcred's helper from docker's config file and the config
+file of podman, skopeo and buildah, or from only one of these files. A file that
+has not changed since "regcred helper install" is restored byte for byte. A file
+that was created for these entries is deleted.`,
 		Example: `  regcred helper uninstall --dry-run
   regcred helper uninstall --containers`,
 	}
@@ -216,12 +215,12 @@ func (a *app) clientEnv() dockerclient.Env { return dockerclient.Env{Getenv: a.G
 // helperError adds what to do.
 func helperError(err error) error {
 	if _, ok := errors.AsType[*dockerclient.TakenError](err); ok {
-		return withHint(err, "use --others keep to leave these hosts unchanged, or --others replace; \"regcred helper uninstall\" does not restore a replaced helper")
+		return withHint(err, "use --others keep to leave these hosts unchanged, or --others replace to replace their helpers; \"regcred helper uninstall\" does not restore a replaced helper")
 	}
 	if e, ok := errors.AsType[*dockerclient.StoreError](err); ok {
 		hint := "remove credsStore from the file, or omit --all-hosts"
 		if len(e.Logins) > 0 {
-			hint = "log out of them (docker logout), or omit --all-hosts to use only the configuration's exact hosts"
+			hint = "log out of these registries (docker logout), or omit --all-hosts to use only the configuration's exact hosts"
 		}
 		return withHint(err, hint)
 	}
@@ -236,13 +235,13 @@ func (a *app) helperStatusCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show which clients use regcred, and for which hosts",
-		Long: `Compare the config files of docker and of podman, skopeo and buildah with the
-configuration, and show which hosts use regcred's helper, which do not, and what
-prevents it.
+		Long: `Compare docker's config file and the config file of podman, skopeo and buildah
+with the configuration. Show which hosts use regcred's helper, which do not, and
+why.
 
-The exit code is 0 if a file has the helper for every host that the
-configuration lists exactly, 3 if no file has the helper, and 1 if an entry is
-missing, left over, or blocked by another one.`,
+The exit code is 0 if a file has the helper for every exact host in the
+configuration, 3 if no file has the helper, and 1 if an entry is missing,
+obsolete or blocked by another entry.`,
 		Example: `  regcred helper status
   regcred helper status -o json`,
 		Args: atMost(),
@@ -309,7 +308,7 @@ func (a *app) noteHelperEnvironment(o *node.Origin) {
 	case a.config.relative() || a.binDir.relative():
 		a.Warn("REGCRED_CONFIG and REGCRED_BIN_DIR are relative to this directory: set absolute paths in the clients' environment")
 	case !o.Discovered:
-		a.Note("the helper finds this configuration if REGCRED_CONFIG and REGCRED_BIN_DIR are set as here")
+		a.Note("the helper finds this configuration if clients run with the same REGCRED_CONFIG and REGCRED_BIN_DIR")
 	}
 }
 

@@ -218,13 +218,13 @@ func (a *app) noteFiles(r *helperReport) {
 			a.Note("%s: %s keeps the helper %q", f.Path, host, f.Others[host])
 		}
 		if len(f.Hidden) > 0 {
-			a.Warn("%s: credentials that clients ignore while a helper is configured for their hosts: %s", f.Path, commas(f.Hidden))
+			a.Warn("%s: clients ignore these credentials because a helper is configured for their hosts: %s", f.Path, commas(f.Hidden))
 		}
 	}
 	if named && r.Helper == "" {
 		what := "install it there"
 		if r.beside != "" {
-			what = fmt.Sprintf("create a symlink to %s there", r.beside)
+			what = fmt.Sprintf("create a symlink to %s in a directory on the PATH", r.beside)
 		}
 		a.Warn("%s is not on the PATH: %s", helperProgram, what)
 	}

@@ -37,20 +37,21 @@ func (a *app) installCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install [CONFIG]",
 		Short: "Install credential providers on this node",
-		Long: `Install credential providers on this node as its next generation: CONFIG, a file
-or a directory that the kubelet could read, and the plugins that it names. The
-kubelet is configured once, to run regcred-credential-provider, which runs the
-plugins of the current generation. Later changes need no kubelet restart if the
-kubelet's entries already cover the new patterns and tokenAttributes. Otherwise
-install lists what is not covered, changes nothing, and asks for --restart.
+		Long: `Install credential providers on this node as its next generation. A generation
+consists of CONFIG (a file or directory in the kubelet's format) and the plugins
+that it names. The kubelet is configured once to run
+regcred-credential-provider, which runs the current generation's plugins. Later
+changes need no kubelet restart if the kubelet's entries already cover the new
+patterns and tokenAttributes. Otherwise install lists what is not covered,
+changes nothing, and asks for --restart.
 
-Before any change, CONFIG is validated with the rules of this node's kubelet,
-and each new plugin is checked and tried. Changes to the node's files are shown;
---dry-run ends there. After a change, a restarted kubelet must become healthy
-and the image of --probe must be pulled; otherwise everything is rolled back.
+Before any change, CONFIG is validated for this node's kubelet, and each new
+plugin is checked and test-run. Changes to the node's files are shown; --dry-run
+stops there. After a change, a restarted kubelet must become healthy and the
+--probe image must be pulled; otherwise everything is rolled back.
 
-The default for CONFIG is the configuration of the current generation. On a node
-without a generation it is /etc/regcred/credential-providers.yaml, with the
+CONFIG defaults to the current generation's configuration. On a node without a
+generation, it defaults to /etc/regcred/credential-providers.yaml, with the
 plugins in /etc/regcred/bin.`,
 		Example: `  sudo regcred install providers.yaml --plugin ./ecr-credential-provider --dry-run
   sudo regcred install providers.yaml --plugin ./ecr-credential-provider --restart
@@ -60,18 +61,18 @@ plugins in /etc/regcred/bin.`,
 	}
 	i.changeFlags = addChangeFlags(cmd, "text", "json")
 	f := cmd.Flags()
-	f.StringArrayVar(&i.plugins, "plugin", nil, "`file` of a provider's executable, with the provider's name; may be repeated. Other executables are searched for in --bin-dir and the current generation")
+	f.StringArrayVar(&i.plugins, "plugin", nil, "executable `file` for the provider of the same name; may be repeated. Other executables are taken from --bin-dir and the current generation")
 	f.StringVar(&i.dispatcher, "dispatcher", "", "`file` of regcred-credential-provider (default the one next to regcred)")
-	f.BoolVar(&i.dryRun, "dry-run", false, "show what would change, and change nothing")
+	f.BoolVar(&i.dryRun, "dry-run", false, "show what would change without changing anything")
 	addRestartFlags(cmd, i.changeFlags)
 	addProbeFlag(cmd, i.changeFlags)
-	f.StringArrayVar(&i.reserve, "reserve", nil, "additional `pattern` for the kubelet's entries, so that a later provider for it needs no restart; may be repeated; \"\" clears the list")
-	f.BoolVar(&i.anyImage, "any-image", false, "match every image, so that new providers never need a kubelet restart; costs one plugin process per image pulled")
-	f.DurationVar(&i.maxStale, "max-stale", generation.DefaultMaxStale, "maximum `time` that the kubelet may cache a response, and so keep using a credential that was removed from the node")
+	f.StringArrayVar(&i.reserve, "reserve", nil, "additional `pattern` for the kubelet's entries, so that adding a provider for it later needs no restart; may be repeated; \"\" clears the list")
+	f.BoolVar(&i.anyImage, "any-image", false, "match every image, so that new providers never need a kubelet restart; starts one plugin process for each image pulled")
+	f.DurationVar(&i.maxStale, "max-stale", generation.DefaultMaxStale, "maximum `time` that the kubelet can cache a response and thus keep using a credential that was removed from the node")
 	f.IntVar(&i.keep, "keep", 5, "`number` of generations to keep for rollback")
-	f.BoolVar(&i.reapplied, "reapplied", false, "install even though this node's system reverts it at boot, because something runs this command at each boot")
-	addOwnerFlag(cmd, &i.owner, "`NAMESPACE/RELEASE` of the Helm release that owns this install; what another owner installed is not replaced")
-	f.BoolVar(&i.hideValues, "hide-values", false, "if this node's system needs a manual change instead, print it without the values of args and env")
+	f.BoolVar(&i.reapplied, "reapplied", false, "install even if this node's operating system reverts the change at boot; for nodes that run this command at each boot")
+	addOwnerFlag(cmd, &i.owner, "`NAMESPACE/RELEASE` of the Helm release that owns this installation; another owner's installation is not replaced")
+	f.BoolVar(&i.hideValues, "hide-values", false, "if this node needs a manual change instead, print the change without the values of args and env")
 	f.StringVar(&i.version, "kubelet-version", "", "`version` of the node's kubelet, if it cannot be run (--root)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		w, err := a.installWish(cmd, i, args)
@@ -91,7 +92,7 @@ func (a *app) installWish(cmd *cobra.Command, i *installFlags, args []string) (i
 	}
 	switch {
 	case len(args) == 1 && a.config.byFlag():
-		return w, usageError("omit one of them", "CONFIG and %s are the same", a.config.by)
+		return w, usageError("omit one of them", "CONFIG and %s are mutually exclusive", a.config.by)
 	case len(args) == 1:
 		w.Config = args[0]
 	default:
@@ -101,14 +102,14 @@ func (a *app) installWish(cmd *cobra.Command, i *installFlags, args []string) (i
 		w.Dispatcher = besideUs(generation.Dispatcher)
 	}
 	if w.Dispatcher == "" {
-		return w, usageError("use --dispatcher for the file of "+generation.Dispatcher+", which is released with regcred", "there is no %s next to regcred", generation.Dispatcher)
+		return w, usageError("use --dispatcher to set the path of "+generation.Dispatcher+", which is released with regcred", "there is no %s next to regcred", generation.Dispatcher)
 	}
 	if i.keep < 1 {
 		return w, usageError("", "--keep is %d; it must be 1 or more", i.keep)
 	}
 	if cmd.Flags().Changed("max-stale") {
 		if i.maxStale <= 0 {
-			return w, usageError("", "--max-stale is %v; it must be more than 0", i.maxStale)
+			return w, usageError("", "--max-stale is %v; it must be greater than 0", i.maxStale)
 		}
 		w.MaxStale = i.maxStale
 	}

@@ -111,7 +111,7 @@ func TestSignalKeepsFindings(t *testing.T) {
 			s := newSlowly(t, "plugin", "test", "slow", "-o", format, "--check", "binary-static", "--check", "base-answer", "--check", "exit-code")
 			s.Args = append(s.Args, "--bin-dir", s.bin)
 			s.interrupt(t, syscall.SIGINT)
-			got, want := s.stdout.String(), []string{"binary-static", "1 check: ", "; interrupted before the others"}
+			got, want := s.stdout.String(), []string{"binary-static", "1 check: ", "; interrupted before the remaining checks"}
 			if format == "json" {
 				want = []string{`"check": "binary-static"`, `"checks": 1,`, `"interrupted": true`, `"passed": false`}
 			}

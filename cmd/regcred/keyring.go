@@ -54,7 +54,7 @@ func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*session, error)
 		return nil, err
 	}
 	if s.exits = kubeletExits(cfg, o); s.exits != nil {
-		s.exits = withHint(s.exits, fmt.Sprintf("fix it; \"%s\" lists everything that is wrong", a.again("doctor")))
+		s.exits = withHint(s.exits, fmt.Sprintf("fix the configuration; \"%s\" lists all problems", a.again("doctor")))
 	}
 	a.noteSecrets(s.req.PullSecrets)
 	if s.subject != nil {

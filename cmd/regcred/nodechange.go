@@ -54,7 +54,7 @@ func addRestartFlags(cmd *cobra.Command, c *changeFlags) {
 	f := cmd.Flags()
 	f.BoolVar(&c.restart, "restart", false, "allow a kubelet restart if one is needed; running containers are not affected")
 	f.DurationVar(&c.within, "timeout", 4*time.Minute, "maximum `time` for a restarted kubelet to become healthy; after that the change is rolled back")
-	f.DurationVar(&c.stable, "stable", 10*time.Second, "`time` without interruption that the kubelet must stay healthy")
+	f.DurationVar(&c.stable, "stable", 10*time.Second, "`time` that the kubelet must stay healthy without interruption")
 }
 
 // addProbeFlag adds the test pull, of a node that has something to pull with afterwards.
@@ -72,7 +72,7 @@ var ownerForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a
 
 func checkOwner(owner string) error {
 	if owner != "" && !ownerForm.MatchString(owner) {
-		return usageError("", "--owner %q is not NAMESPACE/RELEASE", owner)
+		return usageError("", "--owner %q must have the form NAMESPACE/RELEASE", owner)
 	}
 	return nil
 }
@@ -82,11 +82,11 @@ func (c *changeFlags) check() error {
 	case !path.IsAbs(c.stateDir):
 		return usageError("", "--state-dir %q: must be an absolute path on the node", c.stateDir)
 	case c.within < 0 || c.stable < 0:
-		return usageError("", "--timeout is %v and --stable %v; they must not be negative", c.within, c.stable)
+		return usageError("", "--timeout is %v and --stable is %v; neither can be negative", c.within, c.stable)
 	case c.restart && c.root != "":
-		return usageError("omit --restart: that node's kubelet loads the change when it starts", "--restart and --root are mutually exclusive")
+		return usageError("omit --restart: the other node's kubelet loads the change when it starts", "--restart and --root are mutually exclusive")
 	case c.probe != "" && c.root != "":
-		return usageError("omit --probe: that node is not running, so it cannot pull", "--probe and --root are mutually exclusive")
+		return usageError("omit --probe: the other node is not running, so it cannot pull", "--probe and --root are mutually exclusive")
 	}
 	return checkVersion(c.version)
 }
@@ -122,7 +122,7 @@ func (a *app) installer(ctx context.Context, c *changeFlags) (*install.Installer
 		return nil, err
 	}
 	for _, name := range setup.Unread {
-		a.Warn("%s cannot be read, so the result may be wrong: run this as root (sudo)", name)
+		a.Warn("%s cannot be read, so the result might be wrong: run this command as root (sudo)", name)
 	}
 	in := &install.Installer{
 		Store: generation.Store{FS: inroot.FS{Root: c.root}, Dir: path.Clean(c.stateDir)},

@@ -30,13 +30,13 @@ generation, differences from the installed state, and the last error. The state
 is read from the last lines of each pod's log. Nodes without a running pod, or
 whose log cannot be read, are listed with the reason.
 
-This needs permission to list pods and to get pods/log. With permission to list
-daemonsets.apps and nodes, the progress of a rollout and nodes without a pod are
-shown too. All namespaces are searched or, without permission, only the
-namespace of the kubeconfig's context.
+This command needs permission to list pods and to get pods/log. With permission
+to list daemonsets.apps and nodes, it also shows rollout progress and nodes
+without a pod. All namespaces are searched or, if that is not allowed, only the
+kubeconfig context's namespace.
 
-The exit code is 0 if all nodes are in the desired state, 1 if not, and 3 if
-there is no agent.`,
+The exit code is 0 if all nodes are in the desired state, 1 if not, and 3 if no
+node has an agent.`,
 		Example: `  kubectl regcred nodes
   regcred nodes -n kube-system -o json
   regcred nodes -l app.kubernetes.io/instance=regcred`,

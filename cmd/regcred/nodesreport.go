@@ -53,7 +53,7 @@ func (r *nodesReport) noneHint() string {
 	if r.Namespace != "" {
 		where = "in namespace " + r.Namespace
 	}
-	return "no pods of the chart " + where + ": check the cluster (--context), namespace (-n) and labels (-l)"
+	return "the chart has no pods " + where + ": check the cluster (--context), namespace (-n) and labels (-l)"
 }
 
 func (r *nodesReport) render(t *terminal.Text) {
@@ -173,7 +173,7 @@ func (r *nodesReport) details(t *terminal.Text) {
 	}
 	for i, text := range order {
 		if i == 20 {
-			t.Line(terminal.None, fmt.Sprintf("and %d more: -o json has all", len(order)-i))
+			t.Line(terminal.None, fmt.Sprintf("and %d more: use -o json to see all", len(order)-i))
 			break
 		}
 		t.Line(marks[text], someOf(of[text])+": "+text)

@@ -73,12 +73,12 @@ func (a *app) find(w node.Want, path string, needBinDir bool) (_ *node.Origin, e
 		return nil, err
 	}
 	if o.Unit != "" {
-		a.Note("no kubelet is running: using the flags and environment that %s gives the next one", o.Unit)
+		a.Note("no kubelet is running: using the flags and environment from %s", o.Unit)
 	}
 	if len(o.Found) > 0 {
 		a.Note("using %s: %s", o.From, strings.Join(o.Found, " "))
 		if len(o.Unread) > 0 {
-			a.Note("this user may not read %s: root may find another configuration", strings.Join(o.Unread, ", "))
+			a.Note("this user cannot read %s: root might find a different configuration", strings.Join(o.Unread, ", "))
 		}
 	}
 	o.From = a.nameVariables(o.From, path)
@@ -170,7 +170,7 @@ func nodeDockerConfig(o *node.Origin) regcred.Source {
 
 func describeEnvironment(env string) string {
 	if env == "caller" {
-		return "this shell's; --as-kubelet uses the kubelet's"
+		return "from this shell; --as-kubelet uses the kubelet's environment"
 	}
 	if unit, ok := strings.CutPrefix(env, "unit "); ok {
 		return "that which " + unit + " gives the next kubelet"

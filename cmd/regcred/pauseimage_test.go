@@ -27,9 +27,9 @@ func TestPauseImage(t *testing.T) {
 		{"alone", `{"sandboxImage": "it.example/pause:3"}`, nil, exitOK, "ok      it.example/pause:3: pulled ", 1},
 		{"beside another", `{"sandboxImage": "it.example/pause:3"}`, []string{"it.example/a"}, exitOK, "2 images: 2 pulled\n", 2},
 		{"beside itself", `{"sandboxImage": "it.example/pause:3"}`, []string{"it.example/pause:3"}, exitOK, "pulled ", 1},
-		{"not told", ``, []string{"it.example/a"}, exitFailed, "error: the runtime does not report its pause image\nhint: pass it as an IMAGE", 0},
+		{"not told", ``, []string{"it.example/a"}, exitFailed, "error: the runtime does not report its pause image\nhint: pass the pause image as IMAGE", 0},
 		{"not JSON", `sandboxImage=x`, nil, exitFailed, "error: the runtime does not report its pause image\n", 0},
-		{"no image", `{"sandboxImage": "IT\u001b[2J"}`, nil, exitFailed, "error: the runtime's pause image, from the runtime's status: ", 0},
+		{"no image", `{"sandboxImage": "IT\u001b[2J"}`, nil, exitFailed, "error: parse the runtime's pause image from the runtime's status: ", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			server := &testcri.Server{Config: tt.config}

@@ -22,20 +22,20 @@ func (a *app) pluginMigrateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate [PATH]",
 		Short: "Show which arguments to change when you replace a cloud provider's plugin",
-		Long: `Check a configuration that uses plugins of Amazon, Google or Azure. Print the
-arguments that regcred's plugins of the same names need to return the same
-credentials for the same images. They concern hosts that do not belong to the
-cloud, service principals, trust policies that require a session name, and
-PrivateLink endpoints. PATH is a file or a directory; the default is --config or
-the node's configuration.
+		Long: `Check a configuration that uses plugins from Amazon, Google or Azure. Print the
+arguments that regcred's plugins with the same names need to return the same
+credentials for the same images. These arguments cover hosts outside the cloud
+provider's domains, service principals, trust policies that require a session
+name, and PrivateLink endpoints. PATH is a file or a directory; the default is
+--config or the node's configuration.
 
-The result is a diff for patch. It has no context lines, because arguments and
-variables may hold secrets. The reason for each argument, and what no argument
-can preserve, is printed to stderr. --write changes the files instead and keeps
-the originals in FILE.bak.
+The output is a diff that patch can apply. It has no context lines, because
+arguments and variables might contain secrets. The reason for each argument, and
+any behaviour that no argument can preserve, are printed to stderr. --write
+changes the files instead and keeps the originals in FILE.bak.
 
-For Azure, the plugin's cloud configuration is read if this user may, to tell a
-service principal from a managed identity.
+For Azure, the plugin's cloud configuration is read if this user has permission,
+to distinguish a service principal from a managed identity.
 
 The original plugins reject these arguments, so replace the plugins before you
 change the configuration.`,
@@ -103,7 +103,7 @@ func (a *app) readCloudConfig(path string) (secretfile.File, error) {
 func (a *app) notePlan(plan *migrate.Plan, o *node.Origin, cfg *config.Config) {
 	switch {
 	case plan.Providers == 0:
-		a.Note("%s: none of %s is named like a cloud provider's plugin", o.Config, terminal.Count(len(cfg.Providers), "provider"))
+		a.Note("%s: none of %s has the name of a cloud provider's plugin", o.Config, terminal.Count(len(cfg.Providers), "provider"))
 	case len(plan.Changes) == 0:
 		a.Note("%s: regcred's plugins need no additional arguments", o.Config)
 	}

@@ -23,14 +23,13 @@ type pluginRunFlags struct {
 func (a *app) pluginRunCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME IMAGE",
-		Short: "Run one provider's plugin as the kubelet does, and show the exchange",
+		Short: "Run one provider's plugin as the kubelet does, and show the request and response",
 		Long: `Run the plugin of provider NAME once for IMAGE, as the kubelet does: with the
 configured arguments, environment, protocol version and deadline, but without a
-cache. The request and the response are shown, with tokens and passwords
-redacted, and whether the kubelet would accept the response.
-
-A provider of a RegistryCredentialConfig is run with that file's protocol, which
-no kubelet supports; the result is regcred's.
+cache. Show the request and the response, with tokens and passwords redacted,
+and whether the kubelet would accept the response. A provider from a
+RegistryCredentialConfig is run with that file's protocol. No kubelet supports
+this protocol, so the result shows how regcred treats the response.
 
 The exit code is 0 if the response has credentials for the image, 3 if it has
 none, and 1 if the run failed or the kubelet would reject the response.`,
@@ -103,7 +102,7 @@ func (a *app) pluginRequest(cfg *config.Config, i int, image string, token plugi
 	t := p.TokenAttributes
 	if t == nil {
 		if !token.IsZero() {
-			return nil, usageError("omit --service-account-token-file", "provider %q has no tokenAttributes: %s gives it no token", p.Name, hostOf(p))
+			return nil, usageError("omit --service-account-token-file", "provider %q has no tokenAttributes, so %s passes it no token", p.Name, hostOf(p))
 		}
 		return req, nil
 	}

@@ -229,13 +229,13 @@ func (r *pluginRunReport) renderResult(t *terminal.Text) {
 	case r.Stage == plugin.StageStart:
 		took = "not started"
 	case r.ExitCode < 0:
-		took = "did not exit on its own; " + terminal.Millis(r.DurationSeconds)
+		took = "did not exit on its own; ended after " + terminal.Millis(r.DurationSeconds)
 	}
 	if !r.Accepted {
 		t.Item(terminal.Error, took)
 		t.Detail("%s rejects this: %s: %s", r.host, r.Stage, r.Error)
 		if r.StdoutBytes != nil && *r.StdoutBytes > 0 {
-			t.Detail("stdout had %s, not shown: it may contain a password", terminal.Count(*r.StdoutBytes, "byte"))
+			t.Detail("stdout contained %s, not shown because it might contain a password", terminal.Count(*r.StdoutBytes, "byte"))
 		}
 		return
 	}

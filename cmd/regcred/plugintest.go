@@ -39,22 +39,22 @@ func (a *app) pluginTestCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test PATH",
 		Short: "Check a plugin for conformance with the exec protocol",
-		Long: `Run the plugin at PATH about fifty times, with valid and with invalid requests.
-For each check, show what the plugin did, how the kubelet would treat it, and
-how to fix it.
+		Long: `Run the plugin at PATH about fifty times, with valid and invalid requests. For
+each check, show what the plugin did, how the kubelet would treat it, and how to
+fix it.
 
-PATH is an executable; a name without a slash is one in --bin-dir. With --config
-or --as-kubelet it is a provider, tested with its configured arguments,
-environment, version and tokenAttributes. Otherwise use flags to pass what the
-plugin needs.
+PATH is an executable; a name without a slash is looked up in --bin-dir. With
+--config or --as-kubelet, PATH is the name of a provider, which is tested with
+its configured arguments, environment, version and tokenAttributes. Otherwise,
+use flags to set what the plugin needs.
 
-The plugin really runs: if it calls a cloud API, each run calls it. Some checks
-clear the environment or HOME, so set the plugin's variables with --env, which
-applies to every run. In particular, set the variables that select a test
+The plugin really runs: if it calls a cloud API, it does so on each run. Some
+checks clear the environment or HOME, so set the plugin's variables with --env,
+which applies to every run. In particular, set the variables that select a test
 server; otherwise the plugin might call the real cloud.
 
-The exit code is 0 if no check found an error, and 1 otherwise; with --strict
-also if there are warnings.`,
+The exit code is 1 if a check finds an error or, with --strict, a warning, and 0
+otherwise.`,
 		Example: `  regcred plugin test ./my-plugin --image registry.example/team/app
   regcred plugin test ./my-plugin --args get-credentials --env PASSWORD_FILE=/run/password
   regcred plugin test ./my-plugin --api-version v1alpha1
@@ -84,20 +84,20 @@ also if there are warnings.`,
 func (f *pluginTestFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.images, "image", nil,
-		"an `image` that the plugin has credentials for; may be repeated: more checks run with a second image of the same registry and a third image of another registry (default "+plugintest.DefaultImage+")")
+		"an `image` that the plugin has credentials for; may be repeated; more checks run with a second image from the same registry and a third image from another registry (default "+plugintest.DefaultImage+")")
 	flags.Func("arg", "an `argument` for the plugin; may be repeated", f.addArg)
 	flags.Func("args", "several `arguments`, separated by spaces; may be repeated", f.addArgs)
 	flags.StringArrayVar(&f.env, "env", nil,
-		"`NAME=value` for the plugin's environment, in every run; NAME alone takes the value from the environment; may be repeated")
+		"`NAME=value` for the plugin's environment, in every run; NAME without a value uses the current environment's value; may be repeated")
 	f.apiVersion = &choice{values: []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1, plugin.OutOfTree}}
-	f.apiVersion.register(cmd, "api-version", "", "the `version` to speak, as in a configuration: "+strings.Join(f.apiVersion.values, " | ")+
-		"; the last is the protocol of a RegistryCredentialConfig (default the first of the others that the plugin supports)")
+	f.apiVersion.register(cmd, "api-version", "", "protocol `version` to use, as in a configuration: "+strings.Join(f.apiVersion.values, " | ")+
+		"; the last is the RegistryCredentialConfig protocol (default: the first of the others that the plugin supports)")
 	f.identityFlags.register(cmd)
 	f.cacheType = &choice{values: []string{string(config.CachePerServiceAccount), string(config.CachePerToken)}}
-	f.cacheType.register(cmd, "cache-type", "", "the `cacheType` of the tokenAttributes that the plugin is made for: ServiceAccount | Token")
+	f.cacheType.register(cmd, "cache-type", "", "the `cacheType` in tokenAttributes that the plugin is designed for: ServiceAccount | Token")
 	flags.BoolVar(&f.required, "require-service-account", false, "test with requireServiceAccount: true in tokenAttributes")
 	flags.StringSliceVar(&f.checks, "check", nil, "run only the check with this `id`; may be repeated")
-	flags.BoolVar(&f.list, "list", false, "list the checks and run nothing")
+	flags.BoolVar(&f.list, "list", false, "list the checks without running them")
 	flags.BoolVar(&f.strict, "strict", false, "fail on warnings too")
 	completeFlag(cmd, "check", checkIDs())
 }

@@ -106,7 +106,7 @@ func TestPluginTestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	code, stdout, stderr := runHere(t, ctx, "plugin", "test", "--bin-dir", bin, "good")
-	if code != exitFailed || !strings.HasSuffix(stdout, "\nerror    0 checks; interrupted before the others\n") || stderr != "error: interrupted\n" {
+	if code != exitFailed || !strings.HasSuffix(stdout, "\nerror    0 checks; interrupted before the remaining checks\n") || stderr != "error: interrupted\n" {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 }

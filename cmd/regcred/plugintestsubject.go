@@ -89,13 +89,13 @@ func (a *app) takeTokenAttributes(s *subject, p *config.Provider) error {
 	switch {
 	case t == nil && given != nil:
 		return usageError("omit --service-account-token-file, --annotation, --cache-type and --require-service-account",
-			"provider %q has no tokenAttributes: %s gives it no service account", p.Name, hostOf(p))
+			"provider %q has no tokenAttributes, so %s passes it no service account", p.Name, hostOf(p))
 	case t == nil:
 		return nil
 	case given == nil:
 		given = &plugintest.ServiceAccount{}
 	case given.CacheType != "" && given.CacheType != t.CacheType:
-		return usageError("omit --cache-type", "--cache-type is %s; provider %q has cacheType: %s", given.CacheType, p.Name, t.CacheType)
+		return usageError("omit --cache-type", "--cache-type is %s, but provider %q has cacheType: %s", given.CacheType, p.Name, t.CacheType)
 	}
 	s.options.ServiceAccount = &plugintest.ServiceAccount{
 		Token:       given.Token,
@@ -140,7 +140,7 @@ func executable(path string) error {
 	case errors.Is(err, fs.ErrPermission):
 		hint = "make it executable: chmod +x " + terminal.ShellWord(path)
 	case errors.Is(err, fs.ErrNotExist):
-		hint = "PATH is a file; with --bin-dir, --config or --as-kubelet it is a provider name, and its executable must exist under that name"
+		hint = "PATH must be an existing file or, with --bin-dir, --config or --as-kubelet, the name of a provider whose executable exists"
 	}
 	// Both repeat the path.
 	if e, ok := errors.AsType[*exec.Error](err); ok {
@@ -173,7 +173,7 @@ func (a *app) testEnv(list []string) ([]string, error) {
 	for _, entry := range list {
 		name, _, hasValue := strings.Cut(entry, "=")
 		if name == "" {
-			return nil, usageError("", "--env: want NAME=value or NAME")
+			return nil, usageError("", "--env must be NAME=value or NAME")
 		}
 		if !hasValue {
 			i := slices.IndexFunc(a.environ, func(e string) bool { return strings.HasPrefix(e, name+"=") })
@@ -201,7 +201,7 @@ func (a *app) testImages(cfg *config.Config, provider string, images []string) (
 		}
 		for i, p := range e.Providers {
 			if p.Name == provider && !p.Matched {
-				a.Note("%s would not run %s for %s: use one of its images with --image", hostOf(&cfg.Providers[i]), provider, e.Repository)
+				a.Note("%s would not run %s for %s: set --image to an image that the provider serves", hostOf(&cfg.Providers[i]), provider, e.Repository)
 			}
 		}
 		list = append(list, e.Repository)

@@ -33,20 +33,21 @@ func (a *app) prepullCmd() *cobra.Command {
 		Use:   "prepull {IMAGE... | -f LIST}",
 		Short: "Pull images into the node's container runtime before a pod needs them",
 		Long: `Pull images into containerd or CRI-O over CRI as the kubelet would: once with
-each credential in order until one works, or anonymously without credentials.
-Images that are already present are skipped.
+each credential in order until one works, or anonymously if there are no
+credentials. Images that are already present are skipped.
 
-LIST has one image per line; "#" starts a comment and "-" means standard input.
-Nothing is pulled if a line is not an image.
+LIST is a file with one image per line, or "-" for standard input; "#" starts a
+comment. Nothing is pulled if a line is not a valid image.
 
---pause-image adds the image in which the runtime starts each pod. The runtime
-pulls it without the kubelet's credentials, so a node cannot start its first pod
-if that registry requires a credential. CRI-O, containerd 1 and cri-dockerd
-report the image in their status. For containerd 2, "containerd config dump" is
-run with the executable and the config file of the running process.
+--pause-image adds the sandbox image that the runtime starts for each pod. The
+runtime pulls this image without the kubelet's credentials, so a node cannot
+start its first pod if the image's registry requires a credential. CRI-O,
+containerd 1 and cri-dockerd report the image in their status. For containerd 2,
+"containerd config dump" is run with the running process's executable and config
+file.
 
-Only the node's credentials are used: an image pulled without the kubelet can be
-used by every pod of the node (KEP-2535). --allow-all-pods lifts this limit.
+Only the node's credentials are used, because every pod on the node can use an
+image pulled without the kubelet (KEP-2535). --allow-all-pods lifts this limit.
 
 The exit code is 0 if every image is present at the end, and 1 otherwise.`,
 		Example: `  sudo regcred prepull --as-kubelet registry.example/team/app:1.2
@@ -58,14 +59,14 @@ The exit code is 0 if every image is present at the end, and 1 otherwise.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&p.list, "file", "f", "", "`list` of images, one per line; \"-\" is standard input")
-	f.BoolVar(&p.pauseImage, "pause-image", false, "also pull the image in which the runtime starts each pod; LIST may then be empty")
+	f.BoolVar(&p.pauseImage, "pause-image", false, "also pull the sandbox image that the runtime starts for each pod; LIST can then be empty")
 	f.StringVar(&p.endpoint, "runtime-endpoint", node.AutoEndpoint,
-		"container runtime `socket`, unix:///path; \"auto\" uses the kubelet's with --as-kubelet, or a well-known one")
+		"container runtime `socket`, unix:///path; \"auto\" uses a well-known socket or, with --as-kubelet, the kubelet's")
 	p.policy = &choice{value: string(pull.PullIfNotPresent), values: []string{string(pull.PullIfNotPresent), string(pull.PullAlways), string(pull.PullNever)}}
-	p.policy.register(cmd, "pull-policy", "", "pull `policy`, like a container's imagePullPolicy: "+strings.Join(p.policy.values, " | "))
+	p.policy.register(cmd, "pull-policy", "", "pull `policy`, as in a container's imagePullPolicy: "+strings.Join(p.policy.values, " | "))
 	f.BoolVar(&p.allowAllPods, "allow-all-pods", false,
 		"allow a pod's credentials (--pod, --service-account, --pull-secret, --service-account-token-file): "+
-			"the kubelet does not record such a pull, so every pod of this node may use the image without any credential (KEP-2535)")
+			"the kubelet does not record the pull, so every pod on this node can use the image without a credential (KEP-2535)")
 	p.pullsFlags = addPullsFlags(cmd)
 	f.IntVar(&p.parallel, "parallel", 4, "`number` of images to pull at a time")
 	completeFlag(cmd, "runtime-endpoint", []string{node.AutoEndpoint, "unix:///run/containerd/containerd.sock", "unix:///run/crio/crio.sock"})
@@ -90,7 +91,7 @@ func (p *prepullFlags) checkArgs(cmd *cobra.Command, args []string) error {
 	case len(args) == 0 && p.list == "" && !p.pauseImage:
 		return usageError(helpHint(cmd), "%s: IMAGE or -f LIST is missing", cmd.CommandPath())
 	case len(args) > 0 && p.list != "":
-		return usageError("add it to LIST, or omit -f", "%s: unexpected argument %q with -f", cmd.CommandPath(), excerpt.Address(args[0]))
+		return usageError("add the image to LIST, or omit -f", "%s: unexpected argument %q with -f", cmd.CommandPath(), excerpt.Address(args[0]))
 	}
 	if err := p.pullsFlags.check(); err != nil {
 		return err
@@ -101,8 +102,8 @@ func (p *prepullFlags) checkArgs(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if given := p.podFlags(); len(given) > 0 && !p.allowAllPods {
-		return usageError("pull with the node's credentials, or use --allow-all-pods if every pod of this node may use the image",
-			"%s: an image pulled into the runtime with a pod's credentials could be used by every pod of this node", strings.Join(given, " "))
+		return usageError("pull with the node's credentials, or use --allow-all-pods if every pod on this node is allowed to use the image",
+			"%s: an image pulled into the runtime with a pod's credentials could be used by every pod on this node", strings.Join(given, " "))
 	}
 	return nil
 }
@@ -149,7 +150,7 @@ func (a *app) prepull(ctx context.Context, p *prepullFlags, images []string) err
 func (a *app) addPauseImage(ctx context.Context, runtime *pull.Runtime, report *pullReport, images []string) ([]string, error) {
 	image, from, err := runtime.PauseImage(ctx)
 	if err != nil {
-		return nil, withHint(err, "pass it as an IMAGE instead of using --pause-image")
+		return nil, withHint(err, "pass the pause image as IMAGE instead of using --pause-image")
 	}
 	a.Note("the pause image is %s, from %s", image, from)
 	report.PauseImage = &pauseImageJSON{image, from}
@@ -163,7 +164,7 @@ func (a *app) addPauseImage(ctx context.Context, runtime *pull.Runtime, report *
 func (a *app) warnNotPinned(report *pullReport) {
 	for _, r := range report.Images {
 		if there := r.Outcome == outcomePulled || r.Outcome == outcomePresent; there && !r.Pinned && report.PauseImage != nil && r.Image == report.PauseImage.Image {
-			a.Warn("%s does not pin %s: kubelets since 1.29 remove it like any other unused image when the disk is full", report.Runtime, r.Image)
+			a.Warn("%s does not pin %s: kubelet 1.29 and later removes it like any other unused image when the disk is full", report.Runtime, r.Image)
 		}
 	}
 }

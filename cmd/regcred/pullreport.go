@@ -123,10 +123,10 @@ func (r *imageReport) hint(explain string) string {
 		case t.Credential == nil:
 			return fmt.Sprintf("the registry requires a credential, but none was found; run \"%s\"", explain)
 		default:
-			return fmt.Sprintf("the registry refused what the providers returned; run \"%s\" to see where each came from", explain)
+			return fmt.Sprintf("the registry rejected the providers' credentials; run \"%s\" to see where each credential came from", explain)
 		}
 	}
-	return fmt.Sprintf("run \"%s\" to see where its credentials come from", explain)
+	return fmt.Sprintf("run \"%s\" to see where the credentials for the image come from", explain)
 }
 
 // render says what became of an image.

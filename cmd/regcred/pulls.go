@@ -34,7 +34,7 @@ const defaultPullTimeout = 30 * time.Minute
 
 func addPullsFlags(cmd *cobra.Command) *pullsFlags {
 	f := &pullsFlags{parallel: 1}
-	cmd.Flags().DurationVar(&f.timeout, "timeout", defaultPullTimeout, "maximum `time` for one image including its lookup; 0 for no limit")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", defaultPullTimeout, "maximum `time` for each image, including the credential lookup; 0 means no limit")
 	f.output = addOutputFlag(cmd, "text", "json")
 	f.lookupFlags = addLookupFlags(cmd)
 	return f
@@ -121,7 +121,7 @@ func (p *pulls) pull(ctx context.Context, image string) imageReport {
 	pullCtx := ctx
 	if t := p.f.timeout; t > 0 {
 		var cancel context.CancelFunc
-		pullCtx, cancel = context.WithTimeoutCause(ctx, t, fmt.Errorf("not done within --timeout %s: %w", terminal.Span(t), context.DeadlineExceeded))
+		pullCtx, cancel = context.WithTimeoutCause(ctx, t, fmt.Errorf("not finished within --timeout %s: %w", terminal.Span(t), context.DeadlineExceeded))
 		defer cancel()
 	}
 	var attempts []regcred.Attempt

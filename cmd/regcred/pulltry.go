@@ -48,7 +48,7 @@ func warningsOf(attempts []regcred.Attempt) []warningJSON {
 func whyNotPulled(attempts []regcred.Attempt) string {
 	why := "because a pull without credentials would be anonymous"
 	if pullSecretFailed(attempts) {
-		why = "because the kubelet would not pull it without the pull secret"
+		why = "because the kubelet would not pull the image without the pull secret"
 	}
 	var causes []string
 	for _, at := range failedOf(attempts) {

@@ -37,15 +37,15 @@ func (a *app) rbacCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rbac [PATH]",
 		Short: "Print the Kubernetes permissions that a configuration needs",
-		Long: `Print the roles and bindings that the configuration at PATH needs for providers
-with tokenAttributes: for kubelets, or for another identity that runs regcred
-with --pod.
+		Long: `Print the roles and bindings that kubelets, or another identity that runs
+regcred with --pod, need for the providers with tokenAttributes in the
+configuration at PATH.
 
-Kubelets may read the service accounts of their pods and request tokens bound to
-these pods without a role. They need permission to request tokens for the
+Without a role, kubelets can read their pods' service accounts and request
+tokens bound to these pods. They need a role to request tokens for the
 configured audiences. Any other identity needs no permission for audiences, but
-must be allowed to read service accounts and pods and to request tokens, and
-with --pull-secrets to read secrets.
+needs permission to read service accounts and pods, to request tokens and, with
+--pull-secrets, to read secrets.
 
 The exit code is 0, or 3 if no permission is needed.`,
 		Example: `  regcred rbac providers.yaml | kubectl apply -f -
@@ -55,10 +55,10 @@ The exit code is 0, or 3 if no permission is needed.`,
 	}
 	f.output = addOutputFlag(cmd, "yaml", "json")
 	flags := cmd.Flags()
-	flags.Var(&f.serviceAccount, "service-account", "service account that runs regcred, instead of kubelets")
-	flags.StringVar(&f.user, "user", "", "`name` of the user that runs regcred, instead of kubelets")
-	flags.StringVar(&f.group, "group", "", "`name` of the group that runs regcred, instead of kubelets (default "+doctor.NodesGroup+")")
-	flags.StringArrayVar(&f.namespaces, "namespace", nil, "`namespace` of the pods, for a role there instead of a cluster role; may be repeated")
+	flags.Var(&f.serviceAccount, "service-account", "service account to print roles for, instead of kubelets")
+	flags.StringVar(&f.user, "user", "", "`name` of the user to print roles for, instead of kubelets")
+	flags.StringVar(&f.group, "group", "", "`name` of the group to print roles for, instead of kubelets (default "+doctor.NodesGroup+")")
+	flags.StringArrayVar(&f.namespaces, "namespace", nil, "`namespace` of the pods, to print a role in it instead of a cluster role; may be repeated")
 	flags.BoolVar(&f.pullSecrets, "pull-secrets", false, "also allow reading secrets, for the pods' image pull secrets")
 	flags.StringVar(&f.name, "name", "", "`name` of the roles and bindings (default regcred-kubelet for kubelets, otherwise regcred)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -82,7 +82,7 @@ func (a *app) rbac(ctx context.Context, f *rbacFlags, path string) error {
 		return exit(exitEmpty)
 	}
 	if slices.Contains(audiences, "*") && isNode(who) {
-		a.Warn("in RBAC the audience \"*\" means all: the role lets kubelets request tokens for any audience")
+		a.Warn("in RBAC, the audience \"*\" means all audiences: the role lets kubelets request tokens for any audience")
 	}
 	objects := f.objects(who, rules)
 	if f.output.value == "json" {
@@ -98,7 +98,7 @@ func (a *app) rules(f *rbacFlags, who rbacv1.Subject, audiences []string) []rbac
 	if isNode(who) {
 		rules, needs = nil, "kubelets need"
 		if f.pullSecrets {
-			a.Note("kubelets may read the pull secrets of their pods without a role: --pull-secrets adds nothing")
+			a.Note("kubelets can read their pods' pull secrets without a role, so --pull-secrets adds nothing")
 		}
 		for _, audience := range audiences {
 			rules = append(rules, coreRule(audience, doctor.AudienceVerb))
@@ -131,11 +131,11 @@ func otherRules(secrets, tokens bool) []rbacv1.PolicyRule {
 func (f *rbacFlags) checkNames() error {
 	for _, ns := range append(slices.Clone(f.namespaces), f.serviceAccount.namespace) {
 		if ns != "" && len(validation.IsDNS1123Label(ns)) > 0 {
-			return usageError("", "%q cannot be a namespace: use lower-case letters, digits and \"-\"", ns)
+			return usageError("", "%q is not a valid namespace: use lower-case letters, digits and \"-\"", ns)
 		}
 	}
 	if n := f.name; n == "." || n == ".." || strings.ContainsAny(n, "/%") {
-		return usageError("", "--name %q cannot be the name of a role", n)
+		return usageError("", "--name %q is not a valid role name", n)
 	}
 	return nil
 }
@@ -213,10 +213,10 @@ func rbacComment(who rbacv1.Subject, cfg *config.Config) []string {
 	if !isNode(who) {
 		return []string{
 			"What " + describeSubject(who) + " needs to look up credentials for pods with regcred.",
-			"With it, it can request a token for each service account in reach: narrow it with --namespace.",
+			"These roles allow token requests for every service account in scope: narrow the scope with --namespace.",
 		}
 	}
-	lines := []string{"Kubelets may request tokens for these audiences, bound to pods of their nodes:"}
+	lines := []string{"Allow kubelets to request tokens for these audiences, bound to pods on their nodes:"}
 	for _, p := range cfg.Providers {
 		if t := p.TokenAttributes; t != nil {
 			lines = append(lines, fmt.Sprintf("  %q for provider %q", t.ServiceAccountTokenAudience, p.Name))

@@ -18,9 +18,10 @@ func (a *app) rollbackCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback [N]",
 		Short: "Roll back to an earlier generation on this node",
-		Long: `Activate generation N, or the one before the current one. The next pull uses
-that generation's plugins and configuration. If the kubelet's entries do not
-cover the generation, they are changed too, which needs --restart.`,
+		Long: `Activate generation N, or by default the generation before the current one. The
+next pull uses that generation's plugins and configuration. If the kubelet's
+entries do not cover the generation, they are changed too, which needs
+--restart.`,
 		Example: `  sudo regcred rollback
   sudo regcred rollback 3 --restart`,
 		Args: atMost("N"),
@@ -33,7 +34,7 @@ cover the generation, they are changed too, which needs --restart.`,
 		if len(args) == 1 {
 			n, err := strconv.Atoi(args[0])
 			if err != nil || n < 1 {
-				return usageError("regcred status lists them", "%q is not the number of a generation", args[0])
+				return usageError("regcred status lists them", "%q is not a generation number", args[0])
 			}
 			number = n
 		}
@@ -81,7 +82,7 @@ func (a *app) rollback(ctx context.Context, c *changeFlags, number int) error {
 		r.Outcome, r.text = "unchanged", r.text+" already"
 	}
 	if to.Owner != "" {
-		a.Note("it belongs to Helm release %s, whose pod may install it again; use helm rollback", to.Owner)
+		a.Note("the generation belongs to Helm release %s, whose pod might undo the rollback; use helm rollback", to.Owner)
 	}
 	return a.print(c.output, r, r.render)
 }

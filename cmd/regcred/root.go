@@ -79,7 +79,7 @@ func detachedPID(args []string) error {
 	if _, err := strconv.ParseUint(args[i], 10, 32); err != nil {
 		return nil
 	}
-	return usageError("write --as-kubelet="+args[i], "--as-kubelet %s: write the process id after \"=\"", args[i])
+	return usageError("write --as-kubelet="+args[i], "--as-kubelet %s: the process ID must follow \"=\"", args[i])
 }
 
 func (a *app) rootCmd() *cobra.Command {
@@ -128,9 +128,9 @@ func (a *app) addGlobalFlags(root *cobra.Command) {
 	a.config.register(f, "image-credential-provider-config", "config", "REGCRED_CONFIG",
 		"`path` of the credential provider configuration: a file or a directory")
 	a.binDir.register(f, "image-credential-provider-bin-dir", "bin-dir", "REGCRED_BIN_DIR",
-		"`directory` with the plugins' executables")
+		"`directory` that contains the plugin executables")
 	f.StringVar(&a.asKubelet, "as-kubelet", "",
-		"use flags, environment and directories of the running kubelet, or of the kubelet with process id `PID`")
+		"use the flags, environment and directories of the running kubelet, or of the kubelet with process ID `PID`")
 	f.Lookup("as-kubelet").NoOptDefVal = kubeletOfNode
 	f.StringVar(&a.rootDir, "root-dir", "",
 		"the kubelet's root `directory`, where it looks for docker config files (default "+node.DefaultRootDir+")")

@@ -14,12 +14,12 @@ import (
 func (a *app) schemaCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema [VERSION]",
-		Short: "Print the JSON Schema of a configuration, for editors",
-		Long: `Print a JSON Schema (draft 7) of a CredentialProviderConfig, with which editors
-complete and explain fields and mark what the kubelet rejects. By default it
-covers all versions and selects one by the file's apiVersion; VERSION limits it
-to v1, v1beta1 or v1alpha1. "regcred validate" also finds problems that a schema
-cannot express.`,
+		Short: "Print the JSON Schema of the configuration for use in editors",
+		Long: `Print a JSON Schema (draft 7) for a CredentialProviderConfig. Editors use the
+schema to complete and explain fields and to mark what the kubelet rejects. By
+default it covers all versions and selects one by the file's apiVersion; VERSION
+limits it to v1, v1beta1 or v1alpha1. "regcred validate" also finds problems
+that a schema cannot express.`,
 		Example: `  regcred schema > credentialproviderconfig.schema.json
   regcred schema v1beta1`,
 		Args:              atMost("VERSION"),
@@ -41,7 +41,7 @@ func (a *app) schema(version string) error {
 			return a.WriteForeignJSON(s)
 		}
 	}
-	return usageError("", "unknown version %q: use %s, or no version for all", version, strings.Join(shortVersions(), ", "))
+	return usageError("", "unknown version %q: use %s, or omit the version to cover all versions", version, strings.Join(shortVersions(), ", "))
 }
 
 func shortVersions() (list []string) {

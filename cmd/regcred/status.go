@@ -30,7 +30,7 @@ func (a *app) statusCmd() *cobra.Command {
 		Short: "Show what regcred installed on this node, and whether it still works",
 		Long: `Show the generations on this node, the entries that the running kubelet has
 loaded, the files that differ from the installed state, and how often each
-provider ran since the node started.
+provider has run since the node started.
 
 The exit code is 0 if everything is as installed, 1 if not, and 3 if nothing is
 installed.`,
@@ -213,7 +213,7 @@ func (r *statusReport) renderCounts(t *terminal.Text) {
 		}
 	}
 	if e := r.Counts.LastError; e != nil {
-		t.Item(terminal.Warning, fmt.Sprintf("a pull got no response, %s: %s", e.Time.Format("2006-01-02 15:04:05"), e.Message))
+		t.Item(terminal.Warning, fmt.Sprintf("a pull got no response at %s: %s", e.Time.Format("2006-01-02 15:04:05"), e.Message))
 	}
 }
 
@@ -224,7 +224,7 @@ func (r *statusReport) renderProblems(t *terminal.Text) {
 	t.Head("as installed")
 	if r.BrokenOff != "" {
 		t.Item(terminal.Error, "broken off: "+r.BrokenOff)
-		t.Detail("regcred install, rollback or uninstall first finishes or undoes it")
+		t.Detail("the next regcred install, rollback or uninstall first finishes or undoes the change")
 	}
 	for _, p := range r.Problems {
 		t.Item(terminal.Error, p)
@@ -233,6 +233,6 @@ func (r *statusReport) renderProblems(t *terminal.Text) {
 		t.Item(terminal.Warning, "the kubelet must be restarted: "+why)
 	}
 	if r.BrokenOff == "" && len(r.Problems)+len(r.Restart) == 0 {
-		t.Item(terminal.OK, "files, symlinks and the kubelet's flags are as installed")
+		t.Item(terminal.OK, "files, symlinks and the kubelet's flags match the installed state")
 	}
 }

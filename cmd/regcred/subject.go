@@ -64,8 +64,8 @@ func (s *kubeSubject) differences() []string {
 		return nil
 	}
 	return []string{
-		"the kubelet's token is bound to the pod and its node; this one is not bound, and a node's identity cannot request it",
-		"these are the service account's pull secrets; a pod with its own imagePullSecrets uses only those",
+		"the kubelet's token is bound to the pod and its node; this token is not bound, and a node's identity cannot request it",
+		"these are the service account's pull secrets; a pod with its own imagePullSecrets uses only its own",
 		"with cacheType Token the kubelet runs the plugin for each pod, because each pod has its own token",
 	}
 }
@@ -79,7 +79,7 @@ func (a *app) noteImage(cfg *config.Config, s *kubeSubject, repository string) {
 		return regcred.Explain(cfg, regcred.Request{Image: image}).Repository == repository
 	}
 	if !slices.ContainsFunc(s.pod.Images, has) {
-		a.Note("pod %s/%s has no container with this image; it has %s", s.pod.Namespace, s.pod.Name, strings.Join(s.pod.Images, ", "))
+		a.Note("pod %s/%s has no container with this image; its images are %s", s.pod.Namespace, s.pod.Name, strings.Join(s.pod.Images, ", "))
 	}
 }
 

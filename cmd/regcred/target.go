@@ -68,7 +68,7 @@ func (a *app) explainTarget(cfg *config.Config, tgt target) (regcred.Explanation
 	// An image that was probably meant as a registry.
 	name, found := strings.CutPrefix(e.Repository, "docker.io/library/")
 	if found && (strings.Contains(name, ".") || name == "localhost") {
-		a.Note("%q is the image %s of Docker Hub; for the registry of that name use --registry %s", tgt.image, e.Repository, terminal.ShellWord(tgt.image))
+		a.Note("%q is the image %s on Docker Hub; for the registry with this name, use --registry %s", tgt.image, e.Repository, terminal.ShellWord(tgt.image))
 	}
 	return e, nil
 }

@@ -16,13 +16,13 @@ func (a *app) uninstallCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Uninstall regcred from this node",
-		Long: `Remove everything that install put on this node. Files that have not changed
-since are restored byte for byte; from files that have changed, only
-regcred's part is removed, and they are listed. Directories that install created
-are removed.
+		Long: `Remove everything that "regcred install" added to this node. Files that have not
+changed since installation are restored byte for byte. From files that have
+changed, only regcred's part is removed, and these files are listed. Directories
+that install created are removed.
 
-A kubelet that has loaded regcred's entries must be restarted, because it would
-run a plugin that no longer exists. This requires --restart.`,
+A kubelet that has loaded regcred's entries must be restarted; otherwise, it
+would run a plugin that no longer exists. This requires --restart.`,
 		Example: `  sudo regcred uninstall --restart
   sudo regcred uninstall --root /mnt/image`,
 		Args: atMost(),
@@ -30,7 +30,7 @@ run a plugin that no longer exists. This requires --restart.`,
 	c := addChangeFlags(cmd, "text", "json")
 	addRestartFlags(cmd, c)
 	var owner string
-	addOwnerFlag(cmd, &owner, "only uninstall what the Helm release `NAMESPACE/RELEASE` owns (default uninstall everything)")
+	addOwnerFlag(cmd, &owner, "uninstall only what the Helm release `NAMESPACE/RELEASE` owns (default: everything)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.uninstall(cmd.Context(), c, owner) }
 	return cmd
 }
@@ -43,9 +43,9 @@ func (a *app) uninstall(ctx context.Context, c *changeFlags, owner string) error
 	if err != nil {
 		return err
 	}
-	r := &rollbackReport{Outcome: "uninstalled", text: "nothing of regcred is left on this node"}
+	r := &rollbackReport{Outcome: "uninstalled", text: "regcred was completely removed from this node"}
 	if !in.Present() {
-		r.Outcome, r.text = "unchanged", "nothing of regcred is on this node"
+		r.Outcome, r.text = "unchanged", "regcred is not installed on this node"
 	}
 	if err := in.Uninstall(ctx, install.Options{Restart: c.restart, Owner: owner}); err != nil {
 		a.showLog(err)

@@ -37,18 +37,18 @@ func (a *app) validateCmd() *cobra.Command {
 		Short: "Check credential provider configurations and pull secrets",
 		Long: `Check whether the kubelet would start with the configuration at PATH, a file or
 a directory. All problems are listed at once with file, line and column,
-followed by settings that the kubelet accepts although they cannot work or are
-dangerous. With --bin-dir the executables are checked too. No plugin is run.
+followed by settings that the kubelet accepts but that cannot work or are
+dangerous. With --bin-dir, the executables are checked too. No plugin is run.
 Each PATH is checked as a separate configuration.
 
-PATH may also be a docker config.json, a .dockercfg or a manifest with Secrets;
+PATH can also be a docker config.json, a .dockercfg or a manifest with Secrets;
 the type is detected. Secret values are never shown.
 
 A RegistryCredentialConfig is accepted with a warning, because only regcred
-reads it. With --kubelet-version or --feature-gates it is an error.
+reads it. With --kubelet-version or --feature-gates, it is an error.
 
-The exit code is 1 if the kubelet would not start or a finding is an error, and
-with --strict also if a finding is a warning; otherwise it is 0.`,
+The exit code is 1 if the kubelet would not start, if a finding is an error or,
+with --strict, if a finding is a warning. Otherwise, it is 0.`,
 		Example: `  regcred validate providers.yaml
   regcred validate --strict --bin-dir /opt/plugins /etc/kubernetes/credential-providers
   regcred validate --kubelet-version 1.33 providers.yaml
@@ -202,7 +202,7 @@ func renderValidation(t *terminal.Text, r *report.Validation) {
 		renderFindings(t, r.Findings)
 		return
 	}
-	accepted, refused := "accepted by regcred; no kubelet would start with it", "rejected by regcred; no kubelet would start with it"
+	accepted, refused := "accepted by regcred, but no kubelet would start with this configuration", "rejected by regcred, and no kubelet would start with this configuration"
 	if r.KubeletVersion != "" {
 		kubelet := "kubelet " + r.KubeletVersion + describeGates(r.FeatureGates)
 		accepted, refused = "accepted by "+kubelet, kubelet+" would not start"
@@ -233,7 +233,7 @@ func renderCredentials(t *terminal.Text, r *report.Validation) {
 		what = terminal.Count(c.Secrets, "Secret")
 	}
 	if !r.Valid {
-		t.Line(terminal.Error, fmt.Sprintf("%s: %s: the kubelet does not read it", r.Path, what))
+		t.Line(terminal.Error, fmt.Sprintf("%s: %s: the kubelet cannot use this file", r.Path, what))
 		return
 	}
 	t.Line(terminal.OK, fmt.Sprintf("%s: %s: %s", r.Path, what, doctor.Logins(c.Logins)))
@@ -251,7 +251,7 @@ func describeGates(gates map[string]bool) string {
 // noteTarget says what of the target the verdict does not depend on.
 func (a *app) noteTarget(t config.Target) {
 	if minorOf(t.KubeletVersion) > minorOf(config.NewestKubelet) {
-		a.Note("kubelet %s is newer than the versions that regcred supports; checked as %s", t.KubeletVersion, config.NewestKubelet)
+		a.Note("kubelet %s is newer than the versions that regcred supports; checked as version %s", t.KubeletVersion, config.NewestKubelet)
 	}
 	if unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(t.FeatureGates)), node.GateCounts); len(unknown) > 0 {
 		a.Note("ignored feature gates: %s; credential providers depend only on %s",

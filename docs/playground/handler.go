@@ -42,7 +42,7 @@ func handler(files map[string][]byte) http.Handler {
 		header.Set("Cache-Control", "no-cache")
 		switch {
 		case !ours(r.Host):
-			http.Error(w, "served only as 127.0.0.1 or localhost", http.StatusMisdirectedRequest)
+			http.Error(w, "this page is served only at 127.0.0.1 and localhost", http.StatusMisdirectedRequest)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			header.Set("Allow", "GET, HEAD")
 			http.Error(w, "only GET and HEAD are supported", http.StatusMethodNotAllowed)

@@ -34,9 +34,9 @@ func main() {
 
 func run(ctx context.Context, args []string, stdout io.Writer) error {
 	f := flag.NewFlagSet("playground", flag.ContinueOnError)
-	port := f.Int("port", 0, "port of 127.0.0.1 to listen on; 0 chooses a free port")
-	out := f.String("o", "", "write the site to this directory, which must be empty or not exist, and exit")
-	version := f.String("version", "", "regcred's version, shown on the page, such as v1.2.3")
+	port := f.Int("port", 0, "port on 127.0.0.1 to listen on; 0 chooses a free port")
+	out := f.String("o", "", "write the site to this new or empty directory, then exit")
+	version := f.String("version", "", "regcred version to show on the page, such as v1.2.3")
 	if err := f.Parse(args); err != nil {
 		return err
 	}

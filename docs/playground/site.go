@@ -111,7 +111,7 @@ func write(dir string, files map[string][]byte) error {
 	if there, err := os.ReadDir(dir); err != nil {
 		return err
 	} else if len(there) > 0 {
-		return fmt.Errorf("%s is not empty: use an empty directory, or one that does not exist", dir)
+		return fmt.Errorf("%s is not empty: use a new or empty directory", dir)
 	}
 	var errs []error
 	for name, data := range files {

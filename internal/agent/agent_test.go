@@ -241,7 +241,7 @@ func TestDecisions(t *testing.T) {
 		"restarted and went back": {
 			answers: answers{"install": {wentBack}, "status": {nothing}}, minutes: 5,
 			commands: "install, status, status, status, status, status, status", phases: "starting applying failed",
-			reason: "not retried by this pod, because the kubelet was restarted without success: kubelet.service: no new kubelet that works; the change was rolled back", failures: 1,
+			reason: "this pod does not retry, to avoid more kubelet restarts: kubelet.service: no new kubelet that works; the change was rolled back", failures: 1,
 		},
 		"fails, then works": {
 			answers: answers{"install": {broken, installed}, "status": {nothing, clean}}, minutes: 1,
@@ -264,17 +264,17 @@ func TestDecisions(t *testing.T) {
 			answers: answers{"install": {installed}, "status": {clean, drifted, clean, drifted, clean, drifted, clean, drifted}}, minutes: 4,
 			commands: "install, status, status, install, status, status, install, status, status, install, status, status",
 			phases:   "starting applying installed applying installed applying installed applying installed drifted",
-			reason:   "it was repaired and differs again, because something else changes it; next repair at ", applies: 4, mended: 3,
+			reason:   "the node was repaired but differs again, because another process changes it; next repair at ", applies: 4, mended: 3,
 		},
 		"drift that stays": {
 			answers: answers{"install": {unchanged}, "status": {clean, drifted}}, minutes: 1,
 			commands: "install, status, status, install, status", phases: "starting applying installed applying drifted",
-			reason: "an install does not fix it: /etc/a.conf: it is gone", failures: 1,
+			reason: "differences remain after the install: /etc/a.conf: it is gone", failures: 1,
 		},
 		"drift that cannot be mended": {
 			answers: answers{"install": {installed, wentBack}, "status": {clean, drifted}}, minutes: 5,
 			commands: "install, status, status, install, status, status, status, status", phases: "starting applying installed applying drifted",
-			reason: "without success", applies: 1, failures: 1,
+			reason: "this pod does not retry", applies: 1, failures: 1,
 		},
 		"taken off by hand": {
 			answers: answers{"install": {installed}, "status": {clean, nothing, clean}}, minutes: 1,
@@ -312,7 +312,7 @@ func TestDecisions(t *testing.T) {
 		},
 		"another state": {
 			prepare: func(p *pod) { p.write(p.node.t, "state/state", "Absent") }, minutes: 2,
-			phases: "starting failed", reason: `contains "Absent"; it must contain present or absent`,
+			phases: "starting failed", reason: `contains "Absent", but it must contain present or absent`,
 		},
 		"absent": {
 			answers: answers{"uninstall": {uninst}, "status": {clean}}, prepare: func(p *pod) { p.write(p.node.t, "state/state", "absent") }, minutes: 5,
@@ -332,11 +332,11 @@ func TestDecisions(t *testing.T) {
 		},
 		"absent, of another chart": {
 			answers: answers{"uninstall": {owned}}, prepare: func(p *pod) { p.write(p.node.t, "state/state", "absent") }, minutes: 2,
-			commands: "uninstall", phases: "starting applying removed", reason: "nothing of this chart is installed on the node; the existing installation is kept: nothing was changed: generation 1 of this node belongs to release ns/other", ready: true,
+			commands: "uninstall", phases: "starting applying removed", reason: "this chart has nothing installed on the node; the existing installation is kept: nothing was changed: generation 1 of this node belongs to release ns/other", ready: true,
 		},
 		"absent, dry run": {
 			answers: answers{"status": {clean}}, prepare: func(p *pod) { p.Install.DryRun = true; p.write(p.node.t, "state/state", "absent") }, minutes: 0,
-			commands: "status", phases: "starting not-removed", reason: "a dry run uninstalls nothing",
+			commands: "status", phases: "starting not-removed", reason: "dry run: the existing installation would be removed",
 		},
 		"absent, no systemd": {
 			prepare: func(p *pod) { p.node.fail = none; p.write(p.node.t, "state/state", "absent") }, minutes: 10,
@@ -348,7 +348,7 @@ func TestDecisions(t *testing.T) {
 		},
 		"a plugin that nobody has": {
 			prepare: func(p *pod) { os.Remove(filepath.Join(p.dir, "image/ours")) }, answers: answers{"status": {nothing}}, minutes: 0,
-			commands: "status", phases: "starting failed", reason: `provider "ours" (ConfigMap rel-1a2b) has no executable: no image in the chart's value plugins.images contains one (in `, failures: 1,
+			commands: "status", phases: "starting failed", reason: `provider "ours" (ConfigMap rel-1a2b) has no executable: no image in the chart's value plugins.images contains it (in `, failures: 1,
 		},
 		"an answer of another program": {
 			answers: answers{"install": {`{"schemaVersion":2,"outcome":"installed"}`}, "status": {nothing}}, minutes: 0,
@@ -433,7 +433,7 @@ func TestInstead(t *testing.T) {
 	p := newPod(t, answers{"install": {strings.Replace(refused, "(hidden)", canary.Env, 1)}, "status": {nothing}})
 	codes[p.node.answers["install"][0]] = 1
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour) })
-	want := "this node's system needs this change instead of an install:\ndo so: [redacted: env TOKEN of provider theirs]"
+	want := "this node's operating system needs the following change instead of an install:\ndo so: [redacted: env TOKEN of provider theirs]"
 	if got := strings.Join(p.talk, "\n"); got != want {
 		t.Errorf("the log has %s\nwant %s", got, want)
 	}

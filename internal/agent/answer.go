@@ -84,13 +84,13 @@ func decode(command string, stdout []byte, code int, codes []int, answer any) er
 	ended := fmt.Sprintf("regcred %s exited with code %d on the node", command, code)
 	switch {
 	case len(stdout) == 0:
-		return fmt.Errorf("%s without a result; see this pod's log", ended)
+		return fmt.Errorf("%s but returned no result; see this pod's log", ended)
 	case len(stdout) > maxAnswer:
-		return fmt.Errorf("%s with a result of more than %d bytes", ended, maxAnswer)
+		return fmt.Errorf("%s, but its result is longer than %d bytes", ended, maxAnswer)
 	case json.Unmarshal(stdout, &version) != nil || json.Unmarshal(stdout, answer) != nil:
-		return fmt.Errorf("%s with a result that is not valid JSON", ended)
+		return fmt.Errorf("%s, but its result is not valid JSON", ended)
 	case version.SchemaVersion != shown.SchemaVersion:
-		return fmt.Errorf("%s with a result of schemaVersion %d, not %d: it is another regcred than this pod's", ended, version.SchemaVersion, shown.SchemaVersion)
+		return fmt.Errorf("%s, but its result has schemaVersion %d, not %d: the node's regcred differs from this pod's", ended, version.SchemaVersion, shown.SchemaVersion)
 	case !slices.Contains(codes, code):
 		return errors.New(ended)
 	}
@@ -166,10 +166,10 @@ func (a *lookAnswer) differences() (list []string) {
 	}
 	list = append(list, *a.Problems...)
 	for _, why := range *a.Restart {
-		list = append(list, "the kubelet has to be restarted: "+why)
+		list = append(list, "the kubelet must be restarted: "+why)
 	}
 	if *a.Current == 0 && len(list) == 0 {
-		list = []string{"nothing of regcred is on the node: it was removed by hand"}
+		list = []string{"regcred is no longer on the node: it was removed manually"}
 	}
 	return list
 }

@@ -21,7 +21,7 @@ func Copy(ctx context.Context, files []string, dir string) error {
 	if info, err := os.Stat(dir); err != nil {
 		return fmt.Errorf("copy to %s: %w", dir, regularfile.Cause(err))
 	} else if !info.IsDir() {
-		return fmt.Errorf("copy to %s: it is not a directory", dir)
+		return fmt.Errorf("copy to %s: not a directory", dir)
 	}
 	from := map[string]string{}
 	for _, name := range files {
@@ -30,7 +30,7 @@ func Copy(ctx context.Context, files []string, dir string) error {
 		}
 		base := filepath.Base(name)
 		if other, twice := from[base]; twice {
-			return fmt.Errorf("copy %s: same name as %s", name, other)
+			return fmt.Errorf("copy %s: it has the same name as %s", name, other)
 		}
 		from[base] = name
 	}
@@ -55,7 +55,7 @@ func mayCopy(name string) error {
 	case info.Format == executable.Empty:
 		return errors.New("it is empty")
 	case info.Format != executable.ELF && info.Format != executable.Script:
-		return errors.New("it is not a Linux executable")
+		return errors.New("not a Linux executable")
 	}
 	return nil
 }

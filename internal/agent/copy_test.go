@@ -50,9 +50,9 @@ func TestCopy(t *testing.T) {
 		"directory":   {[]string{a, from}, map[string]string{}, from + ": is a directory, not a regular file"},
 		"pipe":        {[]string{a, pipe}, map[string]string{}, pipe + ": is a named pipe, not a regular file"},
 		"missing":     {[]string{a, from + "/c"}, map[string]string{}, from + "/c: no such file or directory"},
-		"text":        {[]string{write("README", "hello", 0o700)}, map[string]string{}, "README: it is not a Linux executable"},
+		"text":        {[]string{write("README", "hello", 0o700)}, map[string]string{}, "README: not a Linux executable"},
 		"empty":       {[]string{write("empty", "", 0o700)}, map[string]string{}, "empty: it is empty"},
-		"of one name": {[]string{a, write("x/a", "#!/x", 0o700)}, map[string]string{}, "x/a: same name as " + a},
+		"of one name": {[]string{a, write("x/a", "#!/x", 0o700)}, map[string]string{}, "x/a: it has the same name as " + a},
 	} {
 		t.Run(name, func(t *testing.T) {
 			to := t.TempDir()
@@ -67,7 +67,7 @@ func TestCopy(t *testing.T) {
 			}
 		})
 	}
-	if err := agent.Copy(t.Context(), []string{a}, b); err == nil || !strings.HasSuffix(err.Error(), "b: it is not a directory") {
+	if err := agent.Copy(t.Context(), []string{a}, b); err == nil || !strings.HasSuffix(err.Error(), "b: not a directory") {
 		t.Errorf("into a file: %v", err)
 	}
 	if err := agent.Copy(t.Context(), []string{a}, from+"/none"); err == nil || !strings.HasSuffix(err.Error(), "none: no such file or directory") {

@@ -58,7 +58,7 @@ func remember(ctx context.Context, work string) (m memory, err error) {
 		return none, err
 	}
 	if json.Unmarshal(data, &m) != nil || m.SchemaVersion != memoryVersion {
-		return none, errors.New(filepath.Join(work, memoryName) + ": it is not what regcred writes there; a new one is started")
+		return none, errors.New(filepath.Join(work, memoryName) + ": not written by regcred; starting with a new file")
 	}
 	return m, nil
 }

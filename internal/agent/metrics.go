@@ -16,7 +16,7 @@ import (
 // what the node's dispatcher has counted.
 func (a *Agent) Metrics(version string) (*prometheus.Registry, error) {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "regcred_build_info", Help: "Version of regcred in this pod; the value is 1.",
+		Name: "regcred_build_info", Help: "regcred version in this pod; the value is always 1.",
 		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
 	})
 	build.Set(1)
@@ -60,12 +60,12 @@ func newNodeMetrics(status func() Status) *nodeMetrics {
 	}
 	return &nodeMetrics{
 		status:     status,
-		generation: desc("generation", "Current generation on the node; 0 if none."),
-		phase:      desc("phase", "1 for the node's phase, 0 for the others.", "phase"),
-		lastApply:  desc("last_apply_timestamp_seconds", "Time of the last change of the node, since the pod was created."),
-		applies:    desc("applies_total", "Installs that changed the node, since the pod was created."),
-		failures:   desc("apply_failures_total", "Failed installs and uninstalls, since the pod was created."),
-		mended:     desc("mended_total", "Differences from the installed state that an install repaired."),
+		generation: desc("generation", "Current generation on the node, or 0 if there is none."),
+		phase:      desc("phase", "1 for the node's current phase, 0 for all other phases.", "phase"),
+		lastApply:  desc("last_apply_timestamp_seconds", "Time of the last change to the node since the pod was created."),
+		applies:    desc("applies_total", "Number of installs that changed the node since the pod was created."),
+		failures:   desc("apply_failures_total", "Number of failed installs and uninstalls since the pod was created."),
+		mended:     desc("mended_total", "Number of differences from the installed state that installs repaired."),
 		drift:      desc("drift", "Number of differences from the installed state."),
 	}
 }

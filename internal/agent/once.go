@@ -98,7 +98,7 @@ func (w work) resume(ctx context.Context, c command) (*changeAnswer, error) {
 		return answer, nil
 	}
 	if w.memory.Tries >= maxTries {
-		return &changeAnswer{Outcome: "failed", Restarted: true, Error: fmt.Sprintf("regcred %s was started %d times on the node and never returned a result: see its journal (journalctl -u %s)", c.args[0], w.memory.Tries, UnitName)}, nil
+		return &changeAnswer{Outcome: "failed", Restarted: true, Error: fmt.Sprintf("regcred %s was started %d times on the node but never returned a result: see its journal (journalctl -u %s)", c.args[0], w.memory.Tries, UnitName)}, nil
 	}
 	return nil, nil
 }
@@ -114,5 +114,5 @@ func (w work) spent() bool { return w.memory.Spent != "" && w.memory.Spent == w.
 
 // inVain says why what is wanted is not tried.
 func (w work) inVain() string {
-	return "not retried by this pod, because the kubelet was restarted without success: " + w.memory.Why
+	return "this pod does not retry, to avoid more kubelet restarts: " + w.memory.Why
 }

@@ -19,7 +19,7 @@ import (
 const (
 	stays     = `{"schemaVersion":1,"outcome":"failed","error":"the disk is full"}`
 	notOff    = `{"schemaVersion":1,"outcome":"failed","restarted":true,"error":"kubelet.service: no new kubelet that works; the change was rolled back"}`
-	notTried  = "not retried by this pod, because the kubelet was restarted without success: "
+	notTried  = "this pod does not retry, to avoid more kubelet restarts: "
 	noKubelet = "kubelet.service: no new kubelet that works; the change was rolled back"
 )
 
@@ -215,7 +215,7 @@ func TestNoAnswer(t *testing.T) {
 			}
 			synctest.Test(t, func(t *testing.T) { p.runFor(t, 3*time.Hour) })
 			n := strings.Count(p.node.commands(), "install")
-			if s := p.last(t); n != tt.times || s.Phase != agent.Failed || !strings.HasPrefix(s.Reason, "not retried by this pod") {
+			if s := p.last(t); n != tt.times || s.Phase != agent.Failed || !strings.HasPrefix(s.Reason, notTried) {
 				t.Errorf("%d times; %+v", n, s)
 			}
 		})

@@ -52,7 +52,7 @@ func (w work) begin(ctx context.Context) {
 // again is not to have a kubelet restarted each minute.
 func (w work) mend(ctx context.Context) {
 	if !w.mends.due() {
-		w.stand(Drifted, fmt.Sprintf("it was repaired and differs again, because something else changes it; next repair at %s", w.mends.at.UTC().Format(time.RFC3339)))
+		w.stand(Drifted, fmt.Sprintf("the node was repaired but differs again, because another process changes it; next repair at %s", w.mends.at.UTC().Format(time.RFC3339)))
 		return
 	}
 	drift := w.drift()
@@ -129,7 +129,7 @@ func (w work) applied(ctx context.Context, answer *changeAnswer) {
 	case err != nil:
 		w.fail(ctx, Failed, fmt.Errorf("installed, but the node's state is unknown: %w", err))
 	case len(w.differences(look)) > 0:
-		why := "an install does not fix it: " + strings.Join(few(w.differences(look)), "; ")
+		why := "differences remain after the install: " + strings.Join(few(w.differences(look)), "; ")
 		w.settled = true
 		w.change(func(s *Status) { s.Drift = w.allWords(w.differences(look)) })
 		if len(answer.Restart) > 0 {
@@ -151,7 +151,7 @@ func (w work) differences(a *lookAnswer) []string {
 	case a.Owner != w.Owner:
 		list = append(list, fmt.Sprintf("generation %d belongs to release %s", current, a.Owner))
 	case w.installed != 0 && current != w.installed:
-		list = append(list, fmt.Sprintf("generation %d is current, but %d was installed", current, w.installed))
+		list = append(list, fmt.Sprintf("the current generation is %d, but generation %d was installed", current, w.installed))
 	}
 	return list
 }
@@ -160,7 +160,7 @@ func (w work) differences(a *lookAnswer) []string {
 // system wants in their place, without values of args and env.
 func (w work) refused(answer *changeAnswer) {
 	if w.retry.phase != Unsupported {
-		w.say("this node's system needs this change instead of an install:\n%s", scrub.Part(answer.Instead, w.secrets(), false, false))
+		w.say("this node's operating system needs the following change instead of an install:\n%s", scrub.Part(answer.Instead, w.secrets(), false, false))
 	}
 	w.later(Unsupported, w.words(answer.reason()))
 }
@@ -246,7 +246,7 @@ func (w work) remove(ctx context.Context) {
 	case err != nil:
 		w.fail(ctx, NotRemoved, err)
 	case answer.Outcome == "owned":
-		w.removed("nothing of this chart is installed on the node; the existing installation is kept: " + w.words(answer.reason()))
+		w.removed("this chart has nothing installed on the node; the existing installation is kept: " + w.words(answer.reason()))
 	case answer.reason() != "":
 		w.fail(ctx, NotRemoved, errors.New(answer.reason()))
 	default:
@@ -266,7 +266,7 @@ func (w work) wouldRemove(ctx context.Context) {
 	case *look.Current == 0:
 		w.removed("")
 	default:
-		w.later(NotRemoved, "a dry run uninstalls nothing; the existing installation is removed without the dry run")
+		w.later(NotRemoved, "dry run: the existing installation would be removed")
 	}
 }
 

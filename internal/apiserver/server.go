@@ -58,7 +58,7 @@ func New(cfg *rest.Config, timeout time.Duration) (*Server, error) {
 	base.User = nil
 	transport, err := rest.TransportFor(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("create client of API server %s: %w", base, err)
+		return nil, fmt.Errorf("create client for API server %s: %w", base, err)
 	}
 	// Credentials, which client-go adds to every request, do not go to another host.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -153,7 +153,7 @@ func (s *Server) request(ctx context.Context, c *Call) (*http.Request, error) {
 	segments := make([]string, len(c.Path))
 	for i, segment := range c.Path {
 		if !isSegment(segment) {
-			return nil, fmt.Errorf("%q cannot be a namespace or name", segment)
+			return nil, fmt.Errorf("%q is not a valid namespace or name", segment)
 		}
 		segments[i] = url.PathEscape(segment)
 	}

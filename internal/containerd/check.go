@@ -128,7 +128,7 @@ func (c *checker) config() {
 			if len(reg.mirrors) == 0 {
 				file, line = r.at("registry", "configs")
 			}
-			c.add("mirror-config-path", route.Error, file, line, "move them to hosts.toml files, or remove config_path",
+			c.add("mirror-config-path", route.Error, file, line, "move these settings to hosts.toml files, or remove config_path",
 				"config_path and registry.mirrors or registry.configs.*.tls are mutually exclusive: the CRI plugin does not load, and the kubelet finds no runtime")
 		}
 		for host := range reg.tls {
@@ -143,7 +143,7 @@ func (c *checker) config() {
 				file, line = r.at("registry", "auths")
 			}
 			c.add("mirror-own-login", route.Info, file, line, "", "this password is used only if the kubelet sends no credential: "+
-				"a matching pull secret or provider overrides it, also for mirrors")
+				"a matching pull secret or provider overrides it, for mirrors too")
 		}
 	}
 	c.unset()
@@ -168,7 +168,7 @@ func (c *checker) unset() {
 	}
 	file, line := c.runtime.at("registry")
 	c.add(unset, route.Warning, file, max(line, 1), fmt.Sprintf("set config_path = %q in [plugins.%q.registry], and restart containerd", usualCerts, place(c.runtime.format)),
-		"config_path is not set, so %s reads no hosts.toml in %s and pulls every image from its own host", whom(names), usualCerts)
+		"config_path is not set, so %s reads no hosts.toml in %s and pulls every image directly from its registry", whom(names), usualCerts)
 }
 
 // blind reports whether no hosts.toml is read, since config_path is taken for one directory.
@@ -189,7 +189,7 @@ func (c *checker) twoRoots() {
 	}
 	file, line := c.runtime.at("registry", "config_path")
 	c.add("mirror-two-directories", severity, file, line, "set config_path to one directory, or set use_local_image_pull = true",
-		"config_path has two directories, so %s reads no hosts.toml at all (containerd#12415) and pulls every image from its own host", whom(names))
+		"config_path has two directories, so %s reads no hosts.toml at all (containerd#12415) and pulls every image directly from its registry", whom(names))
 }
 
 func (c *checker) hasHosts(root string) bool {
@@ -282,11 +282,11 @@ func (c *checker) misplaced(root string) {
 			continue
 		}
 		if e.Name() == "hosts.toml" {
-			c.add("mirror-directory", route.Warning, path, 1, "move it to "+filepath.Join(root, "HOST", "hosts.toml")+", where HOST is the host of its images",
+			c.add("mirror-directory", route.Warning, path, 1, "move it to "+filepath.Join(root, "HOST", "hosts.toml")+", where HOST is the images' registry host",
 				"containerd never reads this file: each host needs its own directory")
 			continue
 		}
-		c.add("mirror-directory", route.Error, path, 1, fmt.Sprintf("make a directory with that name and move the file to %s", filepath.Join(path, "hosts.toml")),
+		c.add("mirror-directory", route.Error, path, 1, fmt.Sprintf("create a directory with this name and move the file to %s", filepath.Join(path, "hosts.toml")),
 			"this must be a directory with a hosts.toml, but it is a file: every pull from %s fails", hostOf(e.Name()))
 	}
 }
@@ -309,7 +309,7 @@ func (c *checker) name(dir, name string) {
 	case name == "http:" || name == "https:":
 		c.add(rule, route.Warning, dir, 0, "remove the scheme", "this is not a host name")
 	case name != strings.ToLower(name):
-		c.add(rule, route.Warning, dir, 0, "rename it to "+strings.ToLower(name), "image references have lower-case hosts")
+		c.add(rule, route.Warning, dir, 0, "rename it to "+strings.ToLower(name), "image references use lower-case host names")
 	}
 }
 
@@ -322,7 +322,7 @@ func (c *checker) without(dir, name string, names []string) {
 		return
 	}
 	c.add("mirror-hides-default", route.Warning, dir, 0, "add a hosts.toml, or remove the directory",
-		"it has no hosts.toml, and _default does not apply to its host: only the host itself is queried")
+		"this directory has no hosts.toml and overrides _default, so only the host itself is queried")
 }
 
 // hosts checks a hosts.toml.
@@ -353,11 +353,11 @@ func (c *checker) hosts(dir, name string) {
 		if sound == nil {
 			severity = route.Error
 		}
-		fix := "correct it, then run regcred doctor --image IMAGE"
-		if strings.HasPrefix(last.what, "it has no host table") {
-			fix = "add an empty line [host] at its end"
+		fix := "correct the file, then run regcred doctor --image IMAGE"
+		if strings.HasPrefix(last.what, "the file has no host table") {
+			fix = "add an empty [host] table at the end of the file"
 		}
-		c.add("mirror-unread", severity, path, max(last.line, 1), fix, "%s; %s ignores the whole file without an error and pulls only from the image's own host", last.what, whom(names))
+		c.add("mirror-unread", severity, path, max(last.line, 1), fix, "%s; %s silently ignores the whole file and pulls only from the image's own host", last.what, whom(names))
 	}
 	if sound == nil || sound.file == nil {
 		return

@@ -31,7 +31,7 @@ func (c *checker) host(f *hostsFile, h *host, dir string, last bool) {
 	}
 	if dir == "_default" {
 		c.add("mirror-default", route.Info, f.path, h.place(), "add a directory for each registry",
-			"%s serves every registry without its own directory and receives the credentials for all of them", h.url.Host)
+			"%s is used for every registry that has no directory, and receives all their credentials", h.url.Host)
 	}
 }
 
@@ -44,7 +44,7 @@ func (c *checker) path(f *hostsFile, h *host) {
 	switch {
 	case strings.LastIndex(h.name, "://") > len("https"):
 		c.add(rule, route.Warning, f.path, h.place(), fmt.Sprintf("write https://%s", lastURL(h.name)),
-			"%s%s is two URLs joined: %s gets requests for %s/NAME/manifests/TAG", h.what(), shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
+			"%s%s consists of two URLs: %s gets requests for %s/NAME/manifests/TAG", h.what(), shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
 	case h.table.OverridePath && !strings.Contains(h.url.Path+"/", "/v2/"):
 		c.add(rule, route.Warning, f.path, h.at(f.file, "override_path"), fmt.Sprintf("add /v2 to the path (https://%s/v2%s), or remove override_path", h.url.Host, route.Masked(strings.TrimSuffix(written, "/"))),
 			"override_path uses the path unchanged: %s gets requests for %s/NAME/manifests/TAG, without the /v2 that registries expect", h.url.Host, route.Masked(strings.TrimSuffix(h.url.Path, "/")))
@@ -79,7 +79,7 @@ func (c *checker) files(f *hostsFile, h *host) {
 		}
 		if _, err := c.runtime.fs().ReadFile(context.Background(), name); err != nil {
 			c.add("mirror-missing-file", route.Error, f.path, h.at(f.file, key), "create the file, or remove the setting",
-				"%s refers to %s, which cannot be read (%v): every pull that uses this file fails, also from the image's own host", key, name, regularfile.Cause(err))
+				"%s refers to %s, which cannot be read (%v): every pull that uses this file fails, including pulls from the image's own host", key, name, regularfile.Cause(err))
 		}
 	}
 	for _, name := range h.ca {
@@ -130,7 +130,7 @@ func (c *checker) unordered(f *hostsFile) {
 		case n == 0 && two:
 			c.add("mirror-inline", route.Warning, f.path, line, "use a table: [host."+shownURL(name)+"]", "containerd 2 ignores a host that is not a table")
 		case n > 1:
-			c.add("mirror-twice", route.Info, f.path, line, "put its tables next to each other", "its tables are separated, so containerd 2 queries it %d times", n)
+			c.add("mirror-twice", route.Info, f.path, line, "put the host's tables next to each other", "the host's tables are not adjacent, so containerd 2 queries the host %d times", n)
 		}
 	}
 }
@@ -163,7 +163,7 @@ func (c *checker) keys(f *hostsFile, t map[string]any, at, known []string) {
 		}
 		fix := "valid keys: " + strings.Join(known, ", ")
 		if key == "server" {
-			fix = "move it above the first table; below a table header it belongs to that table"
+			fix = "move the key above the first table header; below a header, it belongs to that table"
 		}
 		if near := strings.ReplaceAll(key, "-", "_"); near != key && slices.Contains(known, near) {
 			fix = "write " + near

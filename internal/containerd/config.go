@@ -49,7 +49,7 @@ type source struct {
 
 // ErrNoCRI is the error of [Read] if a containerd pulls nothing for a kubelet:
 // that of Docker, whose package switches the CRI off.
-var ErrNoCRI = errors.New("its CRI plugin is disabled")
+var ErrNoCRI = errors.New("the CRI plugin is disabled")
 
 // The plugins that have the registries, by the version of a file.
 const (

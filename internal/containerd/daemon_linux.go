@@ -42,9 +42,9 @@ func daemonOf(ctx context.Context, socket string) (*daemon, error) {
 	}
 	switch {
 	case cred.Pid == 0:
-		return nil, errors.New("this process cannot see it, probably because regcred runs in a container: run regcred on the node itself")
+		return nil, errors.New("the containerd process is not visible, probably because regcred runs in a container: run regcred on the node itself")
 	case cred.Uid != 0 && cred.Uid != uint32(os.Geteuid()):
-		return nil, fmt.Errorf("process %d belongs to user %d, whose program regcred does not run", cred.Pid, cred.Uid)
+		return nil, fmt.Errorf("process %d belongs to user %d, and regcred does not run that user's programs", cred.Pid, cred.Uid)
 	}
 	proc, err := os.Open(fmt.Sprintf("/proc/%d", cred.Pid))
 	if err != nil {
@@ -104,7 +104,7 @@ func (d *daemon) same(path string) error {
 	if err != nil && theirErr != nil || err == nil && theirErr == nil && os.SameFile(ours, theirs) {
 		return nil // if there is nothing, the defaults count
 	}
-	return fmt.Errorf("it sees a different file at %s than this process: run regcred where containerd runs", path)
+	return fmt.Errorf("containerd sees a different file at %s than this process: run regcred where containerd runs", path)
 }
 
 // ownProgram refuses a set-user-ID program, whose owner says nothing of who started it.
@@ -114,7 +114,7 @@ func (d *daemon) ownProgram() error {
 		return denied(err)
 	}
 	if exe.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
-		return errors.New("it runs a set-user-ID program, which is not containerd")
+		return errors.New("the process runs a set-user-ID program, so it is not containerd")
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (d *daemon) run(ctx context.Context, args ...string) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(out, maxSaid+1))
 	if len(text) > maxSaid {
 		_ = cmd.Process.Kill() // or it would block on a full pipe
-		err = fmt.Errorf("it printed more than %d bytes", maxSaid)
+		err = fmt.Errorf("the output is longer than %d bytes", maxSaid)
 	}
 	if ended := cmd.Wait(); err == nil {
 		err = ended

@@ -17,7 +17,7 @@ type daemon struct {
 }
 
 func daemonOf(context.Context, string) (*daemon, error) {
-	return nil, errors.New("only Linux reports which process serves a socket")
+	return nil, errors.New("finding the process that serves a socket is supported only on Linux")
 }
 
 // Close ends the use of the process.

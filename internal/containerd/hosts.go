@@ -91,7 +91,7 @@ func (r *Runtime) readHosts(dir string, v Version) (*hostsFile, error) {
 	case err != nil:
 		return nil, err
 	case len(f.Tables()) > maxHosts:
-		return nil, fmt.Errorf("%s: it has more than %d tables", h.path, maxHosts)
+		return nil, fmt.Errorf("%s: more than %d tables", h.path, maxHosts)
 	case !f.Empty():
 		h.file = f
 		h.broken = h.parse(v)
@@ -119,7 +119,7 @@ func (h *hostsFile) parse(v Version) *brokenError {
 		return brokenAt(bad.Line, "%v", bad)
 	}
 	if _, isTable := top["host"].(map[string]any); !isTable && !v.two() {
-		return brokenAt(0, "it has no host table, so containerd 1 treats it as invalid")
+		return brokenAt(0, "the file has no host table, so containerd 1 treats it as invalid")
 	}
 	if !v.two() {
 		file.hostTable.exact(top)
@@ -204,7 +204,7 @@ func (h *host) parse(f *tomlfile.File, dir string, v Version) *brokenError {
 		}
 	}
 	if _, err := time.ParseDuration(h.table.DialTimeout); err != nil && h.table.DialTimeout != "" && v.dialTimeout() {
-		return brokenAt(h.at(f, "dial_timeout"), "dial_timeout is not a duration such as \"30s\"")
+		return brokenAt(h.at(f, "dial_timeout"), "dial_timeout must be a duration such as \"30s\"")
 	}
 	return h.parseFiles(f, dir)
 }
@@ -219,7 +219,7 @@ func (h *host) parseURL(f *tomlfile.File) *brokenError {
 	}
 	u, err := url.Parse(address)
 	if h.name != "" && err != nil {
-		return brokenAt(h.line, "a host or server is not a URL")
+		return brokenAt(h.line, "a host or server must be a URL")
 	}
 	if h.name == "" {
 		u = &url.URL{}
@@ -246,13 +246,13 @@ func (h *host) parseFiles(f *tomlfile.File, dir string) *brokenError {
 	}
 	var ok bool
 	if h.ca, ok = list(h.table.CA); !ok {
-		return brokenAt(h.at(f, "ca"), "ca is not a path or a list of paths")
+		return brokenAt(h.at(f, "ca"), "ca must be a path or a list of paths")
 	}
 	for i := range h.ca {
 		h.ca[i] = abs(h.ca[i])
 	}
 	if h.client, ok = pairs(h.table.Client); !ok {
-		return brokenAt(h.at(f, "client"), "client is not a path, a list of paths or a list of pairs")
+		return brokenAt(h.at(f, "client"), "client must be a path, a list of paths or a list of pairs")
 	}
 	for i, pair := range h.client {
 		if h.client[i][0] = abs(pair[0]); pair[1] != "" {
@@ -261,7 +261,7 @@ func (h *host) parseFiles(f *tomlfile.File, dir string) *brokenError {
 	}
 	for name, value := range h.table.Header {
 		if _, ok := list(value); !ok {
-			return brokenAt(h.at(f, "header", name), "a header is not a string or a list of strings")
+			return brokenAt(h.at(f, "header", name), "a header must be a string or a list of strings")
 		}
 	}
 	return nil

@@ -55,7 +55,7 @@ func (r *Runtime) why(host string, v Version) string {
 		return err.Error()
 	}
 	if dir == "" {
-		return fmt.Sprintf("%s has no directory for it", strings.Join(reg.certs, ", "))
+		return fmt.Sprintf("%s has no directory for this host", strings.Join(reg.certs, ", "))
 	}
 	h, err := r.readHosts(dir, v)
 	switch {
@@ -85,7 +85,7 @@ func (r *Runtime) named(h *route.Hop, last bool) string {
 	case h.Line == 0 && last:
 		return fmt.Sprintf("%s sets no server, so the host itself is queried last", h.File)
 	case last:
-		return fmt.Sprintf("%s sets it as the server", h.File)
+		return fmt.Sprintf("%s sets this host as the server", h.File)
 	}
-	return fmt.Sprintf("%s sets it as a host", h.File)
+	return fmt.Sprintf("%s has a host table for this host", h.File)
 }

@@ -35,7 +35,7 @@ func PauseImage(ctx context.Context, socket string) (image, file string, err err
 	defer cancel()
 	d, err := daemonOf(ctx, socket)
 	if err != nil {
-		return "", "", fmt.Errorf("find the containerd that serves %s: %w", socket, err)
+		return "", "", fmt.Errorf("find the containerd process that serves %s: %w", socket, err)
 	}
 	defer d.Close()
 	out, err := d.dump(ctx)
@@ -62,7 +62,7 @@ func Serving(ctx context.Context, socket string) (*Served, error) {
 	defer cancel()
 	d, err := daemonOf(ctx, socket)
 	if err != nil {
-		return nil, fmt.Errorf("find the containerd that serves %s: %w", socket, err)
+		return nil, fmt.Errorf("find the containerd process that serves %s: %w", socket, err)
 	}
 	defer d.Close()
 	s := &Served{PID: d.pid, File: d.file}

@@ -103,7 +103,7 @@ func TestPauseImage(t *testing.T) {
 		{name: "no key", config: "version = 3\n" + login, fails: "no pause image is set: is the CRI plugin disabled?"},
 		{name: "a list", config: "[plugins.'io.containerd.cri.v1.images']\npinned_images = ['a']\n", fails: "no pause image is set"},
 		{name: "no TOML", config: login + "= '" + canary.Password, fails: "invalid TOML"},
-		{name: "too much", config: strings.Repeat("# more\n", 1<<18), fails: "it printed more than 1048576 bytes"},
+		{name: "too much", config: strings.Repeat("# more\n", 1<<18), fails: "the output is longer than 1048576 bytes"},
 		{name: "no file", fails: "config dump\": exit status 1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -160,8 +160,8 @@ func TestPauseImageOfOthers(t *testing.T) {
 		cmd   *exec.Cmd
 		fails string
 	}{
-		"user":   {user, "belongs to user 65534, whose program regcred does not run"},
-		"mounts": {mounts, "it sees a different file at " + file + " than this process"},
+		"user":   {user, "belongs to user 65534, and regcred does not run"},
+		"mounts": {mounts, "containerd sees a different file at " + file + " than this process"},
 	} {
 		t.Run(socket, func(t *testing.T) {
 			socket := filepath.Join(dir, socket)

@@ -59,7 +59,7 @@ func (r *Runtime) withoutPort(w *route.Route, host string) *route.Route {
 		if dir := filepath.Join(root, name); len(w.Files) == len(r.Files) && r.hasFile(dir) {
 			w.Findings = append(w.Findings, route.Finding{
 				Rule: "mirror-directory", Severity: route.Warning, File: filepath.Join(dir, "hosts.toml"), Line: 1,
-				Message:    fmt.Sprintf("it is for %s and does not apply to images of %s", name, host),
+				Message:    fmt.Sprintf("this file is for %s and does not apply to images from %s", name, host),
 				Suggestion: "move it to " + filepath.Join(root, strings.Replace(host, ":", "_", 1)+"_"),
 			})
 		}
@@ -218,9 +218,9 @@ func (w *way) skipped(capabilities []string) string {
 	}
 	switch {
 	case !has("pull"):
-		return "without the capability \"pull\" it is used only for layers"
+		return "without the capability \"pull\", the host is used only for layers"
 	case w.image.Digest == "" && !has("resolve"):
-		return "without the capability \"resolve\" it is not used for tags"
+		return "without the capability \"resolve\", the host is not used for tags"
 	}
 	return ""
 }
@@ -298,7 +298,7 @@ func (w *way) throughMirrors() {
 		u, err := url.Parse(e)
 		if err != nil {
 			file, line := w.runtime.at("registry", "mirrors", key)
-			w.Fails = fmt.Sprintf("%s:%d: an endpoint is not a URL", file, line)
+			w.Fails = fmt.Sprintf("%s:%d: an endpoint must be a URL", file, line)
 			return
 		}
 		own = own || u.Host == w.image.Host

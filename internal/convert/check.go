@@ -18,11 +18,11 @@ func check(dir bool, files []File, want []config.Provider) error {
 	}
 	for _, f := range cfg.Files() {
 		if f.Kind != configKind || f.APIVersion != configV1 {
-			return fmt.Errorf("the result is not a %s in %s", configKind, configV1)
+			return fmt.Errorf("the result is not a %s of version %s", configKind, configV1)
 		}
 	}
 	if at := difference(want, cfg.Providers); at != "" {
-		return fmt.Errorf("the result differs from its source in %s", at)
+		return fmt.Errorf("the result differs from the source in %s", at)
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func load(path string, dir bool, files []File) (*config.Config, error) {
 // It shows no value.
 func difference(want, got []config.Provider) string {
 	if len(want) != len(got) {
-		return fmt.Sprintf("the number of providers: %d for %d", len(got), len(want))
+		return fmt.Sprintf("the number of providers (%d instead of %d)", len(got), len(want))
 	}
 	for i := range want {
 		if !want[i].Equal(&got[i]) {

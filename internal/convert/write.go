@@ -97,7 +97,7 @@ func current(f File) (fs.FileInfo, error) {
 		return nil, err
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
-		return nil, fmt.Errorf("%s is a symbolic link and is not replaced; convert its target, or write the result elsewhere", f.Name)
+		return nil, fmt.Errorf("%s is a symbolic link and will not be replaced; convert its target, or write the result elsewhere", f.Name)
 	}
 	data, err := regularfile.Read(context.Background(), f.Name, int64(len(f.Source)))
 	_, longer := errors.AsType[*regularfile.TooLargeError](err)
@@ -130,7 +130,7 @@ func (s *swap) backUp(data []byte, info fs.FileInfo) error {
 		_, err = fill(file, data, info)
 		return err
 	}
-	return fmt.Errorf("it already has %d backups", most)
+	return fmt.Errorf("%d backups already exist", most)
 }
 
 // fill writes a file out and closes it. It gets mode and owner of like, if
@@ -174,7 +174,7 @@ func undo(swaps []*swap) error {
 	for _, s := range slices.Backward(swaps) {
 		if s.done {
 			if err := os.Rename(s.Backup, s.Name); err != nil {
-				errs = append(errs, fmt.Errorf("%s stays converted; its old content is in %s: %w", s.Name, s.Backup, err))
+				errs = append(errs, fmt.Errorf("%s remains converted; its previous content is in %s: %w", s.Name, s.Backup, err))
 			}
 			continue
 		}

@@ -206,7 +206,7 @@ func TestReplaceUndoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	remove(t, swaps[0].Backup)
-	if err := undo(swaps); err == nil || !strings.Contains(err.Error(), "its old content is in "+swaps[0].Backup) {
+	if err := undo(swaps); err == nil || !strings.Contains(err.Error(), "its previous content is in "+swaps[0].Backup) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 func StateDir() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("find this program's path: %w; give the state directory with --state-dir", err)
+		return "", fmt.Errorf("find this program's path: %w; set the state directory with --state-dir", err)
 	}
 	if real, err := filepath.EvalSymlinks(self); err == nil { // it may have been replaced meanwhile
 		self = real
@@ -68,7 +68,7 @@ func entryOf(all []entries.Entry, name string) (entry entries.Entry, err error) 
 		}
 	}
 	if !found {
-		return entry, fmt.Errorf("the kubelet has no entry %q, the name under which this program was run", name)
+		return entry, fmt.Errorf("the kubelet has no entry %q, which is the name this program was run as", name)
 	}
 	return entry, nil
 }

@@ -165,7 +165,7 @@ func parse(data []byte) (*document, error) {
 	case len(bytes.TrimSpace(data)) == 0:
 		return nil, errors.New("the file is empty: remove it")
 	case bytes.HasPrefix(data, []byte("\ufeff")):
-		return nil, errors.New("it begins with a byte order mark, which clients cannot read: save it without one")
+		return nil, errors.New("the file begins with a byte order mark, which clients cannot read: save the file without it")
 	}
 	if err := json.Unmarshal(data, new(json.RawMessage)); err != nil {
 		at := len(data)
@@ -198,7 +198,7 @@ func (d *document) read() error {
 			}
 		}
 		if n > 1 {
-			return fmt.Errorf("it has %s %d times, and clients treat duplicates differently: keep one", name, n)
+			return fmt.Errorf("%s occurs %d times, and clients treat duplicates differently: keep one", name, n)
 		}
 	}
 	d.nested, d.helpers, d.store = nil, nil, ""
@@ -206,7 +206,7 @@ func (d *document) read() error {
 		switch {
 		case isField(m, credsStore):
 			if json.Unmarshal(d.text(m), &d.store) != nil {
-				return errors.New("credsStore must be a string: docker cannot load the file otherwise")
+				return errors.New("credsStore must be a string: otherwise docker cannot load the file")
 			}
 		case isField(m, credHelpers):
 			d.nested = d.text(m)

@@ -198,7 +198,7 @@ func TestRefused(t *testing.T) {
 	for data, want := range map[string]string{
 		"":                             "the file is empty: remove it",
 		" \n":                          "the file is empty: remove it",
-		"\ufeff{}":                     "it begins with a byte order mark, which clients cannot read: save it without one",
+		"\ufeff{}":                     "the file begins with a byte order mark, which clients cannot read: save the file without it",
 		"{\n\"auths\": {\"p4ss\": x}":  "line 2: invalid JSON",
 		"{\n\n":                        "line 3: invalid JSON",
 		"{} {}":                        "line 1: invalid JSON",
@@ -208,9 +208,9 @@ func TestRefused(t *testing.T) {
 		`{"credHelpers": {"a": null}}`: `credHelpers: the entry for "a" must be a string`,
 		`{"credHelpers": {"a": 1}}`:    `credHelpers: the entry for "a" must be a string`,
 		`{"credHelpers": {"a": "x", "\u0061": "regcred"}}`:   `credHelpers has "a" twice, and clients treat duplicates differently: keep one`,
-		`{"credHelpers": {}, "CredHelpers": {}}`:             "it has credHelpers 2 times, and clients treat duplicates differently: keep one",
-		`{"credsStore": "a", "credsstore": "b"}`:             "it has credsStore 2 times, and clients treat duplicates differently: keep one",
-		`{"credsStore": 1}`:                                  "credsStore must be a string: docker cannot load the file otherwise",
+		`{"credHelpers": {}, "CredHelpers": {}}`:             "credHelpers occurs 2 times, and clients treat duplicates differently: keep one",
+		`{"credsStore": "a", "credsstore": "b"}`:             "credsStore occurs 2 times, and clients treat duplicates differently: keep one",
+		`{"credsStore": 1}`:                                  "credsStore must be a string: otherwise docker cannot load the file",
 		`{"a": ` + strings.Repeat("[", 100_000) + `1`:        "line 1: invalid JSON",
 		"{\"a\":\n" + strings.Repeat("{\"a\":", 20_000) + "": "line 2: invalid JSON",
 	} {

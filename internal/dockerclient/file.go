@@ -67,11 +67,11 @@ func Apply(ctx context.Context, path string, edit func([]byte) ([]byte, error)) 
 	}
 	dir := filepath.Dir(f.target)
 	if err := makeDir(dir); err != nil {
-		return c, fmt.Errorf("create the directory of %s: %w", path, err)
+		return c, fmt.Errorf("create the parent directory of %s: %w", path, err)
 	}
 	unlock, err := flock.Dir(ctx, dir)
 	if err != nil {
-		return c, fmt.Errorf("lock the directory of %s: %w", path, err)
+		return c, fmt.Errorf("lock the parent directory of %s: %w", path, err)
 	}
 	defer unlock()
 	for range tries {
@@ -124,7 +124,7 @@ func giveTo(made *os.File, dir string) {
 	}
 }
 
-var errMeanwhile = errors.New("another program keeps changing it: stop that program, or try again")
+var errMeanwhile = errors.New("another program keeps changing the file: stop the program, or try again")
 
 // file is a file as it was found.
 type file struct {
@@ -236,7 +236,7 @@ func (f *file) takeAfter(temp *os.File) error {
 		return err
 	}
 	if !inplace.TakeOwner(temp, info) {
-		return fmt.Errorf("%s belongs to another user or group, which this user cannot preserve: chown it to this user", f.path)
+		return fmt.Errorf("%s belongs to another user or group, and this user cannot preserve the ownership: chown the file to this user", f.path)
 	}
 	return temp.Chmod(info.Mode().Perm())
 }

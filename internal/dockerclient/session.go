@@ -139,7 +139,7 @@ func (s *Session) Close() error {
 		s.held.Close()
 	}
 	if err != nil {
-		return fmt.Errorf("remove the directory of the command: %w", err)
+		return fmt.Errorf("remove the command's directory: %w", err)
 	}
 	return nil
 }

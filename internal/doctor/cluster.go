@@ -61,7 +61,7 @@ func (c *Cluster) checkIdentity(ctx context.Context) bool {
 		return false
 	}
 	c.Add("api-server", OK, "", "%s responds (%s)", c.Client.URL(), c.From)
-	what := "; the checks below are for this identity, not for a kubelet's (for that, run with --as-kubelet on a node)"
+	what := "; the checks below use this identity, not a kubelet's (to use a kubelet's, run with --as-kubelet on a node)"
 	if c.isNode() {
 		what = ", a node"
 	}
@@ -83,7 +83,7 @@ func (c *Cluster) checkClock() {
 	case !c.Clock.seen:
 		c.Add("clock", Skip, "", "the API server's responses have no Date header")
 	case skew.Abs() > maxSkew:
-		c.Add("clock", Warn, "synchronize the clocks (NTP)", "the API server's clock is %s %s this machine's; tokens may be refused", terminal.Span(skew.Abs()), side)
+		c.Add("clock", Warn, "synchronize the clocks (NTP)", "the API server's clock is %s %s this machine's clock, so tokens might be rejected", terminal.Span(skew.Abs()), side)
 	default:
 		c.Add("clock", OK, "", "within %s of the API server's", maxSkew)
 	}
@@ -114,7 +114,7 @@ func (c *Cluster) checkPullSecrets(ctx context.Context) {
 	}
 	secrets, err := c.Client.PullSecrets(ctx, c.pod.Namespace, c.pod.PullSecrets)
 	for _, e := range terminal.Flatten(err) {
-		c.Add("pull-secrets", Warn, c.secretRemedy(ctx, e), "%v; the kubelet continues without it", e)
+		c.Add("pull-secrets", Warn, c.secretRemedy(ctx, e), "%v; the kubelet continues without this secret", e)
 	}
 	read := 0
 	for i := range secrets {
@@ -163,7 +163,7 @@ func SecretRemedy(err error, by, namespace, config string) string {
 	if e, ok := errors.AsType[*kube.Error](err); !ok || e.Code != http.StatusNotFound {
 		return KubeRemedy(err, config)
 	}
-	return fmt.Sprintf("%s refers to it: create it in namespace %s (secrets in other namespaces are ignored), or remove the reference", by, namespace)
+	return fmt.Sprintf("%s refers to this secret: create it in namespace %s (secrets in other namespaces are ignored), or remove the reference", by, namespace)
 }
 
 // checkAccount reads the pod's service account and looks for the annotations
@@ -247,7 +247,7 @@ func (c *Cluster) reportTokens(tries []tokenTry) {
 		case t.err != nil:
 			c.Fail("token", fmt.Errorf("for audience %q: %w", t.audience, t.err), KubeRemedy(t.err, c.ConfigPath))
 		default:
-			c.Add("token", OK, "", "for audience %q: granted to the pod (dry run)", t.audience)
+			c.Add("token", OK, "", "for audience %q: token granted to the pod (dry run)", t.audience)
 		}
 	}
 }
@@ -255,7 +255,7 @@ func (c *Cluster) reportTokens(tries []tokenTry) {
 // checkPermissions asks for each right that lookups need.
 func (c *Cluster) checkPermissions(ctx context.Context, tries []tokenTry) {
 	if len(tries) == 0 {
-		c.Add("permission", OK, "", "none needed: no provider has tokenAttributes")
+		c.Add("permission", OK, "", "no permissions needed, because no provider has tokenAttributes")
 		return
 	}
 	namespace, name := "", ""
@@ -289,10 +289,10 @@ func (c *Cluster) may(ctx context.Context, access kube.Access, granted bool) {
 	case allowed:
 		c.Add("permission", OK, "", "%s", what)
 	case granted:
-		c.Add("permission", Warn, c.grant(), "%s may not %s%s; this pod gets a token anyway: one of its volumes has the audience, or the API server does not restrict audiences (before Kubernetes 1.33, or without NodeRestriction)", c.who.Username, what, reason)
+		c.Add("permission", Warn, c.grant(), "%s may not %s%s; this pod gets a token anyway, because one of its volumes has the audience or the API server does not restrict audiences (before Kubernetes 1.33, or without NodeRestriction)", c.who.Username, what, reason)
 	default:
 		if access.Namespace == "" {
-			reason += "; with --pod, a role in the pod's namespace counts too"
+			reason += "; with --pod, a role in the pod's namespace is enough"
 		}
 		c.Add("permission", Fail, c.grant(), "%s may not %s%s", c.who.Username, what, reason)
 	}

@@ -30,11 +30,11 @@ func TestCheckClock(t *testing.T) {
 		},
 		{
 			"ahead", Clock{seen: true, skew: 31 * time.Second},
-			Check{Check: "clock", Result: Warn, Message: "the API server's clock is 31s ahead of this machine's; tokens may be refused", Fix: "synchronize the clocks (NTP)"},
+			Check{Check: "clock", Result: Warn, Message: "the API server's clock is 31s ahead of this machine's clock, so tokens might be rejected", Fix: "synchronize the clocks (NTP)"},
 		},
 		{
 			"behind", Clock{seen: true, skew: -5 * time.Minute},
-			Check{Check: "clock", Result: Warn, Message: "the API server's clock is 5m behind this machine's; tokens may be refused", Fix: "synchronize the clocks (NTP)"},
+			Check{Check: "clock", Result: Warn, Message: "the API server's clock is 5m behind this machine's clock, so tokens might be rejected", Fix: "synchronize the clocks (NTP)"},
 		},
 	}
 	for _, tt := range tests {
@@ -120,7 +120,7 @@ func TestForbiddenRemedy(t *testing.T) {
 		{"words for a shell", "pods", `pods "a" is forbidden: User "system:serviceaccount:ci:$(id)" cannot get resource "pods"`,
 			"regcred rbac --service-account 'ci/$(id)' c.yaml | kubectl apply -f -"},
 		{"another node", "pods", `pods "a" is forbidden: User "system:node:b" cannot get resource "pods" in API group "" in the namespace "ci": no relationship found between node 'b' and this object`,
-			"run this command on the pod's node, or use --kubeconfig of a user with permission"},
+			"run this command on the pod's node, or use --kubeconfig with the kubeconfig of a user who has permission"},
 		{"unbound", "serviceaccounts/token", `serviceaccounts "app" is forbidden: node requested token not bound to a pod`, "use --pod"},
 		{"webhook", "pods", `admission webhook "audience.example" denied the request`, ""},
 	} {

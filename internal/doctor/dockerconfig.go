@@ -48,7 +48,7 @@ func (r *Report) checkDockerConfig(ctx context.Context, k *Kubelet) {
 	for _, e := range terminal.Flatten(err) {
 		fix := "fix or remove it"
 		if errors.Is(e, fs.ErrPermission) {
-			fix = "run it as root (sudo)"
+			fix = "run this command as root (sudo)"
 		}
 		text := e.Error()
 		if p, ok := errors.AsType[*dockerconfig.Problem](e); ok {
@@ -182,18 +182,18 @@ func (r *Report) checkStrayDockerFiles(ctx context.Context, o *node.Origin) {
 	if err != nil {
 		return
 	}
-	result, why := Info, "the kubelet reads it only if that is its HOME"
+	result, why := Info, "the kubelet reads this file only if its HOME points there"
 	if o.OfKubelet() {
-		why = "the kubelet does not read it: HOME is not set, as usual for a systemd service"
+		why = "the kubelet does not read this file, because HOME is not set (as usual for a systemd service)"
 		if home := DockerPaths(o).Home; home != "" {
-			why = fmt.Sprintf("the kubelet does not read it: its HOME is %q", home)
+			why = fmt.Sprintf("the kubelet does not read this file, because its HOME is %q", home)
 		}
 		if o.Without != nil {
 			result = Warn // with providers, they are hardly meant for it
 		}
 	}
 	for _, path := range stray {
-		r.Add("docker-config", result, fmt.Sprintf("if this node's pulls need them, put them into %s, readable only by root", paths[0]), "%s has credentials; %s", path, why)
+		r.Add("docker-config", result, fmt.Sprintf("if this node's pulls need these credentials, put them in %s and make it readable only by root", paths[0]), "%s has credentials; %s", path, why)
 	}
 }
 

@@ -59,7 +59,7 @@ func (i *Image) ask(ctx context.Context, image route.Image, way *route.Route, cr
 	}
 	i.judge(way, asked, got, creds)
 	if passed != nil {
-		i.Add("pull", Warn, "put the credential that it accepts first, or use only that one", "%s also has the image but is skipped: it rejects the credential for %s, which is tried before its own", hostOf(passed), hostOf(got))
+		i.Add("pull", Warn, "put the credential that this host accepts first, or use only that credential", "%s also has the image but is skipped, because it rejects the credential for %s, which is tried before its own credential", hostOf(passed), hostOf(got))
 	}
 }
 
@@ -84,7 +84,7 @@ func (i *Image) undecided(asked []*probe.Result, rest []string, why error) {
 type tooLong time.Duration
 
 func (t tooLong) Error() string {
-	return fmt.Sprintf("timed out for all hosts (--timeout %s)", time.Duration(t))
+	return fmt.Sprintf("the timeout for all hosts expired (--timeout %s)", time.Duration(t))
 }
 
 func hostOf(r *probe.Result) string {
@@ -129,7 +129,7 @@ func (i *Image) judge(way *route.Route, asked []*probe.Result, got *probe.Result
 		}
 		i.Add("pull", Fail, "", "would fail at %s", strings.Join(ends, " and "))
 		if len(asked) == 0 {
-			i.Checks[len(i.Checks)-1].Message = fmt.Sprintf("would fail: %s queries no host for it", way.Runtime)
+			i.Checks[len(i.Checks)-1].Message = fmt.Sprintf("would fail: %s queries no host for this image", way.Runtime)
 		}
 		return
 	}
@@ -150,6 +150,6 @@ func (i *Image) blameProviders(asked []*probe.Result) {
 	wants := func(r *probe.Result) bool { return r.Challenge != nil }
 	if i.unmatched > 0 && slices.ContainsFunc(asked, wants) {
 		c := &i.Checks[i.unmatched]
-		c.Result, c.Fix = Warn, "to have a provider serve this image, add a pattern to its matchImages"
+		c.Result, c.Fix = Warn, "to let a provider serve this image, add a pattern to the provider's matchImages"
 	}
 }

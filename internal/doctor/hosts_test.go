@@ -72,7 +72,7 @@ func last(t *testing.T, i *doctor.Image, message, fix string) {
 func TestTimeIsOver(t *testing.T) {
 	i := image(t, 100*time.Millisecond, func() {})
 	i.Check(t.Context())
-	last(t, i, "unknown result: timed out for all hosts (--timeout 100ms) while querying 127.0.0.1:", "increase --timeout")
+	last(t, i, "unknown result: the timeout for all hosts expired (--timeout 100ms) while querying 127.0.0.1:", "increase --timeout")
 }
 
 // TestInterrupted: an interrupted check blames no host.

@@ -85,7 +85,7 @@ func (i *Image) checkReference() (route.Image, bool) {
 				fix = "use lower case: " + lower
 			}
 		} else if trimmed := strings.TrimSpace(i.Reference); trimmed != i.Reference {
-			fix = "remove the spaces around it"
+			fix = "remove the spaces around the image reference"
 		}
 		i.Add("reference", Fail, fix, "%v", err)
 		return image, false
@@ -170,7 +170,7 @@ func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
 			after, fix := "", i.Remedy(at)
 			if at.Kind == regcred.FromProvider && at.Duration > 0 {
 				after = fmt.Sprintf(" (after %s)", terminal.Took(at.Duration.Seconds()))
-				fix = cmp.Or(fix, fmt.Sprintf("for its request and response, run regcred plugin run %s %s", terminal.ShellWord(at.Provider), terminal.ShellWord(i.Reference)))
+				fix = cmp.Or(fix, fmt.Sprintf("to see the request and response, run regcred plugin run %s %s", terminal.ShellWord(at.Provider), terminal.ShellWord(i.Reference)))
 			}
 			i.Add("credentials", result, fix, "%v%s", at.Err, after)
 		case at.Skipped != "":
@@ -191,13 +191,13 @@ func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
 	}
 	switch {
 	case refused && len(res.Credentials) == 0:
-		i.Add("pull", Fail, "", "would fail: the kubelet has no credential, because a source failed")
+		i.Add("pull", Fail, "", "would fail: the kubelet has no credential, because a credential source failed")
 		return false
 	case len(res.Credentials) == 0 && failed:
-		i.Add("pull", Fail, "", "would be anonymous, because a source of credentials failed")
+		i.Add("pull", Fail, "", "would be anonymous, because a credential source failed")
 		return false
 	case len(res.Credentials) == 0:
-		i.Add("credentials", OK, "", "none: the image is pulled anonymously")
+		i.Add("credentials", OK, "", "no credentials, so the image is pulled anonymously")
 		return true
 	}
 	var who []string

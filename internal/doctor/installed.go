@@ -26,11 +26,11 @@ func (r *Report) Installed(ctx context.Context, k *Kubelet) {
 	in := install.Installer{Store: store, Setup: k.Setup}
 	s, err := in.Status(ctx)
 	if err != nil {
-		r.Fail("installed", err, "run it as root (sudo)")
+		r.Fail("installed", err, "run this command as root (sudo)")
 		return
 	}
 	if s.BrokenOff != "" {
-		r.Add("installed", Fail, "run regcred install, rollback or uninstall; each first completes or undoes it", "interrupted: %s", s.BrokenOff)
+		r.Add("installed", Fail, "run regcred install, rollback or uninstall; each one first completes or undoes the interrupted change", "interrupted: %s", s.BrokenOff)
 	}
 	for _, p := range s.Problems {
 		r.Add("installed", Fail, "run regcred status for details", "%s", p)

@@ -123,7 +123,7 @@ func (r *Report) compareKubelet(k *Kubelet) {
 	checked, ok := k.checked()
 	switch {
 	case !ok && have.none() && next.none():
-		r.Add(kubeletCheck, OK, "", "%s runs, without credential providers", who)
+		r.Add(kubeletCheck, OK, "", "%s runs without credential providers", who)
 	case !ok && k.Origin == nil && have.is(next):
 		r.Add(kubeletCheck, OK, "", "%s runs, with %v", who, have)
 	case !have.is(next) && (!ok || checked.is(have) || checked.is(next)):
@@ -160,14 +160,14 @@ func (k *Kubelet) who() string {
 // pendingRestart is a kubelet that was started before its files said what they say now,
 // with which it may not come back.
 func (r *Report) pendingRestart(k *Kubelet, who string, have, next pair, holds, refused bool) {
-	result, so, fix := Warn, "the checked configuration takes effect at its next start", k.restart(true)
+	result, so, fix := Warn, "the checked configuration takes effect when the kubelet next starts", k.restart(true)
 	switch {
 	case refused:
 		result, so, fix = Fail, noReturn, mendFirst+fix
 	case have.none():
-		result, so = Fail, "it calls no provider until it is restarted"
+		result, so = Fail, "the kubelet calls no provider until it is restarted"
 	case holds:
-		so = "the checked configuration is in effect until it is restarted"
+		so = "the checked configuration is in effect until the kubelet is restarted"
 	}
 	r.Add(kubeletCheck, result, fix, "%s was started with %v; now %s: %s", who, have, k.nextSays(next), so)
 }
@@ -201,14 +201,14 @@ func (k *Kubelet) nextSays(next pair) string {
 // otherKubelet is a kubelet that nobody has told of what was checked.
 func (r *Report) otherKubelet(k *Kubelet, who string, have, checked pair) {
 	if !have.none() {
-		r.Add(kubeletCheck, Warn, "run regcred doctor --as-kubelet to check them", "%s runs with other flags than those checked: %v", who, have)
+		r.Add(kubeletCheck, Warn, "run regcred doctor --as-kubelet to check the kubelet's flags", "%s runs with flags other than the checked ones: %v", who, have)
 		return
 	}
 	result := Warn // who gave it knows that it is another
 	if k.Origin.Discovered {
 		result = Fail
 	}
-	r.Add(kubeletCheck, result, "run regcred install, or give the kubelet "+checked.String(),
+	r.Add(kubeletCheck, result, "run regcred install, or start the kubelet with "+checked.String(),
 		"%s runs without credential providers: no flag sets %s, the checked configuration", who, checked.config)
 }
 
@@ -252,9 +252,9 @@ func (r *Report) checkFresh(k *Kubelet, who, path string) (warned bool) {
 		if err != nil || !at.After(began.Add(startTakes)) || at.After(time.Now()) {
 			continue
 		}
-		result, so, fix := Warn, "it uses the previous version until it is restarted", k.restart(false)
+		result, so, fix := Warn, "the kubelet uses the previous version until it is restarted", k.restart(false)
 		if k.refusal(path) != nil {
-			result, so, fix = Fail, "it uses the previous version; "+noReturn, mendFirst+fix
+			result, so, fix = Fail, "the previous version is in use; "+noReturn, mendFirst+fix
 		}
 		r.Add(kubeletCheck, result, fix, "%s was changed at %s, after %s started (%s): %s",
 			file, at.Format(time.DateTime), who, began.Format(time.DateTime), so)
@@ -274,7 +274,7 @@ func (k *Kubelet) installed() bool {
 
 // Of a configuration that the node's kubelet refuses.
 const (
-	noReturn  = "it would not start again after a restart"
+	noReturn  = "the kubelet would not start again after a restart"
 	mendFirst = "fix the configuration first, then "
 )
 
@@ -291,7 +291,7 @@ func (r *Report) checkVersion(k *Kubelet) {
 func (k *Kubelet) hasItAll(path string) string {
 	judge, who := k.Setup.Judge(), "the kubelet does not start with this"
 	if judge.KubeletVersion != "" {
-		who = "the kubelet of this node is " + judge.KubeletVersion
+		who = "this node's kubelet is " + judge.KubeletVersion
 	}
 	return who + judge.Doubt() + ": " + "for all errors, run " + node.ValidateCommand(judge.Target, path)
 }

@@ -111,7 +111,7 @@ func TestConfigJudge(t *testing.T) {
 // TestRestartIntoRefusal: nobody is told to start a kubelet again that would not come
 // back, since it is too old for what its files give it by now, or no kubelet takes that.
 func TestRestartIntoRefusal(t *testing.T) {
-	const holds, none = "the checked configuration takes effect at its next start", "it calls no provider until it is restarted"
+	const holds, none = "the checked configuration takes effect when the kubelet next starts", "the kubelet calls no provider until it is restarted"
 	for name, tt := range map[string]struct {
 		version, more string
 		runs          node.RunningFlags
@@ -128,7 +128,7 @@ func TestRestartIntoRefusal(t *testing.T) {
 		"new enough, none":    {version: "1.34.1", result: Fail, so: none},
 		"invalid":             {version: "1.34.1", more: "  args: 1\n", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: Fail, so: noReturn},
 		"changed, too old":    {version: "1.33.4", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: Fail, so: noReturn, refused: 2},
-		"changed, new enough": {version: "1.34.1", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: Warn, so: "it uses the previous version until it is restarted"},
+		"changed, new enough": {version: "1.34.1", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: Warn, so: "the kubelet uses the previous version until it is restarted"},
 	} {
 		k, r := kubeadm(t), Report{}
 		path, _ := k.Config.Path()
@@ -160,7 +160,7 @@ func TestRestartIntoRefusal(t *testing.T) {
 // question to this node's own, also of a file that was given, of which the newest judges;
 // and none comes back with the predecessor's, which regcred takes.
 func TestRestartOfGiven(t *testing.T) {
-	const returns = "the checked configuration takes effect at its next start"
+	const returns = "the checked configuration takes effect when the kubelet next starts"
 	const tokens = "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true}\n"
 	predecessor := func(string) string {
 		return "kind: RegistryCredentialConfig\napiVersion: v1alpha1\nproviders:\n- name: absent\n  imageMatchers: [registry.example]\n"
@@ -209,10 +209,10 @@ func TestRestartIntoAnother(t *testing.T) {
 		version, more, so, fix string
 		without, nothing       bool
 	}{
-		"taken":          {"1.34.1", tokens, "the checked configuration is in effect until it is restarted", "", false, false},
-		"without any":    {"1.34.1", tokens, "the checked configuration is in effect until it is restarted", "", false, true},
-		"too old":        {"1.33.4", tokens, noReturn, "the kubelet of this node is 1.33.4: for all errors, run regcred validate --kubelet-version 1.33.4 ", false, false},
-		"too old, none":  {"1.33.4", tokens, noReturn, "the kubelet of this node is 1.33.4: for all errors, run regcred validate --kubelet-version 1.33.4 ", true, false},
+		"taken":          {"1.34.1", tokens, "the checked configuration is in effect until the kubelet is restarted", "", false, false},
+		"without any":    {"1.34.1", tokens, "the checked configuration is in effect until the kubelet is restarted", "", false, true},
+		"too old":        {"1.33.4", tokens, noReturn, "this node's kubelet is 1.33.4: for all errors, run regcred validate --kubelet-version 1.33.4 ", false, false},
+		"too old, none":  {"1.33.4", tokens, noReturn, "this node's kubelet is 1.33.4: for all errors, run regcred validate --kubelet-version 1.33.4 ", true, false},
 		"version hidden": {"", "  args: 1\n", noReturn, "the kubelet does not start with this (assuming kubelet " + config.NewestKubelet + ", because this node's kubelet version is unknown: it hangs): for all errors, run regcred validate ", false, false},
 	} {
 		k, r := kubeadm(t), Report{}
@@ -283,13 +283,13 @@ func TestKubeletCauses(t *testing.T) {
 		register + `duplicate provider name \"absent\" found in configuration file(s)"`:                                                                                                                     {"apiVersion", "rename one of them"},
 		register + `something of tomorrow"`:                                                                                                                                                                 {"its credential providers: something of tomorrow", "regcred validate"},
 		command + `failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false"`:                                                                  {"the machine has swap", "swapoff -a"},
-		command + `failed to run Kubelet: misconfiguration: kubelet cgroup driver: \"systemd\" is different from docker cgroup driver: \"cgroupfs\""`:                                                       {"its cgroup driver is systemd, the runtime's is cgroupfs", "cgroupDriver"},
+		command + `failed to run Kubelet: misconfiguration: kubelet cgroup driver: \"systemd\" is different from docker cgroup driver: \"cgroupfs\""`:                                                       {"the kubelet's cgroup driver is systemd, but the runtime's is cgroupfs", "cgroupDriver"},
 		command + `failed to run Kubelet: validate service connection: CRI v1 runtime API is not implemented for endpoint \"unix:///c.sock\": rpc error: desc = unknown service runtime.v1.RuntimeService"`: {"does not support CRI v1", "disabled_plugins"},
 		`E1123 00:00:00.000002       1 bootstrap.go:266] part of the existing bootstrap client certificate in /etc/kubernetes/kubelet.conf is expired: 2026-01-01 00:00:00 +0000 UTC`:                       {"has expired, or the clock is wrong: /etc/kubernetes/kubelet.conf", "kubeadm certs"},
 		command + `failed to set feature gates from initial flags-based config: cannot set feature gate A to false, feature is locked to true"`:                                                             {"feature gate A is locked to true and cannot be set to false", "featureGates"},
-		command + `failed to parse kubelet flag: flag needs an argument: --cgroup-driver"`:                                                                                                                  {"its flag --cgroup-driver has no value; it is set in ", "set a value"},
+		command + `failed to parse kubelet flag: flag needs an argument: --cgroup-driver"`:                                                                                                                  {"the flag --cgroup-driver has no value; it is set in ", "set a value"},
 		command + `failed to parse kubelet flag: unknown flag: --cgroup-driver"`:                                                                                                                            {"/etc/default/kubelet:2 (KUBELET_EXTRA_ARGS)", "remove --cgroup-driver"},
-		`E1123 00:00:00.000002       1 server.go:1] "Failed to listen" err="listen tcp 127.0.0.1:10248: bind: address already in use"`:                                                                      {"another process uses its port 127.0.0.1:10248", "ss -ltnp"},
+		`E1123 00:00:00.000002       1 server.go:1] "Failed to listen" err="listen tcp 127.0.0.1:10248: bind: address already in use"`:                                                                      {"address 127.0.0.1:10248 is already in use", "ss -ltnp"},
 		command + `failed to run Kubelet: inotify_init: too many open files"`:                                                                                                                               {"no inotify instances left", "sysctl"},
 		`time="2026-11-23T00:00:00Z" level=error msg="kubelet exited: failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false"`:               {"the machine has swap", "swapoff"},
 	} {
@@ -338,12 +338,12 @@ func TestKubeletStates(t *testing.T) {
 		"secret in the environment": {told: told{state: looping(), lines: []string{"got " + canary.Env + " and " + canary.Token[:12] + "…"}}, result: Fail, says: "; last lines of its log:", fix: "journalctl", logged: 1},
 		"stopped":                   {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", Conditions: true}}, result: Fail, says: "kubelet.service is stopped", fix: "systemctl start kubelet"},
 		"disabled":                  {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", Conditions: true, Enabled: "disabled"}}, result: Fail, says: "is stopped and disabled, so it does not start at boot", fix: "systemctl enable --now kubelet"},
-		"condition":                 {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead"}}, result: Fail, says: "a condition of the unit was not met", fix: "systemctl status kubelet"},
+		"condition":                 {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead"}}, result: Fail, says: "one of the unit's conditions was not met", fix: "systemctl status kubelet"},
 		"masked":                    {told: told{state: service.State{Load: "masked", Active: "inactive"}}, result: Fail, says: "cannot be started: the unit is masked", fix: "systemctl unmask kubelet.service"},
-		"no rights":                 {told: told{err: &service.Error{Err: errors.New("permission denied"), Hint: "run it as root (sudo)"}}, result: Skip, says: "permission denied", fix: "run it as root (sudo)"},
+		"no rights":                 {told: told{err: &service.Error{Err: errors.New("permission denied"), Hint: "run this command as root (sudo)"}}, result: Skip, says: "permission denied", fix: "run this command as root (sudo)"},
 		"crashed, under OpenRC":     {told: told{state: service.State{Load: "loaded", Active: "failed", Sub: "failed", Conditions: true}, lines: []string{"x"}}, result: Fail, says: "kubelet.service is failed (failed); last lines of its log:", fix: "journalctl", logged: 1},
 		"up, as what nobody sees":   {told: told{state: service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Started: time.Now().Add(-time.Hour)}}, result: OK, says: "kubelet.service runs"},
-		"killed":                    {told: told{state: with(func(s *service.State) { s.Result = "oom-kill" })}, result: Fail, says: "the kernel killed it because memory ran out", fix: "memory"},
+		"killed":                    {told: told{state: with(func(s *service.State) { s.Result = "oom-kill" })}, result: Fail, says: "the kernel killed the process because memory ran out", fix: "memory"},
 		"no program":                {told: told{state: with(func(s *service.State) { s.ExitCode = 203 })}, result: Fail, says: "systemd cannot run /usr/bin/kubelet (203/EXEC)", fix: "ls -l /usr/bin/kubelet"},
 		"just up again": {told: told{state: with(func(s *service.State) {
 			s.Active, s.Sub, s.MainPID, s.Started = "active", "running", 7, time.Now().Add(-10*time.Second)

@@ -36,7 +36,7 @@ func (k *Kubelet) causeOf(state service.State, lines []string) known {
 		}
 	}
 	if u := k.Setup.Unit; u != nil && len(u.Missing) > 0 {
-		return k.fill("its unit reads "+k.Node.Host(u.Missing[0])+", which does not exist", "create it, or make it optional with EnvironmentFile=-FILE in a drop-in", nil)
+		return k.fill("its unit reads "+k.Node.Host(u.Missing[0])+", which does not exist", "create the file, or make it optional with EnvironmentFile=-FILE in a drop-in", nil)
 	}
 	// The first says most; of the others the last is the latest.
 	ordered := slices.Clone(lines)
@@ -110,8 +110,8 @@ func stateCauses() []stateCause {
 		{code(203), "systemd cannot run PROGRAM (203/EXEC): it is missing, not executable, or for another architecture", "ls -l PROGRAM; reinstall the kubelet's package"},
 		{code(200), "the unit's WorkingDirectory= cannot be entered (200/CHDIR)", "systemctl cat UNIT"},
 		{code(217), "the unit's User= does not exist (217/USER)", "systemctl cat UNIT"},
-		{result("oom-kill"), "the kernel killed it because memory ran out", "add memory to the machine, or raise MemoryMax= of the unit"},
-		{result("watchdog"), "systemd killed it because it missed its watchdog deadline (WatchdogSec)", "journalctl -u UNIT; the most common cause is a slow disk or runtime"},
+		{result("oom-kill"), "the kernel killed the process because memory ran out", "add memory to the machine, or raise the unit's MemoryMax="},
+		{result("watchdog"), "systemd killed the process because it missed its watchdog deadline (WatchdogSec)", "journalctl -u UNIT; the most common cause is a slow disk or runtime"},
 	}
 }
 
@@ -143,7 +143,7 @@ func providerCauses() []logCause {
 		says(`unable to access path "([^"]+)": .*?(no such file or directory|permission denied|not a directory)`, "--image-credential-provider-config is $1, which cannot be read: $2", "create it, or correct the flag; then RESTART"),
 		says(`no configuration files found in directory "([^"]+)"`, "--image-credential-provider-config is $1, which has no *.json, *.yaml or *.yml file", "put a configuration there; then RESTART"),
 		says(`credential provider configuration from "([^"]+)": .*is a directory`, "$1 is a directory, which kubelets before 1.34 do not read, BEING", "set --image-credential-provider-config to one file"),
-		inConfig(`no kind "CredentialProviderConfig" is registered for version "([^"]+)"`, "it does not support CredentialProviderConfig $1, BEING", "v1 needs kubelet 1.26 and v1beta1 1.24; run VALIDATE"),
+		inConfig(`no kind "CredentialProviderConfig" is registered for version "([^"]+)"`, "the kubelet does not support CredentialProviderConfig $1, BEING", "v1 needs kubelet 1.26 and v1beta1 needs 1.24; run VALIDATE"),
 		inConfig(`duplicate provider name "([^"]+)" found`, "two providers have the name $1", "rename one of them and its executable; then RESTART"),
 		inConfig(`error decoding config "([^"]+)": (.*)`, "$1 cannot be decoded: $2", "fix it and run VALIDATE; then RESTART"),
 		inConfig(`failed to validate credential provider config: (.*)`, "CONFIG is invalid: $1", "fix it and run VALIDATE; then RESTART"),
@@ -156,12 +156,12 @@ func providerCauses() []logCause {
 // flagCauses are faults of the kubelet's flags and configuration.
 func flagCauses() []logCause {
 	return []logCause{
-		inFlags(`unknown flag: (--[\w-]+)`, "it has no flag $1, BEING", "remove $1; then RESTART"),
-		inFlags(`flag needs an argument: (--[\w-]+)`, "its flag $1 has no value", "set a value; then RESTART"),
-		inFlags(`invalid argument "[^"]*" for "(--[\w-]+)" flag`, "the value of its flag $1 has the wrong type", "correct it; then RESTART"),
-		inGates(`unrecognized feature gate: (\w+)`, "it has no feature gate $1, BEING: the name is misspelled, or the gate was removed", "remove it from featureGates in the kubelet's configuration and from --feature-gates; then RESTART"),
-		inGates(`cannot set feature gate (\w+) to (\w+), feature is locked to (\w+)`, "feature gate $1 is locked to $3 and cannot be set to $2", "remove it from featureGates in the kubelet's configuration and from --feature-gates; then RESTART"),
-		says(`failed to load kubelet config file, path: ([^\s,]+), .*no such file or directory`, "the kubelet's configuration $1 does not exist", "none needed before kubeadm init or kubeadm join, which creates it"),
+		inFlags(`unknown flag: (--[\w-]+)`, "the kubelet has no flag $1, BEING", "remove $1; then RESTART"),
+		inFlags(`flag needs an argument: (--[\w-]+)`, "the flag $1 has no value", "set a value; then RESTART"),
+		inFlags(`invalid argument "[^"]*" for "(--[\w-]+)" flag`, "the value of the flag $1 has the wrong type", "correct it; then RESTART"),
+		inGates(`unrecognized feature gate: (\w+)`, "the kubelet has no feature gate $1, BEING: the name is misspelled, or the gate was removed", "remove the gate from featureGates in the kubelet's configuration and from --feature-gates; then RESTART"),
+		inGates(`cannot set feature gate (\w+) to (\w+), feature is locked to (\w+)`, "feature gate $1 is locked to $3 and cannot be set to $2", "remove the gate from featureGates in the kubelet's configuration and from --feature-gates; then RESTART"),
+		says(`failed to load kubelet config file, path: ([^\s,]+), .*no such file or directory`, "the kubelet's configuration $1 does not exist", "nothing to fix before kubeadm init or kubeadm join, which creates the file"),
 		says(`failed to load kubelet config file, path: ([^\s,]+), error: (.*)`, "the kubelet's configuration $1 cannot be read: $2", "fix it; then RESTART"),
 		says(`failed to load kubelet dropin file, path: ([^\s,]+), (.*)`, "the kubelet's configuration $1 cannot be read: $2", "fix it; then RESTART"),
 		says(`failed to validate kubelet configuration, error: (.*?), path`, "the kubelet's configuration is invalid: $1", "fix it (--config); then RESTART"),
@@ -171,15 +171,15 @@ func flagCauses() []logCause {
 // machineCauses are faults of the machine and of the cluster.
 func machineCauses() []logCause {
 	return []logCause{
-		says(`running with swap on is not supported`, "the machine has swap enabled, and this kubelet refuses to start with swap", "run swapoff -a and remove it from /etc/fstab, or set failSwapOn: false in the kubelet's configuration"),
-		says(`kubelet cgroup driver: "(\w+)" is different from docker cgroup driver: "(\w+)"`, "its cgroup driver is $1, the runtime's is $2", "make them equal: cgroupDriver in the kubelet's configuration, SystemdCgroup in containerd's"),
-		says(`expected cgroupsPath to be of format "slice:prefix:name"`, "the runtime's cgroup driver is systemd, the kubelet's is not", "set cgroupDriver: systemd in the kubelet's configuration; then RESTART"),
-		says(`unknown service runtime\.v1`, "the container runtime does not support CRI v1: containerd is older than 1.6, or its CRI plugin is disabled", `remove "cri" from disabled_plugins in /etc/containerd/config.toml; systemctl restart containerd`),
+		says(`running with swap on is not supported`, "the machine has swap enabled, and this kubelet refuses to start with swap", "run swapoff -a and remove the swap entry from /etc/fstab, or set failSwapOn: false in the kubelet's configuration"),
+		says(`kubelet cgroup driver: "(\w+)" is different from docker cgroup driver: "(\w+)"`, "the kubelet's cgroup driver is $1, but the runtime's is $2", "use the same driver in both: set cgroupDriver in the kubelet's configuration and SystemdCgroup in containerd's"),
+		says(`expected cgroupsPath to be of format "slice:prefix:name"`, "the runtime's cgroup driver is systemd, but the kubelet's is not", "set cgroupDriver: systemd in the kubelet's configuration; then RESTART"),
+		says(`unknown service runtime\.v1`, "the container runtime does not support CRI v1: containerd is older than 1.6, or the CRI plugin is disabled", `remove "cri" from disabled_plugins in /etc/containerd/config.toml; systemctl restart containerd`),
 		says(`validate CRI v1 \w+ API for endpoint "(?:unix://)?([^"]+)".*(no such file or directory|connection refused|permission denied|deadline exceeded|context deadline)`, "the container runtime does not respond at $1: $2", "check systemctl status containerd (or crio), and containerRuntimeEndpoint in the kubelet's configuration"),
-		says(`unable to load bootstrap kubeconfig: stat ([^\s:]+): no such file or directory`, "its kubeconfig is missing or its certificate has expired, and the bootstrap kubeconfig $1 does not exist", "run kubeadm join with a new token; if the certificate expired: kubeadm certs check-expiration, and on a control plane kubeadm init phase kubeconfig kubelet"),
-		says(`(?:certificate in (\S+) is expired|x509: certificate has expired or is not yet valid)`, "a certificate of the kubelet or the API server has expired, or the clock is wrong: $1", "date; openssl x509 -noout -enddate -in /var/lib/kubelet/pki/kubelet-client-current.pem; kubeadm certs check-expiration"),
-		says(`invalid kubeconfig: (.*)`, "its kubeconfig cannot be used: $1", "fix the file given by --kubeconfig; then RESTART"),
-		says(`listen tcp\d? (\S+): bind: address already in use`, "another process uses its port $1, perhaps a second kubelet", "find it with ss -ltnp"),
+		says(`unable to load bootstrap kubeconfig: stat ([^\s:]+): no such file or directory`, "the kubelet's kubeconfig is missing or its certificate has expired, and the bootstrap kubeconfig $1 does not exist", "run kubeadm join with a new token; if the certificate expired, run kubeadm certs check-expiration and, on a control plane, kubeadm init phase kubeconfig kubelet"),
+		says(`(?:certificate in (\S+) is expired|x509: certificate has expired or is not yet valid)`, "the kubelet's or the API server's certificate has expired, or the clock is wrong: $1", "date; openssl x509 -noout -enddate -in /var/lib/kubelet/pki/kubelet-client-current.pem; kubeadm certs check-expiration"),
+		says(`invalid kubeconfig: (.*)`, "the kubelet's kubeconfig cannot be used: $1", "fix the file given by --kubeconfig; then RESTART"),
+		says(`listen tcp\d? (\S+): bind: address already in use`, "address $1 is already in use, perhaps by a second kubelet", "find the process with ss -ltnp"),
 		says(`inotify_init: too many open files|failed to create fsnotify watcher: too many open files`, "the machine has no inotify instances left", "sysctl fs.inotify.max_user_instances=512"),
 		says(`no space left on device`, "a disk is full", "df -h; df -i"),
 	}

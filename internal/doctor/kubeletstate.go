@@ -32,7 +32,7 @@ func (r *Report) kubeletUp(ctx context.Context, k *Kubelet) bool {
 	run, name := k.Setup.Running, k.Setup.Service
 	if k.Service == nil || k.Service.Manager == nil || name == "" {
 		if run == nil {
-			r.Add(kubeletCheck, Skip, "run this command on the host, where the kubelet's service manager runs", "no kubelet runs here, and no service manager to query is found: %s", cmp.Or(name, "no service"))
+			r.Add(kubeletCheck, Skip, "run this command on the host, where the kubelet's service manager runs", "no kubelet runs here, and no service manager was found: %s", cmp.Or(name, "no service"))
 		}
 		return run != nil
 	}
@@ -50,7 +50,7 @@ func (r *Report) kubeletUp(ctx context.Context, k *Kubelet) bool {
 	restless := state.Restarts > 0 && k.age(state) < young
 	switch {
 	case state.Runs() && !restless && run == nil && len(k.Setup.Unread) > 0:
-		r.Add(kubeletCheck, Skip, "run it as root (sudo)", "%s is %v; this user may not read its flags", name, state)
+		r.Add(kubeletCheck, Skip, "run this command as root (sudo)", "%s is %v; this user is not allowed to read its flags", name, state)
 	case state.Runs() && !restless && (run != nil || k.Setup.Rancher == nil):
 		r.checkEnabled(k, state)
 		return true
@@ -95,7 +95,7 @@ func (r *Report) serviceFail(k *Kubelet, err error) {
 func (r *Report) checkEnabled(k *Kubelet, state service.State) {
 	kinds := []node.Kind{node.Kubeadm, node.Kubespray, node.K3sServer, node.K3sAgent, node.RKE2Server, node.RKE2Agent}
 	if state.Enabled == "disabled" && slices.Contains(kinds, k.Setup.Kind) {
-		r.Add(kubeletCheck, Warn, "systemctl enable "+k.Setup.Service, "%s is disabled: the next boot does not start it", k.Setup.Service)
+		r.Add(kubeletCheck, Warn, "systemctl enable "+k.Setup.Service, "%s is disabled, so it does not start at boot", k.Setup.Service)
 	}
 }
 
@@ -119,16 +119,16 @@ func (r *Report) kubeletDown(ctx context.Context, k *Kubelet, state service.Stat
 		check.Message += "; " + shown.Line(logErr.Error())
 		check.Fix = "journalctl -u " + k.Setup.Service
 		if os.Geteuid() != 0 {
-			check.Fix = "run it as root (sudo)"
+			check.Fix = "run this command as root (sudo)"
 		}
 	case len(lines) == 0:
 		check.Message += "; its log is empty"
 		if os.Geteuid() != 0 {
-			check.Message, check.Fix = what+"; this user may not read its log", "run it as root (sudo)"
+			check.Message, check.Fix = what+"; this user is not allowed to read its log", "run this command as root (sudo)"
 		}
 	default:
 		check.Message += "; last lines of its log:"
-		check.Fix = "for the whole log: journalctl -u " + k.Setup.Service
+		check.Fix = "for the whole log, run journalctl -u " + k.Setup.Service
 	}
 	r.Checks = append(r.Checks, check)
 }
@@ -145,7 +145,7 @@ func (k *Kubelet) describe(state service.State) string {
 			text += " and disabled, so it does not start at boot"
 		}
 		if !state.Conditions {
-			text += "; a condition of the unit was not met when it was last started"
+			text += "; one of the unit's conditions was not met when it was last started"
 		}
 		return text
 	case state.Restarts > 0:

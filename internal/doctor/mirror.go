@@ -42,13 +42,13 @@ func (r *Report) checkOrigin(n node.Node, provider, host string) {
 	const check = "mirror-origin"
 	runtimes, err := findContainerd(n)
 	if err != nil {
-		r.Add(check, Warn, "make sure that the runtime never queries it; CRI-O and podman send this credential to no other host",
+		r.Add(check, Warn, "make sure that the runtime never queries this host; CRI-O and podman send this credential to no other host",
 			"%s has --mirror-origin=none for %s, which cannot be checked here: %v", provider, host, err)
 		return
 	}
 	for _, runtime := range runtimes {
 		if why := runtime.Origin(host); why != "" {
-			r.Add(check, Fail, "set the mirror as server in its hosts.toml too (example for all versions: docs/plugins/README.md)",
+			r.Add(check, Fail, "also set the mirror as server in the host's hosts.toml (for an example for all versions, see docs/plugins/README.md)",
 				"%s has --mirror-origin=none for %s, but containerd (%s) may send that host the credential: %s", provider, host, runtime.File, why)
 			return
 		}
@@ -61,7 +61,7 @@ func (r *Report) checkOrigin(n node.Node, provider, host string) {
 func findContainerd(n node.Node) (found []*containerd.Runtime, err error) {
 	found, err = (&Runtime{node: n}).containerds()
 	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("no containerd for a kubelet has a %s", strings.Join(containerdConfigs(), ", "))
+		err = fmt.Errorf("found no containerd configuration for a kubelet (looked for %s)", strings.Join(containerdConfigs(), ", "))
 	}
 	return found, err
 }

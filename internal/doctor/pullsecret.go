@@ -30,14 +30,14 @@ func PassedOver(s *regcred.PullSecret) string {
 	key, ok := map[string]string{dockerConfigJSON: dockerConfigJSONKey, dockercfg: dockercfgKey}[s.Type]
 	switch {
 	case !ok:
-		return fmt.Sprintf("of %s, which the kubelet does not accept as a pull secret; want %s", lint.ShowType(s.Type), dockerConfigJSON)
+		return fmt.Sprintf("of %s, which the kubelet does not accept as a pull secret (use %s)", lint.ShowType(s.Type), dockerConfigJSON)
 	case len(s.Data[key]) == 0:
 		names := slices.Sorted(maps.Keys(s.Data))
 		for i, name := range names {
 			names[i] = strings.Trim(lint.ShowName(name), `"`)
 		}
 		keys := strings.Join(names, ", ")
-		return fmt.Sprintf("of type %s without data under %q; its keys: %s", s.Type, key, cmp.Or(keys, "none"))
+		return fmt.Sprintf("of type %s that has no data under %q (its keys: %s)", s.Type, key, cmp.Or(keys, "none"))
 	}
 	return ""
 }

@@ -25,13 +25,13 @@ func (r *Report) checkRanchers(root inroot.FS) {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
-			r.Add("mirrors", Warn, "", "the registry configuration of %s is unknown: %v", product, err)
+			r.Add("mirrors", Warn, "", "the %s registry configuration is unknown: %v", product, err)
 			continue
 		}
 		if made := "/var/lib/rancher/" + product + "/agent/etc/containerd/config.toml"; olderThan(root, made, path) {
 			found = append(found, route.Finding{
 				Rule: "mirror-restart", Severity: route.Warning, File: path, Suggestion: "restart " + product + " on this node",
-				Message: product + " reads it when it starts, and wrote " + made + " before the file was last changed",
+				Message: product + " reads this file only when it starts, and wrote " + made + " before the file was last changed",
 			})
 		}
 		for _, f := range found {

@@ -55,7 +55,7 @@ func TestRancher(t *testing.T) {
 		t.Errorf("a file that is read: %s", got)
 	}
 	write(file, "mirrors: {quay.io: {endpoint: [m.example]}}\n", day.Add(2*time.Hour))
-	if got := says(); !strings.Contains(got, "warning "+file+": rke2 reads it when it starts") || !strings.Contains(got, "restart rke2") {
+	if got := says(); !strings.Contains(got, "warning "+file+": rke2 reads this file only when it starts") || !strings.Contains(got, "restart rke2") {
 		t.Errorf("a file that was changed: %s", got)
 	}
 	write(file, "mirrros: {}\n", day)
@@ -63,7 +63,7 @@ func TestRancher(t *testing.T) {
 		t.Errorf("an unknown key: %s", got)
 	}
 	write(file, "a: b: c\n", day)
-	if got := says(); !strings.Contains(got, "error "+file+":1: it is not YAML") {
+	if got := says(); !strings.Contains(got, "error "+file+":1: the file is not YAML") {
 		t.Errorf("no YAML: %s", got)
 	}
 }

@@ -39,7 +39,7 @@ func forbiddenRemedy(e *kube.Error, config string) string {
 	user := regexp.MustCompile(`User "([^"]+)" cannot`).FindStringSubmatch(e.Message)
 	switch {
 	case says("no relationship found between node"), says("pod scheduled on a different node"):
-		return "run this command on the pod's node, or use --kubeconfig of a user with permission"
+		return "run this command on the pod's node, or use --kubeconfig with the kubeconfig of a user who has permission"
 	case says("not bound to a pod"):
 		return "use --pod"
 	case says("to request tokens for "): // "this audience", or its name from 1.37 on
@@ -59,7 +59,7 @@ func AttemptRemedy(at regcred.Attempt, asPod bool, config string) string {
 	case at.Identity != nil && at.Identity.Missing != "":
 		return annotateCommand(at.Identity)
 	case at.Skipped != "" && at.Skipped != regcred.SkippedPath && !asPod:
-		return "use --pod NAMESPACE/NAME to look up for a pod; without an API server, use --service-account-token-file and --annotation"
+		return "use --pod NAMESPACE/NAME to look up credentials for a pod; without an API server, use --service-account-token-file and --annotation"
 	}
 	return ""
 }

@@ -123,7 +123,7 @@ func validate(list []Entry, target config.Target) error {
 		e := &list[i]
 		c := config.Config{Providers: []config.Provider{e.Provider()}}
 		if err := c.ValidateFor(target); err != nil {
-			return fmt.Errorf("the kubelet would reject its entry %q: %w", e.Name, err)
+			return fmt.Errorf("the kubelet would reject the entry %q: %w", e.Name, err)
 		}
 	}
 	return nil

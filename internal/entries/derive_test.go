@@ -91,7 +91,7 @@ func TestDeriveErrors(t *testing.T) {
 		want      string
 	}{
 		"a reserved pattern":   {one, Options{Reserve: []string{"u:secret@[x"}}, `"…@[x" cannot be reserved: missing ]`},
-		"a provider's":         {[]config.Provider{provider(nil, "[")}, Options{}, `reject its entry "regcred-credential-provider": providers[0].matchImages[0]: invalid pattern`},
+		"a provider's":         {[]config.Provider{provider(nil, "[")}, Options{}, `reject the entry "regcred-credential-provider": providers[0].matchImages[0]: invalid pattern`},
 		"an old kubelet":       {one, Options{Target: config.Target{KubeletVersion: "1.25"}}, "kubelet 1.25 does not support this version of the protocol"},
 		"tokens, too old":      {append(one, x...), Options{Target: config.Target{KubeletVersion: "1.32"}}, `entry "regcred-credential-provider-2": providers[0].tokenAttributes: kubelet 1.32 does not support tokenAttributes`},
 		"not a version":        {one, Options{Target: config.Target{KubeletVersion: "2"}}, `kubelet version "2"`},

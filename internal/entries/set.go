@@ -86,12 +86,12 @@ func read(name string, data []byte, former []string) (file, error) {
 		return f, err
 	}
 	if head := f.Files()[0]; head.Predecessor() {
-		return f, problem(head.Position("kind"), "the kubelet does not support this kind; nothing was changed; convert it with regcred convert")
+		return f, problem(head.Position("kind"), "the kubelet does not support this kind, so nothing was changed; convert the file with regcred convert")
 	}
 	for i, p := range f.Providers {
 		if number(p.Name) > 0 && !f.ours(p.Name) {
 			return f, problem(f.Position(i, "name"),
-				"this entry has regcred's name but another installation wrote it; nothing was changed; remove it, or uninstall the other installation")
+				"nothing was changed, because another installation wrote this entry with regcred's name; remove the entry, or uninstall the other installation")
 		}
 	}
 	return f, nil
@@ -135,7 +135,7 @@ func (f *file) remove() (file, error) {
 		}
 		next, ok := left.drop(i)
 		if !ok {
-			return file{}, fmt.Errorf("%s: the entry cannot be removed from text in this layout; nothing was changed; remove provider %q manually, or put each provider on its own lines", f.Position(i), f.Providers[i].Name)
+			return file{}, fmt.Errorf("%s: cannot remove the entry from a file with this layout, so nothing was changed; remove provider %q manually, or put each provider on its own lines", f.Position(i), f.Providers[i].Name)
 		}
 		left = next
 	}
@@ -161,7 +161,7 @@ func (f *file) add(ours []Entry) ([]byte, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("%s: the list cannot be extended in this layout; nothing was changed; %s",
+	return nil, fmt.Errorf("%s: cannot extend a list with this layout, so nothing was changed; %s",
 		f.Files()[0].Position("providers"), byHand(ours))
 }
 
@@ -208,5 +208,5 @@ func byHand(ours []Entry) string {
 	for i := range ours {
 		texts[i] = encode(ours[i].wire(), "", "")
 	}
-	return "append to its providers manually: " + strings.Join(texts, ", ")
+	return "append to the providers list manually: " + strings.Join(texts, ", ")
 }

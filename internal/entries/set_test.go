@@ -250,7 +250,7 @@ func TestSetMeanwhile(t *testing.T) {
 }
 
 func TestSetRefuses(t *testing.T) {
-	hand := `append to its providers manually: {"name":"regcred-credential-provider","matchImages":["*.a.example",`
+	hand := `append to the providers list manually: {"name":"regcred-credential-provider","matchImages":["*.a.example",`
 	tests := map[string]struct {
 		text string
 		want []string
@@ -262,19 +262,19 @@ func TestSetRefuses(t *testing.T) {
 		"no YAML":                        {"a: [", []string{"f:", "not valid YAML"}},
 		"twice":                          {head + "kind: CredentialProviderConfig\nproviders: []\n", []string{"f:3:1: kind: a field is set twice"}},
 		"another kind":                   {"kind: Pod\napiVersion: v1\n", []string{"f:1:7: kind: unsupported kind"}},
-		"predecessor":                    {"kind: RegistryCredentialConfig\napiVersion: v1alpha1\nproviders: []\n", []string{"f:1:7: kind: the kubelet does not support this kind; nothing was changed"}},
-		"our name":                       {head + "providers:\n- name: regcred-credential-provider-3\n" + lines, []string{"f:4:9: providers[0].name: this entry has regcred's name but another installation wrote it"}},
-		"missing":                        {head, []string{"f:1:1: the list cannot be extended", hand}},
-		"null":                           {head + "providers: null\n", []string{"f:3:12: the list cannot be extended", hand}},
-		"null in JSON":                   {`{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": null}`, []string{"cannot be extended", hand}},
+		"predecessor":                    {"kind: RegistryCredentialConfig\napiVersion: v1alpha1\nproviders: []\n", []string{"f:1:7: kind: the kubelet does not support this kind, so nothing was changed"}},
+		"our name":                       {head + "providers:\n- name: regcred-credential-provider-3\n" + lines, []string{"f:4:9: providers[0].name: nothing was changed, because another installation wrote this entry"}},
+		"missing":                        {head, []string{"f:1:1: cannot extend a list with", hand}},
+		"null":                           {head + "providers: null\n", []string{"f:3:12: cannot extend a list with", hand}},
+		"null in JSON":                   {`{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": null}`, []string{"cannot extend a list", hand}},
 		"an alias":                       {head + "providers: *p\n", []string{"f:"}},
-		"a text that ends with the file": {corpus["lines"] + "  args:\n  - |\n    text", []string{"cannot be extended", hand}},
-		"ours in UTF-16":                 {"\xff\xfe" + wide(corpus["lines"]+"- name: regcred-credential-provider\n"+lines), []string{"f:9:3: the entry cannot be removed from text in this layout", `"regcred-credential-provider" manually`}},
-		"an explicit key":                {head + "? providers\n: - name: ecr\n  " + strings.ReplaceAll(lines, "\n  ", "\n    "), []string{"f:4:3: the list cannot be extended", hand}},
-		"merged in":                      {"<<: {" + strings.ReplaceAll(strings.TrimSpace(head), "\n", ", ") + ", providers: []}\n", []string{"cannot be extended", hand}},
-		"null in brackets":               {"--- {" + strings.ReplaceAll(strings.TrimSpace(head), "\n", ", ") + ", providers: }\n", []string{"cannot be extended", hand}},
-		"UTF-16":                         {"\xff\xfe" + wide(corpus["lines"]), []string{"cannot be extended", hand}},
-		"carriage returns alone":         {strings.ReplaceAll(corpus["lines"], "\n", "\r"), []string{"cannot be extended", hand}},
+		"a text that ends with the file": {corpus["lines"] + "  args:\n  - |\n    text", []string{"cannot extend a list", hand}},
+		"ours in UTF-16":                 {"\xff\xfe" + wide(corpus["lines"]+"- name: regcred-credential-provider\n"+lines), []string{"f:9:3: cannot remove the entry from a file with this layout", `"regcred-credential-provider" manually`}},
+		"an explicit key":                {head + "? providers\n: - name: ecr\n  " + strings.ReplaceAll(lines, "\n  ", "\n    "), []string{"f:4:3: cannot extend a list with", hand}},
+		"merged in":                      {"<<: {" + strings.ReplaceAll(strings.TrimSpace(head), "\n", ", ") + ", providers: []}\n", []string{"cannot extend a list", hand}},
+		"null in brackets":               {"--- {" + strings.ReplaceAll(strings.TrimSpace(head), "\n", ", ") + ", providers: }\n", []string{"cannot extend a list", hand}},
+		"UTF-16":                         {"\xff\xfe" + wide(corpus["lines"]), []string{"cannot extend a list", hand}},
+		"carriage returns alone":         {strings.ReplaceAll(corpus["lines"], "\n", "\r"), []string{"cannot extend a list", hand}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -26,7 +26,7 @@ func (f Format) Instead() (what, cure string) {
 	case Empty:
 		return "empty", "install it again (the copy or download was interrupted, or the disk was full)"
 	case Page:
-		return "a web page or server error (HTML, XML, JSON or \"not found\") saved instead of a program", "check the address, and download it again with \"curl --fail --location\""
+		return "a web page or server error (HTML, XML, JSON or \"not found\") saved instead of a program", "check the URL, and download the program again with \"curl --fail --location\""
 	case Archive:
 		return "an archive or a compressed file", "extract it, and install the program"
 	case Pointer:
@@ -34,7 +34,7 @@ func (f Format) Instead() (what, cure string) {
 	case Text:
 		return "text without a #! line", "if it is a script, add #!/bin/sh as its first line; otherwise install the program again"
 	case Unknown:
-		return "neither a program nor a script", "install it again (it is damaged, or the wrong file)"
+		return "neither a program nor a script", "install it again (the file is damaged or is the wrong file)"
 	}
 	return "", ""
 }

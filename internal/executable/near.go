@@ -44,14 +44,14 @@ func Near(dir, name string, taken func(string) bool) (near, cure string) {
 
 // resemblance says how likely an entry is meant by a name: 0 is not at all.
 func resemblance(dir string, e fs.DirEntry, name string) (found, cure string, rank int) {
-	const rename = "rename it, or use its name in the configuration"
+	const rename = "rename the file, or use its name in the configuration"
 	plain, packed := stem(e.Name()), isPacked(e.Name())
 	same := plain == stem(name)
 	switch {
 	case same && e.IsDir():
 		inner := filepath.Join(e.Name(), name)
 		if info, err := os.Stat(filepath.Join(dir, inner)); err == nil && info.Mode().IsRegular() {
-			return inner, "move it to the plugin directory", 3
+			return inner, "move the file to the plugin directory", 3
 		}
 		return "", "", 0
 	case e.IsDir():

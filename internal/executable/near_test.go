@@ -10,7 +10,7 @@ import (
 )
 
 func TestNear(t *testing.T) {
-	const rename, name = "rename it, or use its name in the configuration", "ecr-credential-provider"
+	const rename, name = "rename the file, or use its name in the configuration", "ecr-credential-provider"
 	for title, tt := range map[string]struct {
 		there      []string
 		near, cure string
@@ -27,7 +27,7 @@ func TestNear(t *testing.T) {
 		"version and platform": {[]string{name + "_1.30.0-rc.1_linux-arm64"}, name + "_1.30.0-rc.1_linux-arm64", rename},
 		"archive":              {[]string{name + "-linux-amd64.tar.gz"}, name + "-linux-amd64.tar.gz", "extract it"},
 		"zip":                  {[]string{name + ".zip"}, name + ".zip", "extract it"},
-		"directory":            {[]string{name + "-v1/" + name}, name + "-v1/" + name, "move it to the plugin directory"},
+		"directory":            {[]string{name + "-v1/" + name}, name + "-v1/" + name, "move the file to the plugin directory"},
 		"directory without":    {[]string{name + "/other"}, "", ""},
 		"a letter less":        {[]string{"ecr-credental-provider"}, "ecr-credental-provider", rename},
 		"swapped letters":      {[]string{"ecr-credential-provdier"}, "ecr-credential-provdier", rename},

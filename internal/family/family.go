@@ -43,7 +43,7 @@ func Check(at match.Location) (Stray, bool) {
 			return Stray{f.owner, best.text, best.mismatch(labels), best.mended(labels)}, true
 		case at.Port != "" && at.Port != "443":
 			best := f.nearest(at)
-			return Stray{f.owner, best.text, "the hosts do not have port " + at.Port, best.mended(labels)}, true
+			return Stray{f.owner, best.text, "these hosts do not listen on port " + at.Port, best.mended(labels)}, true
 		}
 		return Stray{}, false
 	}

@@ -10,22 +10,22 @@ import (
 )
 
 // byHand is what takes regcred off a node whose pod does not.
-const byHand = "on the node: sudo regcred uninstall --restart"
+const byHand = "run sudo regcred uninstall --restart on the node"
 
 // NotRemoved says in one line why a node of [Removal.Missing] has not said that regcred
 // is off it, and what to do there.
 func (n *Node) NotRemoved() string {
 	switch n.State {
 	case Away:
-		return n.Reason + ": when it is back, its pod uninstalls regcred if the DaemonSet still exists; otherwise " + byHand
+		return n.Reason + ": when the node is back, its pod uninstalls regcred if the DaemonSet still exists; otherwise " + byHand
 	case NotRunning, NoPod:
 		return n.Reason + ": " + byHand
 	case State(agent.NotRemoved):
-		return fmt.Sprintf("the uninstall failed: %s: fix that, or %s", n.Reason, byHand)
+		return fmt.Sprintf("the uninstall failed: %s: fix the cause, or %s", n.Reason, byHand)
 	case State(agent.Starting), State(agent.Applying):
-		return "its pod is working on it (" + string(n.State) + "): wait, and run this again; or " + byHand
+		return "its pod is working on it (" + string(n.State) + "): wait and run this command again, or " + byHand
 	case Silent, Unknown:
-		return n.Reason + ": if it does not change, " + byHand
+		return n.Reason + ": if the state does not change, " + byHand
 	}
-	return fmt.Sprintf("its pod still reports %s; kubelets pass on the change within about a minute: run this again, or %s", n.State, byHand)
+	return fmt.Sprintf("its pod still reports %s; kubelets propagate the change within about a minute: run this command again, or %s", n.State, byHand)
 }

@@ -86,7 +86,7 @@ func TestStates(t *testing.T) {
 				p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}
 			})
 		}, "n not-running: its pod has ended: Evicted: The node was low on resource: memory.\n"},
-		{"no pod", func(c *cluster) {}, "n no-pod: the DaemonSet has no pod there: see kubectl describe daemonset -n kube-system regcred says why\n"},
+		{"no pod", func(c *cluster) {}, "n no-pod: the DaemonSet has no pod on this node: kubectl describe daemonset -n kube-system regcred says why\n"},
 		{"away", func(c *cluster) {
 			c.node("n", away)
 			c.pod("n", unready)
@@ -96,7 +96,7 @@ func TestStates(t *testing.T) {
 		{"away before its pod ran", func(c *cluster) { c.node("n", away); c.pod("n", waits("ContainerCreating", "")) },
 			"n away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.\n"},
 		{"not ready, and its log is empty", func(c *cluster) { c.node("n", notReadyYet); c.pod("n") },
-			"n silent: its pod is running, but its log has no state yet; a rotated log is empty for up to ten minutes\n"},
+			"n silent: its pod is running, but its log shows no state yet; after rotation, the log can be empty for up to ten minutes\n"},
 		{"not ready, and its pod waits", func(c *cluster) { c.node("n", notReadyYet); c.pod("n", waits("ErrImagePull", "401")) },
 			"n not-running: ErrImagePull: 401\n"},
 		{"away without a pod", func(c *cluster) { c.node("n", away) },
@@ -106,14 +106,14 @@ func TestStates(t *testing.T) {
 			c.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods/log", Message: "x509: certificate has expired"})
 		}, "n unknown: get pods/log kube-system/regcred-n: http://testkube returned 500 Internal Server Error: x509: certificate has expired\n"},
 		{"no word", func(c *cluster) { c.pod("n"); c.SetLog("kube-system", "regcred-n", "note: hello\n") },
-			"n silent: its pod is running, but its log has no state yet; a rotated log is empty for up to ten minutes\n"},
+			"n silent: its pod is running, but its log shows no state yet; after rotation, the log can be empty for up to ten minutes\n"},
 		{"just begun", func(c *cluster) {
 			c.pod("n", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Running.StartedAt = metav1.Now() })
 		}, "n starting: its pod has just started\n"},
 		{"long silent", func(c *cluster) {
 			c.pod("n")
 			c.says("n", agent.Installed, func(s *agent.Status) { s.Time = time.Now().Add(-time.Hour) })
-		}, "n silent: its pod is running, but has reported nothing since it was installed\n"},
+		}, "n silent: its pod is running but has not reported anything since its phase was installed\n"},
 		{"deleted", func(c *cluster) { c.Delete("nodes", "", "n"); c.pod("n"); c.says("n", agent.Installed) },
 			"n deleted: the node no longer exists; its pod will be deleted\n"},
 		{"not replaced yet", func(c *cluster) { c.pod("n", earlier); c.says("n", agent.Installed) },
@@ -318,10 +318,10 @@ func TestForbidden(t *testing.T) {
 		want     string
 		note     string
 	}{
-		{"", "a no-pod: the DaemonSet has no pod there: see kubectl describe daemonset -n kube-system regcred says why\nn installed well\n", ""},
-		{"nodes", "n installed well\n", `node readiness, and nodes without a pod, are unknown: list nodes: http://testkube returned 403 Forbidden: nodes is forbidden: User "eve" cannot list resource "nodes" in API group "" at the cluster scope`},
-		{"daemonsets", "n installed well\n", `the rollout's progress, and nodes without a pod, are unknown: list daemonsets: http://testkube returned 403 Forbidden: daemonsets is forbidden: User "eve" cannot list resource "daemonsets" in API group "apps" at the cluster scope`},
-		{"pods/log", "a no-pod: the DaemonSet has no pod there: see kubectl describe daemonset -n kube-system regcred says why\nn unknown: no permission to read its pod's log\n", `the nodes' state is unknown: get pods/log kube-system/regcred-n: http://testkube returned 403 Forbidden: pods "regcred-n" is forbidden: User "eve" cannot get resource "pods/log" in API group "" in the namespace "kube-system"`},
+		{"", "a no-pod: the DaemonSet has no pod on this node: kubectl describe daemonset -n kube-system regcred says why\nn installed well\n", ""},
+		{"nodes", "n installed well\n", `node readiness and the nodes without a pod are unknown: list nodes: http://testkube returned 403 Forbidden: nodes is forbidden: User "eve" cannot list resource "nodes" in API group "" at the cluster scope`},
+		{"daemonsets", "n installed well\n", `the rollout's progress and the nodes without a pod are unknown: list daemonsets: http://testkube returned 403 Forbidden: daemonsets is forbidden: User "eve" cannot list resource "daemonsets" in API group "apps" at the cluster scope`},
+		{"pods/log", "a no-pod: the DaemonSet has no pod on this node: kubectl describe daemonset -n kube-system regcred says why\nn unknown: no permission to read its pod's log\n", `the nodes' state is unknown: get pods/log kube-system/regcred-n: http://testkube returned 403 Forbidden: pods "regcred-n" is forbidden: User "eve" cannot get resource "pods/log" in API group "" in the namespace "kube-system"`},
 	} {
 		t.Run(tt.resource, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

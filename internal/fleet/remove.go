@@ -97,11 +97,11 @@ func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) 
 	case err != nil:
 		return nil, err
 	case !r.seen && r.last == nil:
-		return nil, fmt.Errorf("the state is absent, but the pods could not be listed within %v", o.Timeout)
+		return nil, fmt.Errorf("the state was set to absent, but the pods could not be listed within %v", o.Timeout)
 	case !r.seen:
-		return nil, fmt.Errorf("the state is absent, but it is unknown after %v which nodes have applied it: %w", o.Timeout, r.last)
+		return nil, fmt.Errorf("the state was set to absent, but after %v it is unknown which nodes have applied it: %w", o.Timeout, r.last)
 	case !there && len(r.places) > 0:
-		return nil, fmt.Errorf("ConfigMap %s/%s, which the pods read, does not exist, but there are %d pods", o.Namespace, o.ConfigMap, len(r.places))
+		return nil, fmt.Errorf("ConfigMap %s/%s does not exist, but there are %d pods that read it", o.Namespace, o.ConfigMap, len(r.places))
 	}
 	return r.result(), nil
 }
@@ -313,7 +313,7 @@ func (r *removal) takePodless(pods []corev1.Pod, nodes map[string]*corev1.Node) 
 			p.State, p.gone = Deleted, true
 		case nodes == nil && now.Sub(p.podless) >= maxPodless:
 			p.State, p.gone = Deleted, true
-			r.note("%s: its pod was deleted a minute ago and not replaced: the node seems to be deleted or no longer selected", name)
+			r.note("%s: its pod was deleted a minute ago and not replaced: the node was probably deleted or is no longer selected", name)
 		}
 		r.tell(p, was)
 	}

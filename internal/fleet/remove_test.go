@@ -154,11 +154,11 @@ func TestMissing(t *testing.T) {
 		r.pod("pulling", waits("ImagePullBackOff", "401"))
 		begun := time.Now()
 		r.want(t, r.client(testkube.Admin), `removed [good unsupported] gone []
-away away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; its pod was Running: when it is back, its pod uninstalls regcred if the DaemonSet still exists; otherwise on the node: sudo regcred uninstall --restart
-busy applying: its pod is working on it (applying): wait, and run this again; or on the node: sudo regcred uninstall --restart
-deaf installed: its pod still reports installed; kubelets pass on the change within about a minute: run this again, or on the node: sudo regcred uninstall --restart
-failing not-removed: the uninstall failed: the kubelet would not start: fix that, or on the node: sudo regcred uninstall --restart
-pulling not-running: ImagePullBackOff: 401: on the node: sudo regcred uninstall --restart
+away away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; its pod was Running: when the node is back, its pod uninstalls regcred if the DaemonSet still exists; otherwise run sudo regcred uninstall --restart on the node
+busy applying: its pod is working on it (applying): wait and run this command again, or run sudo regcred uninstall --restart on the node
+deaf installed: its pod still reports installed; kubelets propagate the change within about a minute: run this command again, or run sudo regcred uninstall --restart on the node
+failing not-removed: the uninstall failed: the kubelet would not start: fix the cause, or run sudo regcred uninstall --restart on the node
+pulling not-running: ImagePullBackOff: 401: run sudo regcred uninstall --restart on the node
 `)
 		if took := time.Since(begun); took < 4*time.Minute-2*time.Second || took > 4*time.Minute {
 			t.Errorf("it took %v", took)
@@ -241,7 +241,7 @@ func TestSelectorChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a")
 		r.afterPatch(5*time.Second, func() { r.Delete("pods", "kube-system", "regcred-a") })
-		r.want(t, r.client(testkube.Admin), "removed [] gone []\na no-pod: its pod was deleted and not replaced: on the node: sudo regcred uninstall --restart\n")
+		r.want(t, r.client(testkube.Admin), "removed [] gone []\na no-pod: its pod was deleted and not replaced: run sudo regcred uninstall --restart on the node\n")
 	})
 }
 
@@ -256,7 +256,7 @@ func TestNothing(t *testing.T) {
 		r.want(t, client, "removed [] gone []\n")
 		r.pod("a")
 		r.says("a", agent.Installed)
-		r.want(t, client, "error: ConfigMap kube-system/regcred-state, which the pods read, does not exist, but there are 1 pods")
+		r.want(t, client, "error: ConfigMap kube-system/regcred-state does not exist, but there are 1 pods that read it")
 	})
 }
 
@@ -318,7 +318,7 @@ func TestRemoveDown(t *testing.T) {
 		r := newRemoving(t, "a")
 		client := r.hook()
 		r.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods", Times: testkube.Forever})
-		r.want(t, client, "error: the state is absent, but it is unknown after 4m0s which nodes have applied it: list pods in kube-system: http://testkube returned 500 Internal Server Error: Internal error occurred: etcdserver: request timed out")
+		r.want(t, client, "error: the state was set to absent, but after 4m0s it is unknown which nodes have applied it: list pods in kube-system: http://testkube returned 500 Internal Server Error: Internal error occurred: etcdserver: request timed out")
 		r.Stop()
 		r.want(t, client, "error: set the state to absent within 4m0s: patch configmaps kube-system/regcred-state: http://testkube: connection refused")
 	})
@@ -355,7 +355,7 @@ func TestRemoveOneForbids(t *testing.T) {
 		r := newRemoving(t, "a", "b")
 		r.Inject(testkube.Fault{Kind: testkube.Forbidden, Resource: "pods/log", Name: "regcred-b", Times: testkube.Forever})
 		r.afterPatch(40*time.Second, func() { r.says("a", agent.Removed) })
-		r.want(t, r.hook(), "removed [a] gone []\nb unknown: no permission to read its pod's log: if it does not change, on the node: sudo regcred uninstall --restart\n")
+		r.want(t, r.hook(), "removed [a] gone []\nb unknown: no permission to read its pod's log: if the state does not change, run sudo regcred uninstall --restart on the node\n")
 	})
 }
 

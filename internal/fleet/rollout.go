@@ -138,7 +138,7 @@ func tolerated(tolerations []corev1.Toleration, taint corev1.Taint) bool {
 func missingPod(ds *appsv1.DaemonSet, node *corev1.Node) Node {
 	n := Node{
 		Name: node.Name, Owner: argument(&ds.Spec.Template.Spec, "--owner"), State: NoPod,
-		Reason: "the DaemonSet has no pod there: see kubectl describe daemonset -n " + ds.Namespace + " " + ds.Name + " says why",
+		Reason: "the DaemonSet has no pod on this node: kubectl describe daemonset -n " + ds.Namespace + " " + ds.Name + " says why",
 		Since:  later(node.CreationTimestamp, ds.CreationTimestamp),
 	}
 	n.setMachine(node)

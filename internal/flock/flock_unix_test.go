@@ -33,7 +33,7 @@ func TestLockHeld(t *testing.T) {
 			_, err := flock.Dir(ctx, dir)
 			took, want, says := time.Since(began), patience, context.DeadlineExceeded.Error()
 			if patience > longest {
-				want, says = longest, "another process has held its lock"
+				want, says = longest, "another process has held the lock"
 			}
 			if err == nil || !strings.Contains(err.Error(), says) || took < want || took > want+time.Second {
 				t.Errorf("got %v after %s, want %q after %s", err, took, says, want)

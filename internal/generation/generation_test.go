@@ -232,7 +232,7 @@ func TestCopyChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = s.Create(t.Context(), &generation.Manifest{}, []generation.Content{c})
-	if numbers, listErr := s.Numbers(); err == nil || err.Error() != "create generation 2: bin/plugin changed during the install: install it again" || len(numbers) != 1 || listErr != nil {
+	if numbers, listErr := s.Numbers(); err == nil || err.Error() != "create generation 2: bin/plugin changed during the install: run the install again" || len(numbers) != 1 || listErr != nil {
 		t.Errorf("got %v; there is %v, %v", err, numbers, listErr)
 	}
 }

@@ -23,7 +23,7 @@ func Check(pattern string) error {
 	// What stands for a * cannot be wrong; the rest is a host, or not.
 	host := strings.ReplaceAll(pattern, "*", "x")
 	if (&plugin.Request{Image: host + "/x"}).Registry() != host || hasEmptyLabel(host) {
-		return errors.New("it is not host[:port]; remove the scheme and path")
+		return errors.New("must have the form host[:port]; remove the scheme and path")
 	}
 	if _, err := netip.ParseAddrPort(host); err != nil && strings.HasPrefix(host, "[") {
 		return errors.New("an address in brackets needs a port; use [address]:port")
@@ -31,7 +31,7 @@ func Check(pattern string) error {
 	name, _, _ := strings.Cut(pattern, ":")
 	labels := strings.Split(name, ".")
 	if strings.Contains(strings.Join(labels[max(0, len(labels)-2):], "."), "*") {
-		return errors.New("a * in one of the last two labels would send the password to third-party hosts; name the domain")
+		return errors.New("a * in one of the last two labels would send the password to third-party hosts; spell out the domain")
 	}
 	return nil
 }

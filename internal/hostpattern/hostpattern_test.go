@@ -78,7 +78,7 @@ func FuzzMatch(f *testing.F) {
 }
 
 func TestCheck(t *testing.T) {
-	form, strangers, brackets := "it is not host[:port]", "would send the password to third-party hosts", "an address in brackets needs a port"
+	form, strangers, brackets := "must have the form host[:port]", "would send the password to third-party hosts", "an address in brackets needs a port"
 	for pattern, want := range map[string]string{
 		"r.example":         "",
 		"r.example:5000":    "",

@@ -23,7 +23,7 @@ func absence(socket string, err error) error {
 	dir := path.Dir(socket)
 	data, readErr := os.ReadFile(mountInfo)
 	if readErr != nil {
-		return fmt.Errorf("systemd does not respond at %s (%w), and it is unknown whether %s is the node's: %w", socket, err, dir, readErr)
+		return fmt.Errorf("systemd does not respond at %s (%w), and it is unknown whether %s is the node's directory: %w", socket, err, dir, readErr)
 	}
 	return absentIn(string(data), socket, err)
 }

@@ -40,8 +40,8 @@ type NotMountedError struct {
 }
 
 func (e *NotMountedError) Error() string {
-	return fmt.Sprintf("the node's systemd cannot be reached (%v): the node's %s is not mounted into this pod; the chart uses a volume with hostPath.path: %[2]s, "+
-		"mounted at that path; whether the node has systemd is unknown", e.Err, e.Dir)
+	return fmt.Sprintf("the node's systemd cannot be reached (%v): the node's %s is not mounted into this pod; the chart mounts a hostPath volume with the path %[2]s "+
+		"at the same path; it is unknown whether the node has systemd", e.Err, e.Dir)
 }
 
 // Unwrap returns the failure.
@@ -55,7 +55,7 @@ type NotAnsweringError struct {
 
 func (e *NotAnsweringError) Error() string {
 	return fmt.Sprintf("this node has systemd (%s exists), but it does not respond at %s (%v): if this continues, check systemctl status on the node, "+
-		"and that the pod's volume is all of %[1]s, as in the chart", path.Dir(e.Socket), e.Socket, e.Err)
+		"and make sure that the pod mounts the whole %[1]s directory, as in the chart", path.Dir(e.Socket), e.Socket, e.Err)
 }
 
 // Unwrap returns the failure.
@@ -69,11 +69,11 @@ type DeniedError struct {
 
 func (e *DeniedError) Error() string {
 	if e.UID != 0 {
-		return fmt.Sprintf("no permission to use the node's systemd (%v): this process has uid %d, but systemd accepts only 0: set securityContext.runAsUser: 0, as in the chart", e.Err, e.UID)
+		return fmt.Sprintf("no permission to use the node's systemd (%v): this process has uid %d, but systemd accepts only uid 0: set securityContext.runAsUser: 0, as in the chart", e.Err, e.UID)
 	}
 	return fmt.Sprintf("no permission to use the node's systemd (%v) although this process has uid 0: "+
-		"with SELinux the pod needs seLinuxOptions.type: spc_t (the chart's value seLinux.type; Bottlerocket: super_t), with AppArmor appArmorProfile.type: Unconfined (its value appArmorProfile), "+
-		"and in any case the node's users (hostUsers: true)", e.Err)
+		"with SELinux, the pod needs seLinuxOptions.type: spc_t (the chart's value seLinux.type; super_t on Bottlerocket); with AppArmor, appArmorProfile.type: Unconfined (the chart's value appArmorProfile); "+
+		"and in any case the node's user namespace (hostUsers: true)", e.Err)
 }
 
 // Unwrap returns the refusal.
@@ -94,7 +94,7 @@ func (e *NotStartedError) Error() string {
 	case 0:
 		return fmt.Sprintf("the node's systemd did not start %s (%s): see its journal", e.Path, e.Result)
 	}
-	return fmt.Sprintf("the node's systemd could not start %s: exit code %d of systemd.exec(5); see its journal", e.Path, e.Status)
+	return fmt.Sprintf("the node's systemd could not start %s: exit code %d (explained in systemd.exec(5)); see its journal", e.Path, e.Status)
 }
 
 // KilledError means that a program has ended without an exit code.
@@ -109,7 +109,7 @@ func (e *KilledError) Error() string { return fmt.Sprintf("%s was stopped: %s", 
 type LostError struct{ Unit string }
 
 func (e *LostError) Error() string {
-	return fmt.Sprintf("%s no longer exists and its result is unknown: it was stopped by another user", e.Unit)
+	return fmt.Sprintf("%s no longer exists and its result is unknown, because another user stopped it", e.Unit)
 }
 
 // BegunError means that a program was begun, and that it is not known how it ended, or
@@ -131,16 +131,16 @@ func (e *BegunError) Unwrap() error { return e.Err }
 type UnitFileError struct{ Unit, File string }
 
 func (e *UnitFileError) Error() string {
-	return fmt.Sprintf("the node has its own unit file named %s (%s), so nothing can be run for a pod: if it is not needed, on the node, "+
-		"systemctl disable --now %[1]s, remove the file, and systemctl daemon-reload", e.Unit, e.File)
+	return fmt.Sprintf("the node has its own unit file named %s (%s), so nothing can be run for a pod: if the unit is not needed, run "+
+		"systemctl disable --now %[1]s on the node, remove the file, and run systemctl daemon-reload", e.Unit, e.File)
 }
 
-var errTooMuch = fmt.Errorf("it printed more than %d MiB; the rest is lost", maxStdout>>20)
+var errTooMuch = fmt.Errorf("the output is longer than %d MiB; the rest is lost", maxStdout>>20)
 
 // explain makes one of the errors above of what systemd, or the kernel, has said.
 func (u *unit) explain(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
-		return fmt.Errorf("%w; %s continues if it was started", cause, u.runner.Unit)
+		return fmt.Errorf("%w; %s continues to run if it was started", cause, u.runner.Unit)
 	}
 	e, answered := errors.AsType[dbus.Error](err)
 	switch {
@@ -151,7 +151,7 @@ func (u *unit) explain(ctx context.Context, err error) error {
 	case answered:
 		return fmt.Errorf("the node's systemd: %w", err)
 	case errors.Is(err, errNoAnswer): // there is one
-		return fmt.Errorf("the node's systemd, at %s, is busy or hangs: %w", u.systemd.path(), err)
+		return fmt.Errorf("the node's systemd at %s is busy or hangs: %w", u.systemd.path(), err)
 	case !u.systemd.known && lost(err) || errors.Is(err, syscall.ENOTSOCK):
 		return absence(u.systemd.path(), err)
 	}

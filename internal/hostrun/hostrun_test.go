@@ -64,7 +64,7 @@ func TestExit(t *testing.T) {
 		{state{code: 1, status: 3, result: "success"}, 3, ""},
 		{state{code: 1, status: 199, result: "success"}, 199, ""},
 		{state{code: 1, status: 203, result: "success"}, 0, "the node cannot execute /program (203/EXEC): "},
-		{state{code: 1, status: 209, result: "success"}, 0, "could not start /program: exit code 209 of systemd.exec(5)"},
+		{state{code: 1, status: 209, result: "success"}, 0, "could not start /program: exit code 209 (explained in systemd.exec(5))"},
 		{state{code: 2, status: 9, result: "success"}, 0, "/program was stopped: by signal 9 (killed)"},
 		{state{code: 2, status: 9, result: "oom-kill"}, 0, "/program was stopped: the node was out of memory"},
 		{state{code: 1, status: 1, result: "timeout"}, 0, "/program was stopped: it ran longer than 1m0s"},
@@ -128,7 +128,7 @@ func TestExplain(t *testing.T) {
 		{answer("org.freedesktop.DBus.Error.AccessDenied"), "no permission to use the node's systemd (it says so)"},
 		{answer("org.freedesktop.DBus.Error.PropertyReadOnly"), "too old to run a program for a pod: it says so"},
 		{answer("org.freedesktop.DBus.Error.NoMemory"), "the node's systemd: it says so"},
-		{errNoAnswer, "the node's systemd, at /run/systemd/private, is busy or hangs: "},
+		{errNoAnswer, "the node's systemd at /run/systemd/private is busy or hangs: "},
 	} {
 		if got := u.explain(t.Context(), tt.err); !strings.Contains(got.Error(), tt.says) {
 			t.Errorf("got %q, want %q", got, tt.says)
@@ -139,7 +139,7 @@ func TestExplain(t *testing.T) {
 	if got := u.explain(ctx, fs.ErrPermission); !errors.Is(got, context.Canceled) || !strings.Contains(got.Error(), "x.service continues") {
 		t.Errorf("got %v", got)
 	}
-	for uid, says := range map[int]string{0: "although this process has uid 0: with SELinux the pod needs seLinuxOptions.type: spc_t", 1000: "this process has uid 1000, but systemd accepts only 0"} {
+	for uid, says := range map[int]string{0: "although this process has uid 0: with SELinux, the pod needs seLinuxOptions.type: spc_t", 1000: "this process has uid 1000, but systemd accepts only uid 0"} {
 		if got := (&DeniedError{uid, fs.ErrPermission}).Error(); !strings.Contains(got, says) {
 			t.Errorf("got %q, want %q", got, says)
 		}
@@ -151,7 +151,7 @@ func TestExplain(t *testing.T) {
 func TestNoSystemd(t *testing.T) {
 	dir := t.TempDir()
 	_, err := Runner{Unit: "x.service", Socket: dir + "/private"}.Run(t.Context(), Command{Path: "/bin/true"}, nil, nil)
-	if _, ok := errors.AsType[*NotMountedError](err); !ok || !strings.Contains(err.Error(), "hostPath.path: "+dir+", mounted at that path") {
+	if _, ok := errors.AsType[*NotMountedError](err); !ok || !strings.Contains(err.Error(), "hostPath volume with the path "+dir+" at the same path") {
 		t.Errorf("got %T: %v", err, err)
 	}
 }

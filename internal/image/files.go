@@ -91,7 +91,7 @@ var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AA
 func checkProgram(path string, platform v1.Platform) error {
 	machine, known := machines[platform.Architecture]
 	if !known || platform.OS != "linux" {
-		return fmt.Errorf("an image for %s: only linux/amd64 and linux/arm64 are supported", platform)
+		return fmt.Errorf("unsupported platform %s: only linux/amd64 and linux/arm64 are supported", platform)
 	}
 	program, err := elf.Open(path)
 	if err != nil {

@@ -63,7 +63,7 @@ func (f FS) resolve(name string, flags uint64) (*os.File, error) {
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
 			continue // a rename meanwhile
 		case errors.Is(err, unix.ENOSYS):
-			return nil, fmt.Errorf("%s: following links inside another root directory requires Linux 5.6 (openat2): run regcred there with chroot", f.Root)
+			return nil, fmt.Errorf("%s: following links inside another root directory requires Linux 5.6 (openat2): run regcred in that directory with chroot", f.Root)
 		case err != nil:
 			return nil, &fs.PathError{Op: "open", Path: f.Host(name), Err: err}
 		}
@@ -141,9 +141,9 @@ func (f FS) immutable(at string) error {
 	}
 	switch {
 	case stat.Attributes&unix.STATX_ATTR_IMMUTABLE != 0:
-		return &fs.PathError{Op: "write", Path: at, Err: errors.New("it is immutable; run chattr -i on it first")}
+		return &fs.PathError{Op: "write", Path: at, Err: errors.New("the file is immutable; run chattr -i on it first")}
 	case stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0 && stat.Mode&unix.S_IFMT == unix.S_IFREG:
-		return &fs.PathError{Op: "write", Path: at, Err: errors.New("it is a mount point and cannot be replaced; run umount on it first")}
+		return &fs.PathError{Op: "write", Path: at, Err: errors.New("the file is a mount point and cannot be replaced; unmount it first")}
 	}
 	return nil
 }

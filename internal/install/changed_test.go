@@ -52,11 +52,11 @@ func TestChangedByOthers(t *testing.T) {
 		left         tree   // what uninstall leaves of it, beside what was there before; "-" is what has gone
 	}{
 		{name: "another provider, JSON", layout: "json", change: func(c *changing) error { return c.edit(json, `"providers": [`, `"providers": [`+another+",") },
-			says: "cred.json was changed since install: only regcred's entries are removed", left: tree{"/" + json: strings.Replace(foreignJSON, `"providers": [`, `"providers": [`+another+",", 1)}},
+			says: "cred.json was changed since the install, so only regcred's entries are removed", left: tree{"/" + json: strings.Replace(foreignJSON, `"providers": [`, `"providers": [`+another+",", 1)}},
 		{name: "another provider behind ours", layout: "json", change: func(c *changing) error { return c.edit(json, "\n  ]", ",\n"+another+"\n  ]") },
-			says: "cred.json was changed since install: only regcred's entries are removed", left: tree{"/" + json: strings.Replace(foreignJSON, "\n  ]", ",\n"+another+"\n  ]", 1)}},
+			says: "cred.json was changed since the install, so only regcred's entries are removed", left: tree{"/" + json: strings.Replace(foreignJSON, "\n  ]", ",\n"+another+"\n  ]", 1)}},
 		{name: "another provider, YAML", layout: "yaml", change: func(c *changing) error { return c.edit(yaml, "providers:\n", "providers:\n- "+another+"\n") },
-			says: "cred.yaml was changed since install: only regcred's entries are removed", left: tree{"/" + yaml: strings.Replace(foreignYAML, "providers:\n", "providers:\n- "+another+"\n", 1)}},
+			says: "cred.yaml was changed since the install, so only regcred's entries are removed", left: tree{"/" + yaml: strings.Replace(foreignYAML, "providers:\n", "providers:\n- "+another+"\n", 1)}},
 		{name: "our entry gone", layout: "json", change: overwrite(json, foreignJSON), status: "its regcred entries differ from generation 1"},
 		{name: "our entry changed", layout: "json", change: func(c *changing) error { return c.edit(json, `"registry.example"`, `"other.example"`) },
 			status: "its regcred entries differ from generation 1", says: "only regcred's entries are removed"},
@@ -66,11 +66,11 @@ func TestChangedByOthers(t *testing.T) {
 			left: tree{"/etc/systemd/system/kubelet.service.d": "", "/" + dropIn + ".regcred-saved": ""}},
 		{name: "drop-in gone", layout: "kubeadm", change: remove(dropIn), status: "90-regcred.conf: missing"},
 		{name: "link replaced", layout: "json", change: func(c *changing) error { return errors.Join(remove(link)(c), overwrite(link, "#!/bin/sh\n")(c)) },
-			status: "no longer a link to", install: "already exists and is not regcred's", says: "regcred-credential-provider stays: it no longer links", left: tree{"/" + link: "#!/bin/sh\n"}},
+			status: "no longer a link to", install: "already exists and does not belong to regcred", says: "regcred-credential-provider is kept, because it no longer links", left: tree{"/" + link: "#!/bin/sh\n"}},
 		{name: "link to nothing", layout: "json", change: func(c *changing) error {
 			return errors.Join(remove(link)(c), os.Symlink("/nowhere", filepath.Join(c.root(), link)))
 		},
-			status: "no longer a link to", install: "already exists and is not regcred's", says: "regcred-credential-provider stays: it no longer links", left: tree{"/" + link: "/nowhere"}},
+			status: "no longer a link to", install: "already exists and does not belong to regcred", says: "regcred-credential-provider is kept, because it no longer links", left: tree{"/" + link: "/nowhere"}},
 		{name: "link gone", layout: "json", change: remove(link), status: "regcred-credential-provider: missing"},
 		{name: "dispatcher gone", layout: "json", change: remove("var/lib/regcred/" + generation.Dispatcher), status: "dangling symlink to"},
 		{name: "plugin replaced", layout: "json", change: overwrite(gen+"/1/bin/alpha", "#!/bin/sh\n# mine\n"), status: "alpha was changed since it was installed", rollback: "generation 1 was modified after it was created"},
@@ -87,7 +87,7 @@ func TestChangedByOthers(t *testing.T) {
 			rollback: "journal.json is damaged", uninstall: "journal.json is damaged"},
 		{name: "originals cut", layout: "json", change: overwrite("var/lib/regcred/originals.json", `{"a":`), says: "only regcred's entries are removed"},
 		{name: "originals gone", layout: "json", change: remove("var/lib/regcred/originals.json")},
-		{name: "something in our directory", layout: "kubeadm", change: overwrite("etc/systemd/system/kubelet.service.d/50-mine.conf", "[Service]\n"), says: "kubelet.service.d stays: it has content that regcred did not create",
+		{name: "something in our directory", layout: "kubeadm", change: overwrite("etc/systemd/system/kubelet.service.d/50-mine.conf", "[Service]\n"), says: "kubelet.service.d is kept, because it has content that regcred did not create",
 			left: tree{"/etc/systemd/system/kubelet.service.d": "", "/etc/systemd/system/kubelet.service.d/50-mine.conf": "[Service]\n"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

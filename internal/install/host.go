@@ -101,7 +101,7 @@ func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list
 		return true, in.fs().Remove(name)
 	}
 	if originals, err := in.originals(ctx); err == nil && list == nil && !originals[h.Path].known(now) {
-		in.say("%s was changed since install: only regcred's entries are removed", in.fs().Host(name))
+		in.say("%s was changed since the install, so only regcred's entries are removed", in.fs().Host(name))
 	}
 	if list != nil {
 		without, err := in.without(ctx, h.Path, now)
@@ -241,7 +241,7 @@ func (in *Installer) takeOne(ctx context.Context, h generation.HostFile) (change
 	case generation.HostDir:
 		err := in.fs().Remove(h.Path)
 		if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrExist) {
-			in.say("%s stays: it has content that regcred did not create", in.fs().Host(h.Path))
+			in.say("%s is kept, because it has content that regcred did not create", in.fs().Host(h.Path))
 			return false, nil
 		}
 		return true, err
@@ -250,7 +250,7 @@ func (in *Installer) takeOne(ctx context.Context, h generation.HostFile) (change
 		case errors.Is(err, fs.ErrNotExist):
 			return false, nil
 		case err != nil || target != h.Target:
-			in.say("%s stays: it no longer links to %s", in.fs().Host(h.Path), h.Target)
+			in.say("%s is kept, because it no longer links to %s", in.fs().Host(h.Path), h.Target)
 			return false, nil
 		}
 		return true, in.fs().Remove(h.Path)
@@ -282,7 +282,7 @@ func (in *Installer) takeFile(ctx context.Context, h generation.HostFile) (chang
 
 // save keeps what somebody has put in the place of what is ours.
 func (in *Installer) save(name string) error {
-	in.say("%s was changed since install: kept as %s", in.fs().Host(name), path.Base(name)+saved)
+	in.say("%s was changed since the install, so it is kept as %s", in.fs().Host(name), path.Base(name)+saved)
 	return in.fs().Move(name, name+saved)
 }
 

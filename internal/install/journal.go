@@ -45,7 +45,7 @@ const journalFile = "journal.json"
 func (in *Installer) journal(ctx context.Context) (j journal, err error) {
 	err = in.readJSON(ctx, journalFile, &j)
 	if damaged, ok := errors.AsType[*damagedError](err); ok {
-		err = withHint("check regcred status, remove that file, and run regcred rollback N to restore generation N",
+		err = withHint("check regcred status, remove the journal file, and run regcred rollback N to restore generation N",
 			"a change was interrupted, and its journal is unreadable: %w", damaged)
 	}
 	return j, err

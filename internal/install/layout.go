@@ -30,7 +30,7 @@ const (
 func (in *Installer) layoutOf() (generation.Layout, error) {
 	s := in.Setup
 	if s.Way == node.ByHand {
-		return generation.Layout{}, withHint("set --image-credential-provider-config and --image-credential-provider-bin-dir of the kubelet as this system requires, then run regcred install again",
+		return generation.Layout{}, withHint("set the kubelet flags --image-credential-provider-config and --image-credential-provider-bin-dir as this system requires, then run regcred install again",
 			"regcred cannot set the credential provider flags of this node's kubelet (%s)", s.Kind)
 	}
 	l := generation.Layout{Config: s.Vendor.Config.Path, Flag: s.Vendor.Config.Path, BinDir: s.Vendor.BinDir.Path}
@@ -58,7 +58,7 @@ func (in *Installer) layoutOf() (generation.Layout, error) {
 		return l, nil
 	}
 	if s.Unit == nil || s.Unit.Problem != "" {
-		why := "its kubelet is not a systemd unit"
+		why := "the kubelet is not a systemd unit"
 		if s.Unit != nil {
 			why = s.Unit.Problem
 		}
@@ -82,7 +82,7 @@ func (in *Installer) moveConfig(l *generation.Layout) error {
 		return nil
 	}
 	if former.Type == node.Directory {
-		return withHint("make it writable", "%s is not writable (%s), and a configuration directory cannot be linked into regcred's own", former.Path, former.Fixed)
+		return withHint("make it writable", "%s is not writable (%s), and a configuration directory cannot be linked into regcred's own directory", former.Path, former.Fixed)
 	}
 	l.Beside, l.Flag = former.Path, path.Dir(l.Config)
 	if !readsDirectories(in.Setup.Version.Kubelet) {
@@ -203,7 +203,7 @@ func (in *Installer) flags(_ context.Context, m *generation.Manifest) (list []ge
 		return nil, nil
 	}
 	if in.Setup.Unit == nil {
-		return nil, fmt.Errorf("%s: its unit no longer exists", l.DropIn)
+		return nil, fmt.Errorf("%s: the unit no longer exists", l.DropIn)
 	}
 	args := arguments(l)
 	if l.NodeConfig != "" {

@@ -90,7 +90,7 @@ func (in *Installer) unlinked(current *generation.Manifest) error {
 	if err != nil || current != nil || len(numbers) == 0 {
 		return err
 	}
-	return withHint(generationsExist(numbers)+"; regcred rollback N makes one current, regcred uninstall removes all",
+	return withHint(generationsExist(numbers)+"; regcred rollback N makes one current, and regcred uninstall removes them all",
 		"%s: no such link, so no generation is current", in.fs().Host(in.Store.Path("current")))
 }
 
@@ -255,7 +255,7 @@ func (in *Installer) hostDiff(ctx context.Context, from, m *generation.Manifest,
 			return d, nil
 		}
 		if in.fs().Exists(h.Path) && h.Target == in.Store.DispatcherPath() {
-			return d, withHint("move it away, or rename that provider", "%s already exists and is not regcred's", d.Name)
+			return d, withHint("move it away, or rename the provider", "%s already exists and does not belong to regcred", d.Name)
 		}
 		d.Text = fmt.Sprintf("--- /dev/null\n+++ %s -> %s\n", d.Name, h.Target)
 		return d, nil
@@ -321,7 +321,7 @@ func (in *Installer) preflight(p *Plan) error {
 	const margin = 4 << 20 // manifests, journal, and what is in the kubelet's directories
 	if above := path.Dir(in.Store.Dir); p.From == nil {
 		if info, err := in.fs().Stat(above); err != nil {
-			return fmt.Errorf("nothing was changed: parent of the state directory: %w", err)
+			return fmt.Errorf("nothing was changed: check the state directory's parent: %w", err)
 		} else if !info.IsDir() {
 			return fmt.Errorf("nothing was changed: %s is not a directory", in.fs().Host(above))
 		}
@@ -344,7 +344,7 @@ func (in *Installer) preflight(p *Plan) error {
 	}
 	state := in.existing(in.Store.Dir)
 	if in.fs().NoExec(state) {
-		return withHint("--state-dir can choose another directory", "nothing was changed: %s is mounted noexec, so plugins could not run from there", in.fs().Host(state))
+		return withHint("--state-dir selects another directory", "nothing was changed: %s is mounted noexec, so plugins could not run from there", in.fs().Host(state))
 	}
 	if free, err := in.fs().Free(state); err == nil && !p.Former && free < size(p.files)+margin {
 		return fmt.Errorf("nothing was changed: %s has %d MiB free, but %d MiB are needed", in.fs().Host(state), free>>20, (size(p.files)+margin)>>20)

@@ -24,7 +24,7 @@ func (in *Installer) reaches(p *Plan) error {
 	switch {
 	case why == "":
 	case len(p.Restart) > 0:
-		return withHint("fix that, or run regcred uninstall --restart and then regcred install", "nothing was changed: after a restart the kubelet would not use regcred: %s", why)
+		return withHint("fix the cause, or run regcred uninstall --restart and then regcred install", "nothing was changed: after a restart the kubelet would not use regcred: %s", why)
 	default:
 		p.Warnings = append(p.Warnings, without+why)
 	}

@@ -18,7 +18,7 @@ func (in *Installer) unfinished(ctx context.Context) error {
 	if err != nil || j.Action == "" {
 		return err
 	}
-	return withHint("the next regcred install, rollback or uninstall finishes or undoes it", "%s was interrupted", j)
+	return withHint("the next regcred install, rollback or uninstall finishes or undoes the change", "%s was interrupted", j)
 }
 
 // Recover finishes or undoes a change that was broken off: by a kill, or by a

@@ -64,12 +64,12 @@ const fromFlag = "etc/kubernetes/cred.json"
 
 func refusals() []refused {
 	return []refused{
-		{name: "a file where a link goes", layout: "json", spoil: write("opt/plugins/"+generation.Dispatcher, "#!/bin/sh\n"), says: "regcred-credential-provider already exists and is not regcred's"},
-		{name: "a link where a link goes", layout: "json", spoil: link("opt/plugins/"+generation.Dispatcher, "foreign"), says: "regcred-credential-provider already exists and is not regcred's"},
-		{name: "a directory where a link goes", layout: "json", spoil: write("opt/plugins/"+generation.Dispatcher+"/x", ""), says: "regcred-credential-provider already exists and is not regcred's"},
+		{name: "a file where a link goes", layout: "json", spoil: write("opt/plugins/"+generation.Dispatcher, "#!/bin/sh\n"), says: "regcred-credential-provider already exists and does not belong to regcred"},
+		{name: "a link where a link goes", layout: "json", spoil: link("opt/plugins/"+generation.Dispatcher, "foreign"), says: "regcred-credential-provider already exists and does not belong to regcred"},
+		{name: "a directory where a link goes", layout: "json", spoil: write("opt/plugins/"+generation.Dispatcher+"/x", ""), says: "regcred-credential-provider already exists and does not belong to regcred"},
 		{name: "a drop-in of our name", layout: "kubeadm", spoil: write("etc/systemd/system/kubelet.service.d/90-regcred.conf", "[Service]\nNice=1\n"), says: "90-regcred.conf already exists and differs from regcred's file"},
 		{name: "a file of our name in a directory", layout: "directory", spoil: write("etc/kubernetes/cred.d/90-regcred.json", foreignJSON), says: "90-regcred.json already exists and differs from regcred's file"},
-		{name: "an entry of our name", layout: "json", spoil: write(fromFlag, strings.ReplaceAll(foreignJSON, `"foreign"`, `"regcred-credential-provider"`)), says: "this entry has regcred's name but another installation wrote it"},
+		{name: "an entry of our name", layout: "json", spoil: write(fromFlag, strings.ReplaceAll(foreignJSON, `"foreign"`, `"regcred-credential-provider"`)), says: "nothing was changed, because another installation wrote this entry"},
 		{name: "the bin dir is a file", layout: "json", spoil: write("opt/plugins", "x"), says: "/opt/plugins is not a directory"},
 		{name: "the bin dir is a link to nothing", layout: "json", spoil: link("opt/plugins", "/nowhere"), says: "/opt/plugins: dangling symlink"},
 		{name: "the configuration is a pipe", layout: "json", spoil: func(t *testing.T, root string) {
@@ -88,7 +88,7 @@ func refusals() []refused {
 			if err := os.Rename(filepath.Join(root, "var/lib"), filepath.Join(root, "var/kept")); err != nil {
 				t.Fatal(err)
 			}
-		}, says: "parent of the state directory"},
+		}, says: "check the state directory"},
 		{name: "invalid configuration", layout: "json", wish: func(t *testing.T, w *install.Wish) {
 			w.Config = filepath.Join(t.TempDir(), "x.yaml")
 			write("x.yaml", strings.Replace(oneProvider, "matchImages", "matchimages", 1))(t, filepath.Dir(w.Config))
@@ -200,7 +200,7 @@ func TestRefusedMounts(t *testing.T) {
 		{refused{name: "state directory noexec", layout: "json", says: "is mounted noexec"}, mount("none", "var/lib", "tmpfs", syscall.MS_NOEXEC, "")},
 		{refused{name: "no space", layout: "json", says: "MiB free, but "}, mount("none", "var/lib", "tmpfs", 0, "size=1m")},
 		{refused{name: "systemd read-only", layout: "kubeadm", says: "read-only file system"}, readOnly("etc/systemd")},
-		{refused{name: "state directory immutable", layout: "json", says: "it is immutable; run chattr -i"}, immutable("var/lib")},
+		{refused{name: "state directory immutable", layout: "json", says: "the file is immutable; run chattr -i"}, immutable("var/lib")},
 		{refused{name: "bin dir read-only", layout: "json"}, readOnly("opt")},
 		{refused{name: "configuration read-only", layout: "json"}, readOnly("etc/kubernetes")},
 		{refused{name: "both read-only", layout: "json"}, func(t *testing.T, root string) { readOnly("opt")(t, root); readOnly("etc/kubernetes")(t, root) }},

@@ -82,7 +82,7 @@ func TestGoesBack(t *testing.T) {
 	}{
 		{"ill", func(_ *changing, m *manager) {
 			m.ill = func() bool { return slices.Index(m.Calls, "restart") == len(m.Calls)-1 }
-		}, "it exited and is not restarted", "reload reload restart reload reload restart"},
+		}, "it exited and was not restarted", "reload reload restart reload reload restart"},
 		{"restart fails", func(_ *changing, m *manager) {
 			m.fail = once("restart")
 		}, "restart: no", "reload reload restart reload reload restart"},
@@ -189,7 +189,7 @@ func TestNeverHealthy(t *testing.T) {
 	c.Service.Manager = manager{world: c.world, ill: func() bool { return true }}
 	before := snapshot(t, c.root())
 	err := c.do(t.Context(), "install a")
-	if err == nil || !strings.Contains(err.Error(), "rolling back failed too") {
+	if err == nil || !strings.Contains(err.Error(), "the rollback also failed") {
 		t.Fatalf("got %v", err)
 	}
 	if unhealthy, ok := errors.AsType[*service.UnhealthyError](err); !ok || len(unhealthy.Lines) == 0 {

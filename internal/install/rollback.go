@@ -75,7 +75,7 @@ func (in *Installer) rollbackTo(ctx context.Context, from *generation.Manifest, 
 	}
 	if number == 0 && from != nil {
 		if number = from.Previous; number == 0 {
-			return nil, withHint("regcred uninstall removes regcred from this node", "the current generation, %d, has no previous one", from.Number)
+			return nil, withHint("regcred uninstall removes regcred from this node", "the current generation (%d) has no previous generation", from.Number)
 		}
 	}
 	if number == 0 {

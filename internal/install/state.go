@@ -44,7 +44,7 @@ func (in *Installer) stranded() error {
 	case in.Present():
 		return nil // Somebody has installed it since the caller looked.
 	}
-	return withHint("regcred install CONFIG --restart restores it; then regcred uninstall --restart removes it",
+	return withHint("run regcred install CONFIG --restart to restore it, then regcred uninstall --restart to remove it",
 		"%s was removed, but this node's kubelet still refers to it and cannot start again", in.fs().Host(in.Store.Dir))
 }
 
@@ -95,7 +95,7 @@ func (in *Installer) clear() error {
 		return err
 	}
 	if len(foreign) > 0 {
-		in.say("%s stays: it contains %s, which regcred did not create", in.fs().Host(in.Store.Dir), strings.Join(foreign, ", "))
+		in.say("%s is kept, because it contains %s, which regcred did not create", in.fs().Host(in.Store.Dir), strings.Join(foreign, ", "))
 		return nil
 	}
 	err = in.fs().Remove(in.Store.Dir)

@@ -67,7 +67,7 @@ func (in *Installer) Status(ctx context.Context) (*Status, error) {
 	case s.Current != nil:
 		err = in.compare(ctx, s)
 	case s.BrokenOff == "" && in.Present():
-		s.problem("%s: left by a failed install; regcred uninstall removes it", in.fs().Host(in.Store.Dir))
+		s.problem("%s: left over from a failed install; regcred uninstall removes it", in.fs().Host(in.Store.Dir))
 	}
 	return s, err
 }
@@ -78,7 +78,7 @@ func (in *Installer) leftovers(s *Status) {
 		list, _ := in.fs().ReadDir(dir)
 		for _, e := range list {
 			if inroot.IsTemporary(e.Name()) || generation.IsTemporary(e.Name()) {
-				s.problem("%s: left by an interrupted change; the next regcred install, rollback or uninstall removes it", in.fs().Host(path.Join(dir, e.Name())))
+				s.problem("%s: left over from an interrupted change; the next regcred install, rollback or uninstall removes it", in.fs().Host(path.Join(dir, e.Name())))
 			}
 		}
 	}
@@ -98,7 +98,7 @@ func (in *Installer) compare(ctx context.Context, s *Status) (err error) {
 		}
 	}
 	if u := in.Setup.Unit; m.Layout.DropIn != "" && u != nil && u.Ours != nil && u.Ours.Stale {
-		s.problem("%s repeats an outdated command of %s: regcred install updates it", in.fs().Host(m.Layout.DropIn), in.fs().Host(u.Exec.File))
+		s.problem("%s repeats an outdated command from %s: regcred install updates it", in.fs().Host(m.Layout.DropIn), in.fs().Host(u.Exec.File))
 	}
 	in.compareCopy(ctx, s)
 	if why := in.astray(m.Layout); why != "" {
@@ -124,7 +124,7 @@ func (in *Installer) damage(ctx context.Context, m *generation.Manifest) (list [
 	dispatcher := in.Store.DispatcherPath()
 	for _, f := range m.Files {
 		if f.Name == generation.Dispatcher && in.Store.Sum(ctx, dispatcher) != f.SHA256 {
-			list = append(list, fmt.Sprintf("%s is not the one of generation %d: install again", in.fs().Host(dispatcher), m.Number))
+			list = append(list, fmt.Sprintf("%s does not belong to generation %d: install again", in.fs().Host(dispatcher), m.Number))
 		}
 	}
 	return list

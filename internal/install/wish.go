@@ -73,7 +73,7 @@ func size(list []source) (bytes uint64) {
 func (in *Installer) gather(ctx context.Context, w Wish, from *generation.Manifest) (cfg *config.Config, list []source, err error) {
 	if w.Config == "" {
 		if from == nil {
-			return nil, nil, withHint("regcred install CONFIG", "nothing to install: give a configuration, because this node has no current one")
+			return nil, nil, withHint("regcred install CONFIG", "nothing to install: specify a configuration, because this node has no current one")
 		}
 		w.Config = in.reach(in.Store.ConfigPath(from.Number))
 	}
@@ -110,9 +110,9 @@ func (in *Installer) gather(ctx context.Context, w Wish, from *generation.Manife
 // wouldNotStart says whose verdict an error of judge is.
 func (in *Installer) wouldNotStart(err error) error {
 	if v := in.Setup.Version; v.Kubelet == "" && v.Why != "" {
-		return withHint("--kubelet-version sets the version of the node's kubelet", "kubelet %s would not start with it, and this node's kubelet version is unknown (%s): %w", config.NewestKubelet, v.Why, err)
+		return withHint("--kubelet-version sets the node's kubelet version", "kubelet %s would not start with this configuration, and this node's kubelet version is unknown (%s): %w", config.NewestKubelet, v.Why, err)
 	}
-	return fmt.Errorf("this node's kubelet would not start with it: %w", err)
+	return fmt.Errorf("this node's kubelet would not start with this configuration: %w", err)
 }
 
 // judge says what a kubelet refuses of a configuration but that it is a directory: the
@@ -172,7 +172,7 @@ func (in *Installer) executable(name string, w Wish, from *generation.Manifest) 
 			return "", err
 		}
 	}
-	return "", withHint("--plugin PATH/"+name, "provider %q has no executable: none was given%s", name, strings.Join(append([]string{""}, places...), ", none is at "))
+	return "", withHint("--plugin PATH/"+name, "provider %q has no executable: none was specified%s", name, strings.Join(append([]string{""}, places...), ", none is at "))
 }
 
 // unused refuses executables that no provider has, and a second for one.
@@ -182,7 +182,7 @@ func unused(cfg *config.Config, plugins []string) error {
 			return fmt.Errorf("%s: another executable was given for provider %q", p, filepath.Base(p))
 		}
 		if !slices.ContainsFunc(cfg.Providers, func(q config.Provider) bool { return q.Name == filepath.Base(p) }) {
-			return fmt.Errorf("%s: the configuration has no provider %q (an executable has the name of its provider)", p, filepath.Base(p))
+			return fmt.Errorf("%s: the configuration has no provider %q (an executable must have its provider's name)", p, filepath.Base(p))
 		}
 	}
 	return nil

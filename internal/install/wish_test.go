@@ -124,7 +124,7 @@ func TestWishForUnknown(t *testing.T) {
 	}
 	_, err = in.Plan(t.Context(), w)
 	e, ok := errors.AsType[*node.Error](err)
-	if !ok || !strings.HasPrefix(e.Error(), "kubelet "+config.NewestKubelet+" would not start with it, and this node's kubelet version is unknown (it does not say): ") || !strings.HasPrefix(e.Hint, "--kubelet-version ") {
+	if !ok || !strings.HasPrefix(e.Error(), "kubelet "+config.NewestKubelet+" would not start with this configuration, and this node's kubelet version is unknown (it does not say): ") || !strings.HasPrefix(e.Hint, "--kubelet-version ") {
 		t.Errorf("got %+v", err)
 	}
 }

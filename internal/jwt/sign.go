@@ -69,7 +69,7 @@ func ParseKey(data []byte) (*Key, error) {
 	case "EC PRIVATE KEY":
 		key, err = x509.ParseECPrivateKey(block.Bytes)
 	default:
-		return nil, fmt.Errorf("the PEM block is %.40q, not PRIVATE KEY", block.Type)
+		return nil, fmt.Errorf("the PEM block type is %.40q, not PRIVATE KEY", block.Type)
 	}
 	if err != nil {
 		return nil, errors.New("cannot parse the private key; use a complete RSA (not RSA-PSS), P-256 or Ed25519 key") // Go's error may quote it

@@ -92,7 +92,7 @@ func (l *Layout) check(ctx context.Context) error {
 	const left = "choose another directory"
 	raw, err := regularfile.ReadIn(ctx, l.root, layoutFile, maxMarker)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("output directory %q is not empty and not an OCI image layout: "+left, l.dir)
+		return fmt.Errorf("output directory %q is not empty and is not an OCI image layout: "+left, l.dir)
 	}
 	if err != nil {
 		return fmt.Errorf("output directory %q: %s: %w", l.dir, layoutFile, regularfile.Cause(err))
@@ -101,7 +101,7 @@ func (l *Layout) check(ctx context.Context) error {
 		Version string `json:"imageLayoutVersion"`
 	}
 	if err := json.Unmarshal(raw, &marker); err != nil || marker.Version != layoutVersion {
-		return fmt.Errorf("output directory %q is not an OCI image layout of version %s: "+left, l.dir, layoutVersion)
+		return fmt.Errorf("output directory %q is not an OCI image layout with version %s: "+left, l.dir, layoutVersion)
 	}
 	raw, err = l.readIndex(ctx)
 	if err == nil {
@@ -148,7 +148,7 @@ func (l *Layout) Close() { _ = l.root.Close() } // a directory handle: nothing c
 func (l *Layout) fail(what string, err error) error {
 	err = fmt.Errorf("%s in directory %q: %w", what, l.dir, err)
 	if isDiskFull(err) {
-		err = fmt.Errorf("%w: free space and pull again; verified blobs are not downloaded again", err)
+		err = fmt.Errorf("%w: free up space and pull again; verified blobs will not be downloaded again", err)
 	}
 	return &Error{err}
 }
@@ -190,7 +190,7 @@ func parseIndex(raw []byte) (doc map[string]json.RawMessage, list []json.RawMess
 		return nil, nil, fmt.Errorf("not valid: %w", err)
 	}
 	if doc == nil {
-		return nil, nil, errors.New("not valid: not an object")
+		return nil, nil, errors.New("not valid: not a JSON object")
 	}
 	if m, ok := doc["manifests"]; ok {
 		if err := json.Unmarshal(m, &list); err != nil {

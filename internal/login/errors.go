@@ -12,13 +12,13 @@ import (
 
 // ErrPlainHTTP is in the chain of a failure that an insecure [Target] would
 // have allowed, if it was the registry.
-var ErrPlainHTTP = errors.New("plain HTTP is used only for registries on loopback, unless requested")
+var ErrPlainHTTP = errors.New("plain HTTP is allowed only for loopback registries unless explicitly requested")
 
 // ErrNoUser says why a credential was not tried: containerd refuses such a one too.
-var ErrNoUser = errors.New("the credential has no user name, so it is not sent; container runtimes reject it too")
+var ErrNoUser = errors.New("the credential has no user name, so it is not sent; container runtimes reject such credentials too")
 
 var (
-	errSent = errors.New("the credential expired while the request body was sent, and the body cannot be sent again: restart the upload")
+	errSent = errors.New("the credential expired while the request body was being sent, and the body cannot be resent: restart the upload")
 	errIdle = errors.New("idle for too long")
 	errSlow = fmt.Errorf("too slow: less than %d bytes per minute", rateBytes)
 )

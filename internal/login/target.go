@@ -94,15 +94,15 @@ func (t Target) checkURL(u *url.URL) error {
 	own := host == registry || isLoopback(host) && isLoopback(registry)
 	switch {
 	case u.Scheme == "http" && !(t.plain && own):
-		return fmt.Errorf("plain HTTP to %q refused: %w", net.JoinHostPort(host, cmp.Or(u.Port(), "80")), ErrPlainHTTP)
+		return fmt.Errorf("refused plain HTTP to %q: %w", net.JoinHostPort(host, cmp.Or(u.Port(), "80")), ErrPlainHTTP)
 	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("refused a URL with scheme %q", u.Scheme)
+		return fmt.Errorf("refused a URL with the unsupported scheme %q", u.Scheme)
 	case strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }):
 		// Over HTTP/2, net/http would look for its connection by another name
 		// than it made it by, and make new ones until the time is over.
-		return fmt.Errorf("refused the host %q: host names in URLs must be ASCII (xn--…)", host)
+		return fmt.Errorf("refused host %q: host names in URLs must be ASCII (xn--…)", host)
 	case !own && isThisMachine(host):
-		return fmt.Errorf("registry %q refers to %q, a loopback or link-local address (such as a metadata server): refused", t.Host(), host)
+		return fmt.Errorf("refused: registry %q refers to %q, a loopback or link-local address (such as a metadata server)", t.Host(), host)
 	}
 	return nil
 }

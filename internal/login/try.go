@@ -116,15 +116,15 @@ func (t Try) Hint() string {
 	case t.Status == http.StatusUnauthorized && t.Credential == nil:
 		return "no credentials were found, and anonymous pulls are not allowed"
 	case t.Status == http.StatusUnauthorized:
-		return "user name or password is wrong or has expired, or does not cover this repository"
+		return "the user name or password is wrong, has expired, or does not grant access to this repository"
 	case t.Status == http.StatusForbidden:
-		return "this credential may not pull this repository"
+		return "this credential is not allowed to pull from this repository"
 	case t.Status == http.StatusNotFound:
-		return "missing, or hidden from this credential: check the name"
+		return "missing, or not visible to this credential: check the name"
 	case t.Status == http.StatusTooManyRequests:
-		return "the registry limits requests: try again later"
+		return "the registry is rate limiting requests: try again later"
 	case t.Status >= 500:
-		return "the registry failed: try again later"
+		return "the registry returned a server error: try again later"
 	}
 	return ""
 }

@@ -47,12 +47,12 @@ func TestNewTry(t *testing.T) {
 		status int
 		text   string
 	}{
-		{cred, answer(401, "UNAUTHORIZED", "no"), 401, `HTTP 401 UNAUTHORIZED "no" (user name or password is wrong`},
+		{cred, answer(401, "UNAUTHORIZED", "no"), 401, `HTTP 401 UNAUTHORIZED "no" (the user name or password is wrong`},
 		{nil, answer(401, "", ""), 401, "HTTP 401 (no credentials were found"},
-		{cred, answer(403, "DENIED", "line\n"+canary.Password), 403, `HTTP 403 DENIED "line\n[redacted]" (this credential may not`},
+		{cred, answer(403, "DENIED", "line\n"+canary.Password), 403, `HTTP 403 DENIED "line\n[redacted]" (this credential is not`},
 		{cred, answer(404, "X", ""), 404, "HTTP 404 X (missing"},
-		{cred, answer(429, "X", ""), 429, "HTTP 429 X (the registry limits"},
-		{cred, answer(500, "X", ""), 500, "HTTP 500 X (the registry failed"},
+		{cred, answer(429, "X", ""), 429, "HTTP 429 X (the registry is rate limiting"},
+		{cred, answer(500, "X", ""), 500, "HTTP 500 X (the registry returned a server error"},
 		{cred, fmt.Errorf("login: %w", answer(418, canary.Password, "")), 418, "login: HTTP 418 [redacted]"},
 		{cred, fmt.Errorf("broke: %w: %s", io.ErrUnexpectedEOF, canary.Password), 0, "broke: unexpected EOF: [redacted]"},
 		{cred, errors.New("first\nsecond"), 0, "first"},

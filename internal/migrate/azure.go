@@ -22,26 +22,26 @@ func (e *entry) azure() {
 	for _, m := range e.cloud.Mirrors(e.Arguments()) {
 		if m.Strange {
 			e.need("--mirror-origin="+string(mirror.OriginTrusted),
-				"images of %s are pulled from a mirror; a runtime that falls back sends the password to that host. "+
-					"Set none if the runtime cannot fall back; regcred doctor checks this", excerpt.Value(m.Host))
+				"images from %s are pulled from a mirror; a runtime that falls back sends the password to the original registry. "+
+					"Set this flag to none if the runtime cannot fall back; regcred doctor checks this", excerpt.Value(m.Host))
 		}
 	}
 	foreign, wide := e.hosts()
 	if own := known && cloud.hasOwnNames(); (len(foreign) > 0 || wide) && !own {
 		e.need("--other-hosts="+string(hostpattern.EmptyOthers),
-			"matchImages matches hosts that are not Azure registries; the upstream plugin returns no credential for them, regcred's plugin would fail")
+			"matchImages matches hosts that are not Azure registries; the upstream plugin returns no credential for them, but regcred's plugin would fail")
 	} else if own {
-		e.remark("the cloud has its own registry names, which both plugins read from the cloud's description")
+		e.remark("this cloud has its own registry names, which both plugins read from the cloud's metadata")
 	}
 	switch {
 	case !known:
 		e.remark("cannot read the cloud configuration; if it has a service principal, add --static-client-secret to return its secret, as the upstream plugin does")
 	case !cloud.ManagedIdentity && cloud.ClientID != "" && cloud.ClientSecret:
-		e.need("--static-client-secret", "the cloud configuration has a service principal; the upstream plugin returns its secret, regcred's plugin a token, "+
-			"which requires access to Microsoft Entra ID. Omit this flag if nodes have access")
+		e.need("--static-client-secret", "the cloud configuration has a service principal; the upstream plugin returns its secret, but regcred's plugin returns a token, "+
+			"which requires access to Microsoft Entra ID. Omit this flag if the nodes can reach Entra ID")
 	}
 	if known && cloud.Refused != nil {
-		e.remark("regcred's plugin rejects the permissions of the cloud configuration, which the upstream plugin does not check: %v", cloud.Refused)
+		e.remark("regcred's plugin rejects the cloud configuration's file permissions, which the upstream plugin does not check: %v", cloud.Refused)
 	}
 	if known && strings.HasPrefix(strings.ToLower(cloud.ResourceManager), "http:") {
 		e.remark("resourceManagerEndpoint uses http, so an attacker on the network can choose the host that gets the secret; regcred's plugin requires https")

@@ -160,13 +160,13 @@ func (e *entry) allow() {
 	}
 	foreign, wide := e.hosts()
 	for _, host := range foreign {
-		e.need("--allow-host="+host, "matchImages matches %s, which does not belong to %s; the upstream plugin serves any host, regcred's plugin only the hosts that you allow",
+		e.need("--allow-host="+host, "matchImages matches %s, which does not belong to %s; the upstream plugin serves any host, but regcred's plugin serves only the hosts that you allow",
 			excerpt.Value(host), e.cloud.Owner)
 	}
 	if wide {
 		e.need("--other-hosts="+string(hostpattern.EmptyOthers),
-			"matchImages matches third-party hosts; the upstream plugin sends them the password, regcred's plugin would fail")
-		e.remark("if a host that a wide pattern matches is an alias of %s, add it with --allow-host; --any-host sends the password to every host, as the upstream plugin does", e.cloud.Owner)
+			"matchImages matches third-party hosts; the upstream plugin sends them the password, but regcred's plugin would fail")
+		e.remark("if a wide pattern matches an alias of %s, allow that host with --allow-host; --any-host sends the password to every host, as the upstream plugin does", e.cloud.Owner)
 	}
 }
 
@@ -174,11 +174,11 @@ func (e *entry) amazon() {
 	e.allow()
 	if e.TokenAttributes != nil {
 		e.need("--session-name=ecr-credential-provider",
-			"the upstream plugin uses this name for all STS sessions, and trust policies may require it; regcred's plugin uses the service account's name")
+			"the upstream plugin uses this name for all STS sessions, and trust policies might require it, but regcred's plugin uses the service account's name")
 	}
 	if slices.ContainsFunc(e.MatchImages, hasOwnEndpoint) {
-		e.need("--plain-endpoints", "for dual-stack and FIPS registries the upstream plugin uses the plain endpoints, for which egress lists and "+
-			"PrivateLink are set up; regcred's plugin uses dual-stack and FIPS endpoints. Omit this flag on IPv6-only nodes, and if FIPS is required")
+		e.need("--plain-endpoints", "for dual-stack and FIPS registries, the upstream plugin uses the plain endpoints, for which egress allowlists and "+
+			"PrivateLink are set up, but regcred's plugin uses the dual-stack and FIPS endpoints. Omit this flag on IPv6-only nodes or if FIPS is required")
 	}
 }
 
@@ -191,5 +191,5 @@ func hasOwnEndpoint(pattern string) bool {
 
 func (e *entry) google() {
 	e.allow()
-	e.remark("if it fails, regcred's plugin exits with status 1 and the kubelet logs the cause, but the upstream plugin returns an empty response; pulls do not change")
+	e.remark("on failure, regcred's plugin exits with status 1 and the kubelet logs the cause, but the upstream plugin returns an empty response; pulls are not affected")
 }

@@ -95,7 +95,7 @@ func Parse(entries []string, opts Options) (Map, error) {
 	slices.SortStableFunc(m.rules, func(a, b Rule) int { return cmp.Compare(len(b.Source), len(a.Source)) })
 	for _, r := range m.rules {
 		if next, ok := m.Find(r.image()); ok {
-			return Map{}, fmt.Errorf("mirror \"%s=%s\": the target is the source of \"%s=%s\"; use the registry that has the images",
+			return Map{}, fmt.Errorf("mirror \"%s=%s\": the target is also the source of \"%s=%s\"; use the registry that has the images",
 				r.Source, r.image(), next.Source, next.image())
 		}
 	}
@@ -118,7 +118,7 @@ func parseRule(entry string) (Rule, error) {
 		return Rule{}, fmt.Errorf("target %q: %w", target, err)
 	}
 	if fromHost == "index.docker.io" || fromHost == "registry-1.docker.io" {
-		return Rule{}, fmt.Errorf("source %q: the kubelet's name for Docker Hub is docker.io; use docker.io", source)
+		return Rule{}, fmt.Errorf("source %q: use docker.io, the kubelet's name for Docker Hub", source)
 	}
 	return Rule{Source: join(fromHost, fromPath), Target: toHost, Path: toPath}, nil
 }
@@ -135,7 +135,7 @@ func cutHost(s string) (host, path string, err error) {
 	case hostpattern.Check(host) != nil || !strings.ContainsAny(host, ".:"):
 		return "", "", errors.New("must begin with host[:port]")
 	case hasPath && (strings.ContainsAny(path, ":@ ?#") || strings.Contains("/"+path+"/", "//")):
-		return "", "", errors.New("the path must be a repository path without tag or digest")
+		return "", "", errors.New("the path must be a repository path without a tag or digest")
 	}
 	return host, path, nil
 }
@@ -151,8 +151,8 @@ func (r Rule) check(opts Options) error {
 	case !target(r.Target):
 		return fmt.Errorf("the target %s does not belong to %s; allow it with --allow-host", r.Target, opts.Owner)
 	case opts.Origin == "" && !opts.Own(source):
-		return fmt.Errorf("a runtime that falls back to %s sends it this credential; set --mirror-origin=%s if the runtime cannot fall back "+
-			"(regcred doctor checks this), or --mirror-origin=%s if %s may receive it", source, OriginNone, OriginTrusted, source)
+		return fmt.Errorf("a runtime that falls back to %s sends this credential there; set --mirror-origin=%s if the runtime cannot fall back "+
+			"(regcred doctor checks this), or --mirror-origin=%s if %s is allowed to receive it", source, OriginNone, OriginTrusted, source)
 	}
 	return nil
 }

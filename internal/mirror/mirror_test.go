@@ -91,10 +91,10 @@ func TestParseRefuses(t *testing.T) {
 		{[]string{"=" + registry}, "must begin with host[:port]"},
 		{[]string{"docker.io="}, "must begin with host[:port]"},
 		{[]string{"nginx=" + registry}, "must begin with host[:port]"},
-		{[]string{"docker.io/a b=" + registry}, "the path must be a repository path without tag or digest"},
-		{[]string{"docker.io//a=" + registry}, "the path must be a repository path without tag or digest"},
-		{[]string{"docker.io/nginx:1=" + registry}, "the path must be a repository path without tag or digest"},
-		{[]string{"docker.io/nginx@sha256:0=" + registry}, "the path must be a repository path without tag or digest"},
+		{[]string{"docker.io/a b=" + registry}, "the path must be a repository path without a tag or digest"},
+		{[]string{"docker.io//a=" + registry}, "the path must be a repository path without a tag or digest"},
+		{[]string{"docker.io/nginx:1=" + registry}, "the path must be a repository path without a tag or digest"},
+		{[]string{"docker.io/nginx@sha256:0=" + registry}, "the path must be a repository path without a tag or digest"},
 		{[]string{"*.io=" + registry}, "wildcards are not supported; list each host"},
 		{[]string{"docker.io=*.cloud.example"}, "wildcards are not supported; list each host"},
 		{[]string{"https://docker.io=" + registry}, "remove the scheme"},
@@ -105,9 +105,9 @@ func TestParseRefuses(t *testing.T) {
 		{[]string{"docker.io=registry.example"}, "does not belong to the cloud; allow it with --allow-host"},
 		{[]string{"docker.io=" + registry, "docker.io=" + other}, "another target"},
 		{[]string{"docker.io/a=" + registry, "docker.io/a/=" + other}, "another target"},
-		{[]string{"a.cloud.example=a.cloud.example"}, "the target is the source of"},
-		{[]string{"a.cloud.example=b.cloud.example", "b.cloud.example=a.cloud.example"}, "the target is the source of"},
-		{[]string{"docker.io=a.cloud.example/hub/x", "a.cloud.example/hub=b.cloud.example"}, "the target is the source of"},
+		{[]string{"a.cloud.example=a.cloud.example"}, "the target is also the source of"},
+		{[]string{"a.cloud.example=b.cloud.example", "b.cloud.example=a.cloud.example"}, "the target is also the source of"},
+		{[]string{"docker.io=a.cloud.example/hub/x", "a.cloud.example/hub=b.cloud.example"}, "the target is also the source of"},
 	} {
 		_, err := mirror.Parse(test.entries, options(mirror.OriginTrusted))
 		if err == nil || !strings.Contains(err.Error(), test.want) {

@@ -69,13 +69,13 @@ func commandProblem(s *service, args []word, program string) string {
 	case !quotesEnd(command):
 		return at + ": unterminated quote"
 	case slices.Contains(splitWords(command), ";"):
-		return at + ": several commands in one line"
+		return at + ": several commands on one line"
 	case slices.Contains(shells(), name(words[0])):
-		return at + ": it starts the kubelet through a shell, which would not pass on arguments after its script"
+		return at + ": it starts the kubelet through a shell, which would not pass on arguments that follow the script"
 	case slices.ContainsFunc(words, func(w string) bool { return slices.Contains(containers(), name(w)) }):
 		return at + ": it starts the kubelet in a container or another root directory, where paths differ from the node's"
 	case !slices.ContainsFunc(words, func(w string) bool { return name(w) == program || name(w) == "hyperkube" }):
-		return fmt.Sprintf("%s: it starts %s, which may not pass flags on to a kubelet", at, words[0])
+		return fmt.Sprintf("%s: it starts %s, which might not pass flags on to the kubelet", at, words[0])
 	case slices.Contains(words, "--"):
 		return at + ": arguments after -- are not flags"
 	}

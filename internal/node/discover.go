@@ -98,7 +98,7 @@ func (r *reading) flagged() (*location, error) {
 		if config == "" {
 			given, missing = missing, given
 		}
-		return nil, withHint(fmt.Errorf("the kubelet flags in %s have --%s without --%s, so the kubelet does not start", strings.Join(r.naming(), " and "), given, missing), "set both kubelet flags, or neither")
+		return nil, withHint(fmt.Errorf("the kubelet flags in %s include --%s but not --%s, so the kubelet does not start", strings.Join(r.naming(), " and "), given, missing), "set both kubelet flags, or neither")
 	}
 	loc := &location{
 		name:   "the kubelet flags in " + strings.Join(r.naming(), " and "),

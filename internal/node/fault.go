@@ -33,13 +33,13 @@ func (n Node) UnitFaults(ctx context.Context) (list []Fault) {
 		}
 		for _, e := range s.environment {
 			if why, mend := badAssignment(e.value, s.name); why != "" {
-				list = append(list, Fault{n.host(e.file), e.line, "systemd ignores part of this Environment=: " + why, mend})
+				list = append(list, Fault{n.host(e.file), e.line, "systemd ignores part of this Environment= line: " + why, mend})
 			}
 		}
 	}
 	for _, w := range r.command(found) {
 		if first := strings.TrimLeft(w.text, typographic); first != w.text {
-			list = append(list, Fault{n.host(w.file), w.line, "an argument of the kubelet's command begins with a typographic quote or dash, so it is not parsed as a flag", `use plain quotes (") and dashes (--)`})
+			list = append(list, Fault{n.host(w.file), w.line, "a kubelet argument begins with a typographic quote or dash, so it is not parsed as a flag", `use plain quotes (") and dashes (--)`})
 		}
 	}
 	return list
@@ -60,7 +60,7 @@ func badAssignment(value, unit string) (why, mend string) {
 		case !ok && plain != word:
 			return "systemd does not recognize typographic quotes", `use plain quotes: Environment="NAME=VALUE"`
 		case !ok:
-			return "an assignment is not of the form NAME=VALUE", `quote the whole assignment: Environment="NAME=VALUE WITH SPACES"`
+			return "an assignment does not have the form NAME=VALUE", `quote the whole assignment: Environment="NAME=VALUE WITH SPACES"`
 		case !isName(name) || name[0] >= '0' && name[0] <= '9':
 			return "invalid variable name", `use the form Environment="NAME=VALUE"`
 		}

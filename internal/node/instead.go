@@ -55,7 +55,7 @@ func indent(text, by string) string {
 // values of it: on GKE's nodes /var is mounted noexec.
 func chart(w Wish, more string) string {
 	return `# values.yaml for regcred's chart, deploy/chart (see docs/fleet.md). A pod on each node,
-# including new ones, installs the providers, and again after each boot.
+# including new nodes, installs the providers and reinstalls them after each boot.
 mode: DryRun # change to Install once every node reports a correct plan
 reapplied: true
 ` + more + `# Plugins that are not in regcred's image come from the images in plugins.images.
@@ -75,8 +75,8 @@ func pluginFlags(w Wish) string {
 // kops has it done before each start of the kubelet.
 // kOps: docs/cluster_spec.md, fileAssets and hooks.
 func kops(w Wish) string {
-	return `# kops edit cluster: regcred and the plugins must be in /opt/regcred of the image, or
-# be installed there by additionalUserData of the instance groups.
+	return `# kops edit cluster: regcred and the plugins must be in /opt/regcred in the image, or
+# be installed there by the instance groups' additionalUserData.
 spec:
   fileAssets:
   - name: regcred
@@ -107,11 +107,11 @@ const (
 func openShift(w Wish, s *Setup) string {
 	config := cmp.Or(s.Vendor.Config.Path, openShiftConfig)
 	var b strings.Builder
-	b.WriteString("# 1. The executables: an image layer (Containerfile), set in a MachineOSConfig or as osImageURL.\n#   FROM BASE\n")
+	b.WriteString("# 1. Add the executables in an image layer (Containerfile), set in a MachineOSConfig or as osImageURL.\n#   FROM BASE\n")
 	for _, name := range names(w, "") {
 		fmt.Fprintf(&b, "#   COPY %s %s/%s\n", name, openShiftBinDir, name)
 	}
-	b.WriteString("#   RUN ostree container commit\n# 2. The following, with oc apply -f -; repeat with role: master for control planes.\n")
+	b.WriteString("#   RUN ostree container commit\n# 2. Apply the following with oc apply -f -; repeat with role: master for control planes.\n")
 	if config != openShiftConfig {
 		fmt.Fprintf(&b, "# It replaces OpenShift's %s: keep the providers of that file.\n", config)
 	}
@@ -158,7 +158,7 @@ const talosBinDir = "/usr/local/lib/kubelet/credentialproviders"
 // talos is a document for the machine configuration, and an extension.
 func talos(w Wish) string {
 	var b strings.Builder
-	b.WriteString(`# 1. Ship the executables in a system extension: an image of manifest.yaml and rootfs/.
+	b.WriteString(`# 1. Ship the executables in a system extension: an image with manifest.yaml and rootfs/.
 #   manifest.yaml:
 #     version: v1alpha1
 #     metadata:
@@ -173,7 +173,7 @@ func talos(w Wish) string {
 	for _, name := range names(w, "") {
 		fmt.Fprintf(&b, "#   rootfs%s/%s\n", talosBinDir, name)
 	}
-	b.WriteString(`# 2. Talos 1.14 and later: a separate document, with talosctl patch machineconfig --patch @FILE.
+	b.WriteString(`# 2. Talos 1.14 and later: apply a separate document with talosctl patch machineconfig --patch @FILE.
 apiVersion: v1alpha1
 kind: KubeCredentialProviderConfig
 configuration:
@@ -190,7 +190,7 @@ configuration:
 // bottlerocket.dev: settings.kubernetes.credential-providers.
 func bottlerocket(w Wish) string {
 	var b strings.Builder
-	b.WriteString("# User data, or: apiclient apply < FILE. The executables must be in /usr/libexec/kubernetes/kubelet/plugins\n# of the image: Bottlerocket includes ecr-credential-provider; other plugins need a custom build.\n")
+	b.WriteString("# Use as user data, or run: apiclient apply < FILE. The executables must be in /usr/libexec/kubernetes/kubelet/plugins\n# in the image: Bottlerocket includes ecr-credential-provider; other plugins need a custom build.\n")
 	for _, p := range w.Providers {
 		fmt.Fprintf(&b, "[settings.kubernetes.credential-providers.%s]\nenabled = true\nimage-patterns = [", tomlString(p.Name))
 		for i, m := range p.MatchImages {

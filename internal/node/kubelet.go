@@ -61,12 +61,12 @@ var errNoKubelet = errors.New("--as-kubelet: no process named kubelet is running
 // "auto".
 func (n Node) findKubelet(which string) (*kubelet, error) {
 	if runtime.GOOS != "linux" {
-		return nil, usageError("give --config and --bin-dir", "--as-kubelet works on Linux only: it reads /proc")
+		return nil, usageError("give --config and --bin-dir", "--as-kubelet works only on Linux, because it reads /proc")
 	}
 	if which != "auto" {
 		pid, err := strconv.Atoi(which)
 		if err != nil || pid <= 0 {
-			return nil, usageError("", "--as-kubelet=%s: not a process id", which)
+			return nil, usageError("", "--as-kubelet=%s: not a process ID", which)
 		}
 		return n.readKubelet(pid)
 	}
@@ -77,7 +77,7 @@ func (n Node) findKubelet(which string) (*kubelet, error) {
 	switch len(pids) {
 	case 0:
 		return nil, withHint(errNoKubelet,
-			"k3s runs the kubelet inside its own process, which has no such flags: give --config and --bin-dir")
+			"k3s runs the kubelet inside its own process, which does not have these flags: set --config and --bin-dir")
 	case 1:
 		return n.findKubelet(pids[0])
 	}
@@ -175,7 +175,7 @@ func procError(pid int, err error, euid int) error {
 	case errors.Is(err, fs.ErrPermission) && euid == 0:
 		return withHint(cause, "root lacks CAP_SYS_PTRACE here: run regcred on the node itself, not in a container")
 	case errors.Is(err, fs.ErrPermission):
-		return withHint(cause, "only root, or the kubelet's own user, may read its environment: use sudo")
+		return withHint(cause, "only root or the kubelet's own user can read its environment: use sudo")
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ESRCH):
 		return withHint(cause, "no such process; omit =PID to find the kubelet automatically")
 	}

@@ -42,7 +42,7 @@ func (n Node) Load(ctx context.Context, o *Origin) (*config.Config, error) {
 }
 
 func absentHint(config string) string {
-	const hint = "the kubelet would not start without it; give another path, or create it"
+	const hint = "the kubelet would not start without this configuration; set another path or create the file"
 	if !filepath.IsAbs(config) {
 		return hint + " (this path is relative to the working directory)"
 	}

@@ -180,25 +180,25 @@ func (n Node) discover(o *Origin, w Want) error {
 
 func (n Node) notDiscovered(o *Origin, needBinDir bool) error {
 	config, binDir := n.by()
-	hint := fmt.Sprintf("give both %s and %s, or use the running kubelet's with --as-kubelet", config, binDir)
+	hint := fmt.Sprintf("set both %s and %s, or use the running kubelet's values with --as-kubelet", config, binDir)
 	switch {
 	case n.ConfigBy != "" && (!n.located() || slices.Contains(o.Unread, n.host(OwnConfig))):
 		hint = fmt.Sprintf("set both %s and %s", config, binDir)
 	case n.ConfigBy != "":
 		hint = fmt.Sprintf("set both %s and %s, or put the files at %s and %s", config, binDir, OwnConfig, OwnBinDir)
 	case !needBinDir:
-		hint = fmt.Sprintf("give its path with %s, or use the running kubelet's with --as-kubelet", config)
+		hint = fmt.Sprintf("set its path with %s, or use the running kubelet's configuration with --as-kubelet", config)
 	}
 	if len(o.Unread) > 0 {
 		hint = "run it as root (sudo), or " + hint
 		return withHint(fmt.Errorf("no node configuration found: this user cannot read %s", strings.Join(o.Unread, ", ")), hint)
 	}
 	if o.Config == "" && (o.BinDir == "" || !needBinDir) {
-		return withHint(errors.New("no credential provider configuration: none was given, and none was found in the usual places"), hint)
+		return withHint(errors.New("no credential provider configuration was given, and none was found in the usual places"), hint)
 	}
 	given, missing := config, binDir
 	if o.Config == "" {
 		given, missing = missing, given
 	}
-	return usageError(hint, "%s is given without %s, and no node configuration was found that has it; the kubelet needs both", given, missing)
+	return usageError(hint, "%s is set without %s, and no node configuration that sets it was found; the kubelet needs both", given, missing)
 }

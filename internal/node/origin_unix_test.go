@@ -58,12 +58,12 @@ func TestFind(t *testing.T) {
 				Found: []string{"--bin-dir ROOT/b"}, Via: []string{"ROOT/etc/default/kubelet"}},
 		},
 		{name: "no bin dir needed", files: units, want: Want{Config: "/mine"}, got: Origin{Config: "/mine", From: "flags"}},
-		{name: "nowhere", want: Want{NeedBinDir: true}, err: "no credential provider configuration: none was given, and none was found in the usual places"},
+		{name: "nowhere", want: Want{NeedBinDir: true}, err: "no credential provider configuration was given, and none was found in the usual places"},
 		{
 			name: "half", want: Want{Config: "/c", NeedBinDir: true}, usage: true,
-			err: "--config is given without --bin-dir, and no node configuration was found that has it; the kubelet needs both",
+			err: "--config is set without --bin-dir, and no node configuration that sets it was found; the kubelet needs both",
 		},
-		{name: "no process id", want: Want{AsKubelet: "x"}, usage: true, err: "--as-kubelet=x: not a process id"},
+		{name: "no process id", want: Want{AsKubelet: "x"}, usage: true, err: "--as-kubelet=x: not a process ID"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

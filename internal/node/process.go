@@ -93,7 +93,7 @@ func (p *process) checkOwner(euid int) error {
 	for _, id := range ids {
 		if uid, err := strconv.Atoi(id); err != nil || uid != 0 && uid != euid {
 			return withHint(fmt.Errorf("--as-kubelet: process %d belongs to user %s, who chose its flags and environment", p.pid, id),
-				"run regcred as that user, or give --config and --bin-dir")
+				"run regcred as that user, or set --config and --bin-dir")
 		}
 	}
 	// A program that is root's whoever starts it may have all ids of root, and
@@ -103,8 +103,8 @@ func (p *process) checkOwner(euid int) error {
 		return p.fail("exe", err)
 	}
 	if exe.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
-		return withHint(fmt.Errorf("--as-kubelet: process %d runs a set-user-ID program, not a kubelet; any user may have chosen its flags and environment", p.pid),
-			"give the process id of the kubelet, or --config and --bin-dir")
+		return withHint(fmt.Errorf("--as-kubelet: process %d runs a set-user-ID program, not a kubelet; any user could have chosen its flags and environment", p.pid),
+			"set the kubelet's process ID, or set --config and --bin-dir")
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (p *process) checkRoot() error {
 	if err != nil || os.SameFile(theirs, ours) {
 		return err
 	}
-	return p.elsewhere(fmt.Errorf("--as-kubelet: process %d has a different root directory, so its paths name other files", p.pid))
+	return p.elsewhere(fmt.Errorf("--as-kubelet: process %d has a different root directory, so its paths refer to other files", p.pid))
 }
 
 // checkPath refuses a process that sees something else at a path than we do:
@@ -136,7 +136,7 @@ func (p *process) checkPath(path string) error {
 	if err != nil && theirErr != nil || err == nil && theirErr == nil && os.SameFile(ours, theirs) {
 		return nil // if there is nothing, who reads it will say so
 	}
-	return p.elsewhere(fmt.Errorf("--as-kubelet: process %d sees something else at %s than this process, because its mounts differ", p.pid, path))
+	return p.elsewhere(fmt.Errorf("--as-kubelet: process %d sees different content at %s than this process does, because their mounts differ", p.pid, path))
 }
 
 // elsewhere says what to do about a kubelet in a container, such as a node of kind.

@@ -185,7 +185,7 @@ func TestAsKubelet(t *testing.T) {
 		{name: "in a chroot", what: "chroot " + jail, attr: asRoot, mode: 0o755, says: "has a different root directory"},
 		{
 			name: "with mounts of its own", what: "mount " + other + " " + config, mode: 0o755,
-			attr: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}, says: "sees something else at " + config,
+			attr: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}, says: "sees different content at " + config,
 		},
 		{
 			name: "in a namespace with the same mounts", mode: 0o755,

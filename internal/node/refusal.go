@@ -31,9 +31,9 @@ func byHand(s *Setup) string {
 	case s.Rancher != nil:
 		return s.BinDir.Fixed
 	case s.Init == OpenRC:
-		return "OpenRC has no drop-ins; this kubelet's flags are set in /etc/conf.d/kubelet, your own script"
+		return "OpenRC has no drop-ins; this kubelet's flags are set in /etc/conf.d/kubelet, which you maintain"
 	}
-	return "regcred knows no way to set this kubelet's flags"
+	return "regcred cannot set this kubelet's flags"
 }
 
 // kindRefusal is the refusal of a kind of nodes.
@@ -46,14 +46,14 @@ type kindRefusal struct {
 // that of a node.
 func refusals(s *Setup) []kindRefusal {
 	return []kindRefusal{
-		{GKE, Refusal{"GKE writes the kubelet's unit, flags and configuration at each boot and recreates nodes at upgrades and repairs; it has no setting for third-party providers", true, func(w Wish) string { return chart(w, "stateDir: /home/kubernetes/bin/regcred\n") }}},
-		{AKS, Refusal{"AKS writes the kubelet's unit, flags and configuration when it creates a node, also at upgrades of the node image and of Kubernetes; it has no setting for third-party providers", true, func(w Wish) string { return chart(w, "") }}},
-		{KOps, Refusal{"kOps runs nodeup at each boot, which writes the kubelet's unit, flags and configuration", true, kops}},
-		{OpenShift, Refusal{"OpenShift's Machine Config Operator owns the kubelet's unit and configuration; manual changes make the node degraded", false, func(w Wish) string { return openShift(w, s) }}},
+		{GKE, Refusal{"GKE writes the kubelet's unit, flags and configuration on each boot and recreates nodes during upgrades and repairs; it has no setting for third-party providers", true, func(w Wish) string { return chart(w, "stateDir: /home/kubernetes/bin/regcred\n") }}},
+		{AKS, Refusal{"AKS writes the kubelet's unit, flags and configuration when it creates a node, including during node image and Kubernetes upgrades; it has no setting for third-party providers", true, func(w Wish) string { return chart(w, "") }}},
+		{KOps, Refusal{"kOps runs nodeup on each boot, which writes the kubelet's unit, flags and configuration", true, kops}},
+		{OpenShift, Refusal{"OpenShift's Machine Config Operator owns the kubelet's unit and configuration; manual changes put the node in a degraded state", false, func(w Wish) string { return openShift(w, s) }}},
 		{Talos, Refusal{"Talos has no services or files to change; providers are set in its machine configuration", false, talos}},
-		{Bottlerocket, Refusal{"Bottlerocket's root file system is read-only and verified, and it writes the kubelet's files from its settings; third-party executables cannot be put where its kubelet looks", false, bottlerocket}},
-		{Minikube, Refusal{"minikube writes the kubelet's flags at each start", false, minikube}},
-		{MicroK8s, Refusal{"MicroK8s runs the kubelet inside one process with the control plane and reads its flags from a separate file", false, microK8s}},
-		{K0s, Refusal{"k0s starts the kubelet itself, with the flags from its own --kubelet-extra-args", false, k0s}},
+		{Bottlerocket, Refusal{"Bottlerocket's root file system is read-only and verified, so third-party executables cannot be added to the plugin directory; Bottlerocket generates the kubelet's files from its settings", false, bottlerocket}},
+		{Minikube, Refusal{"minikube writes the kubelet's flags on each start", false, minikube}},
+		{MicroK8s, Refusal{"MicroK8s runs the kubelet and the control plane in one process and reads the kubelet's flags from a separate file", false, microK8s}},
+		{K0s, Refusal{"k0s starts the kubelet itself, with the flags from k0s's own --kubelet-extra-args", false, k0s}},
 	}
 }

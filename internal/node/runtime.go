@@ -38,7 +38,7 @@ func (n Node) Runtime(ctx context.Context, pid int) *Runtime {
 	for _, want := range runtimes() {
 		if found := r.runtimeProcess(want.name, want.comm, pid); found != nil {
 			if found.Environ == nil {
-				found.Environ, found.From = r.unitEnviron(want.unit), fmt.Sprintf("%s, from %s: only root may read the environment of process %d", want.name, want.unit, found.PID)
+				found.Environ, found.From = r.unitEnviron(want.unit), fmt.Sprintf("%s, from %s: only root can read the environment of process %d", want.name, want.unit, found.PID)
 			}
 			return found
 		}

@@ -45,7 +45,7 @@ func (n Node) RuntimeEndpoint(endpoint string, o *Origin) (string, error) {
 	switch len(found) {
 	case 0:
 		return "", withHint(fmt.Errorf("no container runtime found: no socket at %s", strings.Join(runtimeSockets(), ", ")),
-			"give --runtime-endpoint unix:///path, or use the running kubelet's with --as-kubelet")
+			"set --runtime-endpoint unix:///path, or use the running kubelet's endpoint with --as-kubelet")
 	case 1:
 		return "unix://" + found[0], nil
 	}

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Setup reads how the kubelet of this node is run. It changes nothing, and runs
+// Setup reads how this node's kubelet is run. It changes nothing, and runs
 // at most the kubelet's own program, to be told its version (10 s). It fails on
 // Linux only if ctx ends; what it cannot read is in the result.
 func (n Node) Setup(ctx context.Context) (*Setup, error) {

@@ -44,7 +44,7 @@ const maxLinks = 40
 // may do elsewhere.
 func (n Node) CheckTrust(o *Origin, executables []string) error {
 	config, binDir := n.by()
-	nevertheless := fmt.Sprintf("give %s and %s to use it anyway", config, binDir)
+	nevertheless := fmt.Sprintf("set %s and %s to use it anyway", config, binDir)
 	files, err := trusted(o, executables)
 	if err != nil {
 		return err
@@ -52,13 +52,13 @@ func (n Node) CheckTrust(o *Origin, executables []string) error {
 	parts := map[string]bool{}
 	for _, f := range files {
 		if err := n.walk(f, parts); err != nil {
-			return withHint(fmt.Errorf("refusing %s: cannot determine who may change it: %w", o.From, err), nevertheless)
+			return withHint(fmt.Errorf("refusing %s: cannot determine who can change it: %w", o.From, err), nevertheless)
 		}
 	}
 	for _, p := range slices.Sorted(maps.Keys(parts)) { // parents first, so that the widest hole is named
 		info, err := os.Lstat(p)
 		if err != nil {
-			return fmt.Errorf("refusing %s: changed while it was checked: %w", o.From, err)
+			return fmt.Errorf("refusing %s: it changed while it was being checked: %w", o.From, err)
 		}
 		if who, mend := writableByOthers(p, info, os.Geteuid(), parts[p]); who != "" {
 			found := &Untrusted{From: o.From, Path: p, Who: who, Mend: mend + " " + shown.ShellWord(p)}

@@ -79,8 +79,8 @@ func TestUnits(t *testing.T) {
 		{name: "the last wins", files: map[string]string{usr: service(`ExecStart=kubelet ` + others + ` ` + both)}, want: "/c /b"},
 		{name: "without systemd", files: map[string]string{"/etc/default/kubelet": "X=" + both}, want: "/c /b"},
 		{name: "no end of line, and a line that goes on", files: map[string]string{usr: "[Service]\nExecStart=kubelet " + both + ` \`}, want: "/c /b"},
-		{name: "quotes that do not end", files: map[string]string{usr: service(`ExecStart=kubelet "` + both)}, err: "the kubelet flags in ROOT" + usr + " have --" + configFlag + " without --" + binDirFlag + ", so the kubelet does not start"},
-		{name: "one of both", files: map[string]string{usr: service(`ExecStart=kubelet --image-credential-provider-bin-dir=/b`)}, err: "the kubelet flags in ROOT" + usr + " have --" + binDirFlag + " without --" + configFlag + ", so the kubelet does not start"},
+		{name: "quotes that do not end", files: map[string]string{usr: service(`ExecStart=kubelet "` + both)}, err: "the kubelet flags in ROOT" + usr + " include --" + configFlag + " but not --" + binDirFlag + ", so the kubelet does not start"},
+		{name: "one of both", files: map[string]string{usr: service(`ExecStart=kubelet --image-credential-provider-bin-dir=/b`)}, err: "the kubelet flags in ROOT" + usr + " include --" + binDirFlag + " but not --" + configFlag + ", so the kubelet does not start"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root := newRoot(t, tt.files)

@@ -22,10 +22,10 @@ const versionTime = 10 * time.Second
 // version asks a kubelet, k3s or rke2 for its version.
 func (r *reading) version(program string) Version {
 	if program == "" {
-		return Version{Why: "the path of its executable is unknown"}
+		return Version{Why: "the path to its executable is unknown"}
 	}
 	if !r.node.Here() && !r.node.Foreign {
-		return Version{Why: program + ": programs of another root directory are not run"}
+		return Version{Why: program + ": programs from another root directory are not run"}
 	}
 	real, err := r.node.files().Real(program)
 	if err != nil {

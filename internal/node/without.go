@@ -35,8 +35,8 @@ func (n Node) noProviders() (*Without, error) {
 	pid := 0
 	if err == nil {
 		if config := k.path(configFlag); config != "" {
-			return nil, withHint(fmt.Errorf("the files of this node set no credential provider configuration, but %s runs with --%s=%s", k, configFlag, shown.ShellWord(config)),
-				"use the running kubelet's with --as-kubelet")
+			return nil, withHint(fmt.Errorf("this node's files set no credential provider configuration, but %s runs with --%s=%s", k, configFlag, shown.ShellWord(config)),
+				"use the running kubelet's configuration with --as-kubelet")
 		}
 		pid = k.pid
 	}
@@ -89,13 +89,13 @@ func (n Node) without(ctx context.Context, pid int) *Without {
 func (w *Without) words(refusal *Refusal) (message, fix string) {
 	places := "no file exists at " + strings.Join(w.Looked, ", ")
 	if !w.IsNode() {
-		return "no credential provider configuration: this machine runs no kubelet, and " + places,
-			"run this on a node, or give --config and --bin-dir"
+		return "no credential provider configuration: no kubelet runs on this machine, and " + places,
+			"run this on a node, or set --config and --bin-dir"
 	}
-	why := "its flags set none, and " + places
+	why := "its flags do not configure any, and " + places
 	switch w.Kind {
 	case K3sServer, K3sAgent, RKE2Server, RKE2Agent:
-		why = fmt.Sprintf("it enables them only if configuration and bin dir exist when %s starts, and %s", w.Service, places)
+		why = fmt.Sprintf("it enables them only if the configuration and plugin directory exist when %s starts, and %s", w.Service, places)
 	}
 	return fmt.Sprintf("this node's kubelet (%s) runs without credential providers: %s", w.by(), why), w.cure(refusal)
 }
@@ -120,7 +120,7 @@ func (w *Without) cure(refusal *Refusal) string {
 	case refusal == nil:
 		return install + " sets them up"
 	case refusal.Reapplied:
-		return install + " --reapplied sets them up until the node is recreated; without --reapplied it prints a permanent setup: " + refusal.Why
+		return install + " --reapplied sets them up until the node is recreated; without --reapplied, install prints a permanent setup: " + refusal.Why
 	}
 	return "regcred install CONFIG prints the setup to use instead: " + refusal.Why
 }

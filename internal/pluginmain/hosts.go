@@ -13,13 +13,13 @@ import (
 // OtherHosts adds the flag --other-hosts.
 func OtherHosts(flags *pflag.FlagSet, others *hostpattern.Others) {
 	flags.TextVar(others, "other-hosts", hostpattern.FailOthers,
-		"`fail|empty` for hosts that this plugin does not serve; empty returns no credential")
+		"`fail|empty`: how to respond for hosts that this plugin does not serve; empty returns no credential")
 }
 
 // Mirrors adds the flags --mirror and --mirror-origin.
 func Mirrors(flags *pflag.FlagSet, entries *[]string, origin *mirror.Origin) {
 	flags.StringArrayVar(entries, "mirror", nil,
-		"`SOURCE=TARGET[/PATH]`: return the credential of TARGET for images that begin with SOURCE, because the runtime pulls them from TARGET; repeatable")
+		"`SOURCE=TARGET[/PATH]`: return TARGET's credential for images that begin with SOURCE, because the runtime pulls them from TARGET; repeatable")
 	flags.TextVar(origin, "mirror-origin", mirror.Origin(""),
-		"`none|trusted`: use none if the runtime never falls back to SOURCE, trusted if SOURCE may receive the credential")
+		"`none|trusted`: use none if the runtime never falls back to SOURCE, or trusted if SOURCE is allowed to receive the credential")
 }

@@ -106,7 +106,7 @@ func (p Program) Main() {
 // Run runs the program and returns its exit code: that of [plugin.Serve], or 1
 // if flags or settings are wrong.
 func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
-	verbosity := p.Flags.IntP("v", p.verbosityShorthand(), 0, "log `level` for standard error: 2 logs steps, 4 details")
+	verbosity := p.Flags.IntP("v", p.verbosityShorthand(), 0, "log `level` for standard error: 2 logs steps, 4 logs details")
 	version := p.Flags.BoolP("version", p.VersionShorthand, false, "print the version")
 	switch err := p.Flags.Parse(args); {
 	case errors.Is(err, pflag.ErrHelp):
@@ -142,7 +142,7 @@ const getCredentials = "get-credentials"
 func (p Program) checkArgs() error {
 	for _, arg := range p.Flags.Args() {
 		if p.Args == "" && arg != getCredentials {
-			return fmt.Errorf("unexpected argument %q; to turn off a switch, use --name=false; --help lists the flags", arg)
+			return fmt.Errorf("unexpected argument %q; to turn off a boolean flag, use --name=false; --help lists the flags", arg)
 		}
 	}
 	return nil

@@ -23,8 +23,8 @@ func TestArguments(t *testing.T) {
 	}{
 		"none":                    {"", "", reached},
 		"of the field":            {"", "get-credentials --switch -v=3", reached},
-		"switch with a value":     {"", "--switch false", "prog: unexpected argument \"false\"; to turn off a switch, use --name=false; --help lists the flags\n"},
-		"behind --":               {"", "-- --switch", "prog: unexpected argument \"--switch\"; to turn off a switch, use --name=false; --help lists the flags\n"},
+		"switch with a value":     {"", "--switch false", "prog: unexpected argument \"false\"; to turn off a boolean flag, use --name=false; --help lists the flags\n"},
+		"behind --":               {"", "-- --switch", "prog: unexpected argument \"--switch\"; to turn off a boolean flag, use --name=false; --help lists the flags\n"},
 		"a program that has some": {"FILE", "a b", reached},
 		"klog":                    {"", "--logtostderr --vmodule=x=2 --vmodule x=2 --stderrthreshold 2 --v 3 -v 3 --v=3", reached},
 		"unknown flag":            {"", "--none", "prog: unknown flag: --none; --help lists the flags\n"},

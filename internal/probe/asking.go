@@ -56,7 +56,7 @@ func (a *asking) fail(step, fix, format string, args ...any) bool {
 	case a.proxy != "":
 		fix = a.proxy
 	case a.as != "": // whose address nobody but the registry gives
-		fix = strings.TrimPrefix(fix+"; ", "; ") + "the address comes from the registry (realm of its challenge); correct the registry's settings if it is wrong"
+		fix = strings.TrimPrefix(fix+"; ", "; ") + "the address comes from the registry (the realm in its challenge); if it is wrong, correct the registry's settings"
 	}
 	a.add(step, terminal.Error, fix, format, args...)
 	return false

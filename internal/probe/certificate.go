@@ -61,7 +61,7 @@ func describe(chain []*x509.Certificate) (list []Certificate) {
 // whoseCertificate describes the server's own.
 func (a *asking) whoseCertificate(state tls.ConnectionState) string {
 	cert := state.PeerCertificates[0]
-	return fmt.Sprintf("%s, certificate %q of %q for %s, valid from %s to %s", tls.VersionName(state.Version), cert.Subject, cert.Issuer,
+	return fmt.Sprintf("%s, certificate %q issued by %q for %s, valid from %s to %s", tls.VersionName(state.Version), cert.Subject, cert.Issuer,
 		strings.Join(names(cert), ", "), day(cert.NotBefore), day(cert.NotAfter))
 }
 
@@ -79,17 +79,17 @@ func (a *asking) problems(chain []*x509.Certificate, host string) (list []proble
 			cure: "renew the registry's certificate, or set the clock if it is wrong (timedatectl)"})
 		at = leaf.NotAfter
 	case now.Before(leaf.NotBefore):
-		list = append(list, problem{what: fmt.Sprintf("%s is not valid before %s, in %s%s", what, day(leaf.NotBefore), since(leaf.NotBefore.Sub(now)), clock),
+		list = append(list, problem{what: fmt.Sprintf("%s is not valid until %s, in %s%s", what, day(leaf.NotBefore), since(leaf.NotBefore.Sub(now)), clock),
 			cure: "set the clock if it is wrong (timedatectl), or wait"})
 		at = leaf.NotBefore
 	}
 	if err := leaf.VerifyHostname(host); err != nil {
-		has := "none (a common name is not used)"
+		has := "none (the common name is ignored)"
 		if list := names(leaf); list != nil {
 			has = strings.Join(list, ", ")
 		}
-		list = append(list, problem{what: fmt.Sprintf("%s is not for %s; its names: %s", what, host, has),
-			cure: "use one of these names for the registry, or add this name to its certificate (subjectAltName)"})
+		list = append(list, problem{what: fmt.Sprintf("%s is not valid for %s; its names: %s", what, host, has),
+			cure: "use one of these names for the registry, or add the registry's name to its certificate (subjectAltName)"})
 	}
 	if p := a.authority(chain, at, what); p != nil {
 		list = append(list, *p)
@@ -112,7 +112,7 @@ func (a *asking) authority(chain []*x509.Certificate, at time.Time, what string)
 		if past := time.Since(at) > time.Minute; past {
 			return nil // nobody asks what was then
 		}
-		return &problem{what: fmt.Sprintf("the certificate of its CA %q is not valid now, only from %s to %s", invalid.Cert.Subject, day(invalid.Cert.NotBefore), day(invalid.Cert.NotAfter)),
+		return &problem{what: fmt.Sprintf("the certificate of its CA %q is valid only from %s to %s", invalid.Cert.Subject, day(invalid.Cert.NotBefore), day(invalid.Cert.NotAfter)),
 			cure: "configure the registry to send the CA's renewed certificate"}
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); !ok {
@@ -124,8 +124,8 @@ func (a *asking) authority(chain []*x509.Certificate, at time.Time, what string)
 	case selfSigned:
 		return &problem{what: what + " is self-signed and not trusted by " + a.store(), cure: a.trustCure("the certificate"), unknown: true}
 	case len(chain) == 1 && len(leaf.IssuingCertificateURL) > 0:
-		return &problem{what: fmt.Sprintf("the registry sends only its own certificate, without the intermediate %q, which is not in %s either", leaf.Issuer, a.store()),
-			cure: fmt.Sprintf("configure the registry to send the full chain (from %.200s)", leaf.IssuingCertificateURL[0])}
+		return &problem{what: fmt.Sprintf("the registry sends only its own certificate, without the intermediate %q, which is also missing from %s", leaf.Issuer, a.store()),
+			cure: fmt.Sprintf("configure the registry to send the full chain (the intermediate is at %.200s)", leaf.IssuingCertificateURL[0])}
 	}
 	return &problem{what: fmt.Sprintf("the CA %q that signed %s is not in %s", last.Issuer, what, a.store()), cure: a.trustCure("its certificate"), unknown: true}
 }
@@ -137,7 +137,7 @@ func (a *asking) store() string {
 	}
 	text := strings.Join(a.places, " and ")
 	if a.Runtime.getenv("SSL_CERT_FILE") != "" || a.Runtime.getenv("SSL_CERT_DIR") != "" {
-		text += fmt.Sprintf(" (from SSL_CERT_FILE and SSL_CERT_DIR of %s)", a.whose())
+		text += fmt.Sprintf(" (from SSL_CERT_FILE and SSL_CERT_DIR in the environment of %s)", a.whose())
 	}
 	return text
 }
@@ -169,9 +169,9 @@ func (a *asking) trustCure(what string) string {
 
 func (a *asking) clientCure() string {
 	if a.Runtime.Name == "containerd" {
-		return fmt.Sprintf("set client in /etc/containerd/certs.d/%s/hosts.toml to a certificate that it accepts", a.base.Host)
+		return fmt.Sprintf("set client in /etc/containerd/certs.d/%s/hosts.toml to a certificate that the registry accepts", a.base.Host)
 	}
-	return fmt.Sprintf("put a certificate that it accepts into /etc/containers/certs.d/%s/client.cert and client.key", a.base.Host)
+	return fmt.Sprintf("put a certificate that the registry accepts into /etc/containers/certs.d/%s/client.cert and client.key", a.base.Host)
 }
 
 // plainCure says how a runtime is told to speak plain HTTP.
@@ -179,11 +179,11 @@ func (a *asking) plainCure() string {
 	secure := "configure TLS on the registry, or use its TLS port"
 	switch a.Runtime.Name {
 	case "containerd":
-		return fmt.Sprintf(`%s; without TLS: server = "http://%s" in /etc/containerd/certs.d/%s/hosts.toml`, secure, a.base.Host, a.base.Host)
+		return fmt.Sprintf(`%s; without TLS, set server = "http://%s" in /etc/containerd/certs.d/%s/hosts.toml`, secure, a.base.Host, a.base.Host)
 	case "CRI-O", "podman":
-		return fmt.Sprintf("%s; without TLS: insecure = true for %s in registries.conf", secure, a.base.Host)
+		return fmt.Sprintf("%s; without TLS, set insecure = true for %s in registries.conf", secure, a.base.Host)
 	}
-	return fmt.Sprintf(`%s; without TLS: server = "http://%s" in containerd's /etc/containerd/certs.d/%s/hosts.toml, or insecure = true in CRI-O's registries.conf`, secure, a.base.Host, a.base.Host)
+	return fmt.Sprintf(`%s; without TLS, set server = "http://%s" in containerd's /etc/containerd/certs.d/%s/hosts.toml, or insecure = true in CRI-O's registries.conf`, secure, a.base.Host, a.base.Host)
 }
 
 func systemPool() *x509.CertPool {

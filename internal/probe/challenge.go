@@ -46,7 +46,7 @@ func (a *asking) challenge(ctx context.Context) bool {
 func (a *asking) failAsking(ctx context.Context, err error) bool {
 	fix := registrysLog
 	if a.result.Proxy != "" {
-		fix = fmt.Sprintf("check the proxy %s that is used, and the registry's log", a.result.Proxy)
+		fix = fmt.Sprintf("check the proxy %s and the registry's log", a.result.Proxy)
 	}
 	switch text := err.Error(); {
 	case errors.Is(err, login.ErrPlainHTTP):
@@ -54,7 +54,7 @@ func (a *asking) failAsking(ctx context.Context, err error) bool {
 	case strings.Contains(text, "certificate required"):
 		return a.fail(StepTLS, a.clientCure(), "%s requires a client certificate and rejects %s", address(&a.base), a.shownCertificate())
 	case strings.Contains(text, "redirect"):
-		fix = "find the redirect loop, in the registry or a proxy in front of it"
+		fix = "find the redirect loop in the registry or in a proxy in front of it"
 	}
 	return a.fail(StepChallenge, fix, "%s: %s", a.base.Host, a.scrub(ctx, err))
 }
@@ -74,7 +74,7 @@ func (a *asking) scrub(ctx context.Context, err error) string {
 func (a *asking) outOfOrder(got answer) bool {
 	fix := "try again later, or contact the registry's operator"
 	if got.StatusCode == http.StatusTooManyRequests {
-		fix = "use a credential if pulls are anonymous; otherwise pull less often, or through a mirror"
+		fix = "use a credential if pulls are anonymous; otherwise, pull less often or use a mirror"
 	}
 	if after, ok := remote.RetryAfter(got.Header, time.Now()); ok && after > 0 {
 		fix += fmt.Sprintf("; retry after %s", terminal.Span(after))
@@ -110,7 +110,7 @@ func (a *asking) learn(ctx context.Context, got answer) bool {
 		return a.fail(StepChallenge, "check the proxy in front of the registry: it removes the WWW-Authenticate header", "%s responds with HTTP 401 without an authentication challenge", a.base.Host)
 	}
 	return a.fail(StepChallenge, "check the proxy in front of the registry: no runtime supports this scheme",
-		"%s responds with HTTP 401 and the scheme %q, not Basic or Bearer", a.base.Host, login.Bound(words[0], 100))
+		"%s responds with HTTP 401 and the authentication scheme %q instead of Basic or Bearer", a.base.Host, login.Bound(words[0], 100))
 }
 
 // scheme is that of a challenge as it is usually written.
@@ -127,19 +127,19 @@ func scheme(s string) string {
 func (a *asking) bearer(c *Challenge) bool {
 	realm, err := url.Parse(c.Realm)
 	if err != nil || realm.Host == "" {
-		return a.fail(StepChallenge, "set the token server's address in the registry, as https://HOST/PATH", "%s requests a token, but its realm is not a URL", a.base.Host)
+		return a.fail(StepChallenge, "configure the token server's address in the registry as https://HOST/PATH", "%s requires a token, but its realm is not a URL", a.base.Host)
 	}
 	at := (&url.URL{Scheme: realm.Scheme, Host: realm.Host, Path: realm.Path}).String()
 	a.result.Challenge = &Challenge{Scheme: c.Scheme, Realm: line(at), Service: line(c.Service), Scope: line(c.Scope)}
 	a.tokens.realm = realm
-	text := fmt.Sprintf("%s requests a token from %s, service %q, scope %q", a.base.Host, at, c.Service, c.Scope)
+	text := fmt.Sprintf("%s requires a token from %s (service %q, scope %q)", a.base.Host, at, c.Service, c.Scope)
 	switch {
 	case isLoopback(realm.Hostname()) && !isLoopback(a.base.Hostname()):
-		return a.fail(StepChallenge, "set the registry's realm (token server) to an address that nodes can reach", "%s: a loopback address, so each node would query itself", text)
+		return a.fail(StepChallenge, "set the registry's realm (token server) to an address that nodes can reach", "%s: this is a loopback address, so each node would query itself", text)
 	case realm.Scheme == "http" && a.base.Scheme == "https":
 		return a.fail(StepChallenge, "set the registry's realm (token server) to an https URL", "%s: the password would be sent over plain HTTP", text)
 	case remote.IsMetadata(realm.Hostname()):
-		return a.fail(StepChallenge, "", "%s: a metadata server, which regcred never contacts", text)
+		return a.fail(StepChallenge, "", "%s: this is a metadata server, which regcred never contacts", text)
 	case !strings.EqualFold(address(realm), address(&a.base)):
 		text += "; the credential is sent to that host"
 	}
@@ -157,14 +157,14 @@ func (a *asking) ping(ctx context.Context, first answer) bool {
 	case got.StatusCode == http.StatusTooManyRequests || got.StatusCode >= 500:
 		return a.outOfOrder(got)
 	case isTLSPort(got):
-		return a.fail(StepTLS, "use https", "%s speaks TLS, but the request is plain HTTP", address(&a.base))
+		return a.fail(StepTLS, "use https", "%s uses TLS, but the request uses plain HTTP", address(&a.base))
 	case !isRegistry(got):
 		return a.noRegistry(first, got)
 	case got.StatusCode == http.StatusUnauthorized && a.Runtime.Name != "containerd":
 		return a.learn(ctx, got) // c/image asks here first
 	case got.StatusCode == http.StatusUnauthorized:
 		a.add(StepChallenge, terminal.Warning, "configure the registry to respond with 401 to anonymous requests for an image",
-			"%s requests authentication at /v2/, but responds with HTTP %d for the image: containerd never authenticates there", a.base.Host, first.StatusCode)
+			"%s requires authentication at /v2/ but responds with HTTP %d for the image, so containerd never authenticates", a.base.Host, first.StatusCode)
 	default:
 		a.add(StepChallenge, terminal.OK, "", "%s is a registry and requires no credential", a.base.Host)
 	}
@@ -173,7 +173,7 @@ func (a *asking) ping(ctx context.Context, first answer) bool {
 
 // noRegistry says what answers in a registry's place.
 func (a *asking) noRegistry(first, got answer) bool {
-	const fix = "check host, port and path: a registry responds to /v2/ with 200 or 401"
+	const fix = "check the host, port and path: a registry responds to /v2/ with 200 or 401"
 	what := fmt.Sprintf("HTTP %d for /v2/", got.StatusCode)
 	switch {
 	case len(got.redirects) > 0 && isPage(got):

@@ -103,7 +103,7 @@ func (a *asking) resolve(ctx context.Context, host string) ([]netip.Addr, bool) 
 	} else if r.searched(host) {
 		if own, err := a.lookUp(ctx, host+"."); err != nil || !sameAddrs(own, addrs) {
 			a.add(StepDNS, terminal.Warning, fmt.Sprintf("set options ndots:%d in %s, or use the fully qualified name", strings.Count(host, "."), resolvConf),
-				"%s is found in a search domain (%s), which with ndots:%d is tried before the name itself", host, strings.Join(r.search, ", "), r.ndots)
+				"%s was found in a search domain (%s); with ndots:%d, search domains are tried before the name itself", host, strings.Join(r.search, ", "), r.ndots)
 		}
 	}
 	return a.allowed(host, where, addrs)
@@ -164,22 +164,22 @@ func (a *asking) failDNS(ctx context.Context, host string, r resolver, err error
 	case dns.IsNotFound:
 		return a.fail(StepDNS, a.spelling(host), "%s does not exist or has no address, according to %s%s", host, r, search)
 	case strings.Contains(dns.Err, "connection refused"):
-		return a.fail(StepDNS, "check systemctl status systemd-resolved, or the DNS server that should listen there", "%s: nothing is listening at the %s", host, r)
+		return a.fail(StepDNS, "run systemctl status systemd-resolved, or check the DNS server that should listen there", "%s: nothing is listening at the %s", host, r)
 	case strings.Contains(dns.Err, "unreachable"):
 		return a.fail(StepDNS, "check this machine's routes (ip route), or set another nameserver in "+resolvConf, "%s: there is no route to the %s", host, r)
 	case dns.IsTimeout:
-		return a.fail(StepDNS, "allow the node to reach its nameserver (UDP and TCP port 53), or set another in "+resolvConf, "%s: no response within %s from %s", host, a.stepTimeout(), r)
+		return a.fail(StepDNS, "allow the node to reach its nameserver (UDP and TCP port 53), or set another one in "+resolvConf, "%s: no response within %s from %s", host, a.stepTimeout(), r)
 	}
-	return a.fail(StepDNS, "check the nameserver's log: its upstream is unreachable, or it refuses this node", "%s: the %s returns an error (SERVFAIL or REFUSED): %s", host, r, dns.Err)
+	return a.fail(StepDNS, "check the nameserver's log: its upstream is unreachable, or it refuses queries from this node", "%s: the %s returns an error (SERVFAIL or REFUSED): %s", host, r, dns.Err)
 }
 
 // spelling says what to do about a name that does not exist.
 func (a *asking) spelling(host string) string {
 	switch {
 	case strings.HasSuffix(strings.TrimSuffix(host, "."), ".cluster.local") || strings.HasSuffix(host, ".svc"):
-		return "a node does not use the cluster's DNS; use a host that the node can resolve, such as the service's load balancer"
+		return "nodes do not use the cluster's DNS; use a host name that nodes can resolve, such as the service's load balancer"
 	case !strings.Contains(host, "."):
 		return "use the fully qualified name, or add the name to " + hostsFile
 	}
-	return "check the spelling; a private name needs its network's DNS on this node (getent hosts " + host + ")"
+	return "check the spelling; to resolve a private name, this node must use the private network's DNS (getent hosts " + host + ")"
 }

@@ -150,11 +150,11 @@ func TestDNS(t *testing.T) {
 	if got := show(ask("pinned.example")); !strings.Contains(got, "ok dns: pinned.example is 127.0.0.1 (/etc/hosts:3)") {
 		t.Errorf("got:\n%s", got)
 	}
-	if got := show(ask("short")); !strings.Contains(got, "warning dns: short is found in a search domain (corp.example), which with ndots:5 is tried before the name itself") {
+	if got := show(ask("short")); !strings.Contains(got, "warning dns: short was found in a search domain (corp.example); with ndots:5, search domains are tried before the name itself") {
 		t.Errorf("got:\n%s", got)
 	}
 	check(t, ask("gone.example"), probe.StepDNS, "gone.example does not exist or has no address, according to nameserver 127.0.0.53", "search domains: corp.example, ndots:5", "check the spelling")
-	check(t, ask("registry.team.svc.cluster.local"), probe.StepDNS, "a node does not use the cluster's DNS")
+	check(t, ask("registry.team.svc.cluster.local"), probe.StepDNS, "nodes do not use the cluster's DNS")
 	check(t, ask("fail.example"), probe.StepDNS, "returns an error (SERVFAIL or REFUSED)")
 	check(t, ask("refused.example"), probe.StepDNS, "returns an error (SERVFAIL or REFUSED)")
 	check(t, ask("silent.example"), probe.StepDNS, "silent.example: no response within 500ms from nameserver 127.0.0.53", "UDP and TCP port 53")

@@ -16,7 +16,7 @@ func (a *asking) meaning(status int, cred *regcred.Credential) string {
 	host := a.base.Hostname()
 	switch {
 	case status == http.StatusTooManyRequests:
-		return "use a credential if pulls are anonymous; otherwise pull less often, or through a mirror"
+		return "use a credential if pulls are anonymous; otherwise, pull less often or use a mirror"
 	case status >= 500:
 		return "try again later, or contact the registry's operator"
 	case status != http.StatusUnauthorized && status != http.StatusForbidden && status != http.StatusNotFound:
@@ -32,7 +32,7 @@ func (a *asking) meaning(status int, cred *regcred.Credential) string {
 	}
 	switch status {
 	case http.StatusUnauthorized:
-		text := "correct the user name and password where they are stored (the pull secret, the provider's source)"
+		text := "correct the user name and password where they are stored (the pull secret or the provider's source)"
 		if cred.Provider == "" {
 			text += "; in a shell, single-quote values that contain $"
 		}
@@ -40,7 +40,7 @@ func (a *asking) meaning(status int, cred *regcred.Credential) string {
 	case http.StatusForbidden:
 		return "allow this user to pull " + a.hop.Repository
 	}
-	return "check the name and the tag; some registries also respond with 404 if the user may not pull"
+	return "check the name and the tag; some registries also respond with 404 if the user is not allowed to pull"
 }
 
 // ownWords are what a status means at a registry that means something of its own
@@ -60,24 +60,24 @@ var registries = []struct {
 	says map[int]string
 }{
 	{suffix("docker.io"), map[int]string{
-		http.StatusUnauthorized: "Docker Hub also responds so for a missing repository: check its name, the user, and that the access token may read",
+		http.StatusUnauthorized: "Docker Hub also returns this status for a missing repository: check the repository name, the user, and that the access token has read access",
 	}},
 	{func(h string) bool { return strings.Contains(h, ".dkr.ecr.") || h == "public.ecr.aws" }, map[int]string{
-		http.StatusForbidden: "ECR: allow ecr:BatchGetImage and ecr:GetDownloadUrlForLayer for the node's role, and across accounts also in the repository's policy; tokens expire after 12 hours",
+		http.StatusForbidden: "ECR: allow ecr:BatchGetImage and ecr:GetDownloadUrlForLayer for the node's role and, for cross-account pulls, in the repository policy too; tokens expire after 12 hours",
 		http.StatusNotFound:  "ECR: the repository or tag does not exist in this account and region",
 	}},
 	{suffix("pkg.dev", "gcr.io"), map[int]string{
-		http.StatusForbidden: "Google also responds so for a missing repository: check its name, and grant the account roles/artifactregistry.reader",
+		http.StatusForbidden: "Google also returns this status for a missing repository: check its name, and grant roles/artifactregistry.reader to the account",
 	}},
 	{suffix("azurecr.io", "azurecr.cn", "azurecr.us"), map[int]string{
-		http.StatusUnauthorized: "ACR also responds so for a missing repository: check its name, and grant AcrPull to the identity",
+		http.StatusUnauthorized: "ACR also returns this status for a missing repository: check its name, and grant AcrPull to the identity",
 	}},
 	{suffix("ghcr.io"), map[int]string{
-		http.StatusForbidden: "GitHub: the token needs the scope read:packages, its user needs access to the package, and an organization with SSO must authorize the token",
-		http.StatusNotFound:  "GitHub also responds so for packages that the user may not see",
+		http.StatusForbidden: "GitHub: the token needs the read:packages scope, its user needs access to the package, and an organization with SSO must authorize the token",
+		http.StatusNotFound:  "GitHub also returns this status for packages that the user is not allowed to see",
 	}},
 	{suffix("quay.io"), map[int]string{
-		http.StatusUnauthorized: "Quay also responds so for a missing repository, or if this robot account may not read it",
+		http.StatusUnauthorized: "Quay also returns this status for a missing repository, or if this robot account is not allowed to read it",
 	}},
 }
 

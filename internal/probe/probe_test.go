@@ -244,24 +244,24 @@ func TestTLS(t *testing.T) {
 		}),
 			says: []string{"expired 3 days ago", "this machine's clock shows", `"CN=registry" of "CN=Our CA"`, "renew the registry's certificate", "timedatectl"}},
 		"not yet": {cert: ca.leaf(t, func(c *x509.Certificate) { c.NotBefore = time.Now().Add(2 * time.Hour) }),
-			says: []string{"is not valid before ", "set the clock"}},
+			says: []string{"is not valid until ", "set the clock"}},
 		"wrong name": {cert: ca.leaf(t, func(c *x509.Certificate) { c.IPAddresses = nil; c.DNSNames = []string{"other.example"} }),
-			says: []string{"is not for 127.0.0.1; its names: other.example"}},
+			says: []string{"is not valid for 127.0.0.1; its names: other.example"}},
 		"common name": {cert: ca.leaf(t, func(c *x509.Certificate) { c.IPAddresses = nil }),
-			says: []string{"(a common name is not used)", "subjectAltName"}},
+			says: []string{"(the common name is ignored)", "subjectAltName"}},
 		"unknown": {cert: newAuthority(t, "Their CA", nil).leaf(t, nil),
-			says: []string{`the CA "CN=Their CA"`, "(from SSL_CERT_FILE and SSL_CERT_DIR of containerd, process 812)", "/etc/containerd/certs.d/127.0.0.1:", "hosts.toml", "restart containerd"}},
+			says: []string{`the CA "CN=Their CA"`, "(from SSL_CERT_FILE and SSL_CERT_DIR in the environment of containerd, process 812)", "/etc/containerd/certs.d/127.0.0.1:", "hosts.toml", "restart containerd"}},
 		"self-signed": {cert: (*authority)(nil).leaf(t, nil), says: []string{"is self-signed"}},
 		"intermediate": {cert: func() tls.Certificate {
 			c := inter.leaf(t, func(c *x509.Certificate) { c.IssuingCertificateURL = []string{"http://ca.example/i.crt"} })
 			c.Certificate = c.Certificate[:1]
 			return c
-		}(), says: []string{`without the intermediate "CN=Intermediate"`, "configure the registry to send the full chain (from http://ca.example/i.crt"}},
+		}(), says: []string{`without the intermediate "CN=Intermediate"`, "configure the registry to send the full chain (the intermediate is at http://ca.example/i.crt"}},
 		"several": {cert: newAuthority(t, "Their CA", nil).leaf(t, func(c *x509.Certificate) {
 			c.NotAfter = time.Now().Add(-time.Hour)
 			c.NotBefore = time.Now().Add(-2 * time.Hour)
 			c.IPAddresses = nil
-		}), says: []string{"expired 1h", "; and its certificate", "is not for 127.0.0.1", "; and the CA"}},
+		}), says: []string{"expired 1h", "; and its certificate", "is not valid for 127.0.0.1", "; and the CA"}},
 		"old protocol": {cert: ca.leaf(t, nil), change: func(c *tls.Config) { c.MinVersion = tls.VersionTLS10; c.MaxVersion = tls.VersionTLS11 },
 			says: []string{"supports only TLS versions before 1.2", "TLS 1.2"}},
 		"client certificate": {cert: ca.leaf(t, nil), change: func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert },
@@ -314,7 +314,7 @@ func TestOwnAuthority(t *testing.T) {
 // TestConnection: what is wrong before TLS, and what is no TLS.
 func TestConnection(t *testing.T) {
 	closed := testaddr.Free(t)
-	check(t, prober("").Ask(t.Context(), hop("https", closed), nil), probe.StepTCP, "127.0.0.1 refused the connection", "check that the registry runs")
+	check(t, prober("").Ask(t.Context(), hop("https", closed), nil), probe.StepTCP, "127.0.0.1 refused the connection", "check that the registry is running")
 
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -329,7 +329,7 @@ func TestConnection(t *testing.T) {
 
 	ca := newAuthority(t, "Our CA", nil)
 	addr := serve(t, newRegistry(t, testregistry.Basic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
-	check(t, prober("").Ask(t.Context(), hop("http", addr), nil), probe.StepTLS, "speaks TLS, but the request is plain HTTP")
+	check(t, prober("").Ask(t.Context(), hop("http", addr), nil), probe.StepTLS, "uses TLS, but the request uses plain HTTP")
 
 	for _, host := range []string{"169.254.169.254", "metadata.google.internal", "[fd00:ec2::254]", "0.0.0.0"} {
 		check(t, prober("").Ask(t.Context(), hop("http", host), good()), probe.StepDNS, "never contacts")
@@ -344,7 +344,7 @@ func TestRefused(t *testing.T) {
 			step := map[testregistry.Auth]string{testregistry.Basic: probe.StepManifest, testregistry.Bearer: probe.StepToken}[auth]
 			wrong := credential("ci", "wrong")
 			check(t, prober("").Ask(t.Context(), hop("http", reg.Addr()), []regcred.Credential{wrong}), step,
-				`provider "good", user "ci"`, "HTTP 401", "is wrong or has expired", "correct the user name and password")
+				`provider "good", user "ci"`, "HTTP 401", "is wrong, has expired", "correct the user name and password")
 
 			r := prober("").Ask(t.Context(), hop("http", reg.Addr()), []regcred.Credential{wrong, good()[0], wrong})
 			check(t, r, "", "not tried")
@@ -394,7 +394,7 @@ func TestFaults(t *testing.T) {
 		"scheme": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("WWW-Authenticate", "Negotiate")
 			w.WriteHeader(http.StatusUnauthorized)
-		}, probe.StepChallenge, []string{`the scheme "Negotiate"`}},
+		}, probe.StepChallenge, []string{`the authentication scheme "Negotiate"`}},
 		"no challenge": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, probe.StepChallenge, []string{"HTTP 401 without an authentication challenge"}},
 		"metadata realm": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="http://169.254.169.254/token",service="x"`)
@@ -436,7 +436,7 @@ func TestFaults(t *testing.T) {
 			if r.Method == http.MethodHead {
 				w.WriteHeader(http.StatusForbidden)
 			}
-		}, probe.StepManifest, []string{"HTTP 403 for HEAD, but 200 for GET"}},
+		}, probe.StepManifest, []string{"HEAD returned HTTP 403, but GET returned 200"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := prober("").Ask(t.Context(), hop("http", serve(t, tt.handler, nil)), good())
@@ -485,7 +485,7 @@ func TestPlatform(t *testing.T) {
 	}), nil)
 	p := prober("")
 	p.Platform = "linux/amd64"
-	check(t, p.Ask(t.Context(), hop("http", addr), nil), probe.StepManifest, "not for linux/amd64; for linux/s390x")
+	check(t, p.Ask(t.Context(), hop("http", addr), nil), probe.StepManifest, "not for linux/amd64, only for linux/s390x")
 	p.Platform = "linux/s390x"
 	check(t, p.Ask(t.Context(), hop("http", addr), nil), "", "for linux/s390x")
 }

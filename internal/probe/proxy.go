@@ -65,11 +65,11 @@ func (a *asking) through(ctx context.Context, conn net.Conn, proxy, u *url.URL) 
 	if proxy.Scheme == "https" {
 		secured, err := a.shake(ctx, conn, proxy, nil)
 		if err != nil {
-			return conn, a.fail(StepProxy, "check that the proxy supports TLS: its address starts with https", "TLS with the proxy %s: %v", address(proxy), a.late(ctx, err))
+			return conn, a.fail(StepProxy, "check that the proxy supports TLS, because its address starts with https", "TLS connection to the proxy %s failed: %v", address(proxy), a.late(ctx, err))
 		}
 		// It is shown a password, as the registry is. Go's skip_verify is for it too.
 		if problems := a.problems(secured.ConnectionState().PeerCertificates, proxy.Hostname()); problems != nil && !a.hop.SkipVerify {
-			return conn, a.fail(StepProxy, problems[0].cure, "TLS with the proxy %s: %s", address(proxy), said(problems))
+			return conn, a.fail(StepProxy, problems[0].cure, "TLS connection to the proxy %s failed: %s", address(proxy), said(problems))
 		}
 		conn = secured
 	}
@@ -83,7 +83,7 @@ func (a *asking) through(ctx context.Context, conn net.Conn, proxy, u *url.URL) 
 	case err != nil && ctx.Err() != nil:
 		return conn, a.fail(StepProxy, "check the proxy", "the proxy %s: %v", address(proxy), Ended(ctx))
 	case err != nil:
-		return conn, a.fail(StepProxy, "check that an HTTP proxy listens there", "the proxy %s does not respond like an HTTP proxy", address(proxy))
+		return conn, a.fail(StepProxy, "check that an HTTP proxy listens there", "the proxy %s does not send a valid HTTP proxy response", address(proxy))
 	case status != http.StatusOK:
 		return conn, a.fail(StepProxy, a.proxyCure(status, u), "the proxy %s refuses to connect to %s: HTTP %d %s", address(proxy), address(u), status, http.StatusText(status))
 	}
@@ -115,9 +115,9 @@ func askProxy(conn net.Conn, proxy *url.URL, target string) (status int, err err
 func (a *asking) proxyCure(status int, u *url.URL) string {
 	switch status {
 	case http.StatusProxyAuthRequired:
-		return fmt.Sprintf("set a user and password for the proxy, http://USER:PASSWORD@HOST:PORT, in the environment of %s", a.runtimeName())
+		return fmt.Sprintf("set the proxy's user name and password (http://USER:PASSWORD@HOST:PORT) in the environment of %s", a.runtimeName())
 	case http.StatusForbidden, http.StatusMethodNotAllowed:
-		return fmt.Sprintf("allow the host in the proxy; or, if the node can reach it directly, add it to NO_PROXY in the environment of %s: %s", a.runtimeName(), u.Hostname())
+		return fmt.Sprintf("allow the host in the proxy, or, if the node can reach it directly, add it to NO_PROXY in the environment of %s: %s", a.runtimeName(), u.Hostname())
 	}
 	return fmt.Sprintf("the proxy cannot reach or resolve the host; if it is on the node's own network, add it to NO_PROXY in the environment of %s: %s", a.runtimeName(), u.Hostname())
 }

@@ -75,7 +75,7 @@ func TestProxyRefuses(t *testing.T) {
 	answers := func(status int) string {
 		return "http://" + serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }), nil)
 	}
-	check(t, proxied(t, "", answers(http.StatusProxyAuthRequired)), probe.StepProxy, "HTTP 407", "set a user and password")
+	check(t, proxied(t, "", answers(http.StatusProxyAuthRequired)), probe.StepProxy, "HTTP 407", "set the proxy's user name and password")
 	check(t, proxied(t, "", answers(http.StatusForbidden)), probe.StepProxy, "HTTP 403", "allow the host in the proxy", "NO_PROXY")
 	closed := testaddr.Free(t)
 	check(t, proxied(t, "", "http://"+closed), probe.StepTCP, "refused the connection", "check the proxy "+closed, "HTTPS_PROXY in the environment of containerd, process 812")
@@ -103,7 +103,7 @@ func TestProxyRefuses(t *testing.T) {
 			conn.Close()
 		}
 	}), nil)
-	check(t, proxied(t, "", "http://"+talks), probe.StepProxy, "does not respond like an HTTP proxy")
+	check(t, proxied(t, "", "http://"+talks), probe.StepProxy, "does not send a valid HTTP proxy")
 }
 
 // TestProxySchemes: what Go takes for a proxy is asked as Go asks it, and a password
@@ -126,8 +126,8 @@ func TestProxySchemes(t *testing.T) {
 		t.Errorf("shown: %d", len(shown))
 	}
 	shown = nil
-	check(t, proxied(t, newAuthority(t, "Their CA", nil).file(t), "https"+user+secured), probe.StepProxy, "TLS with the proxy "+secured, "Our CA")
-	check(t, proxied(t, ca.file(t), "https"+user+plain), probe.StepProxy, "TLS with the proxy "+plain)
+	check(t, proxied(t, newAuthority(t, "Their CA", nil).file(t), "https"+user+secured), probe.StepProxy, "TLS connection to the proxy "+secured, "Our CA")
+	check(t, proxied(t, ca.file(t), "https"+user+plain), probe.StepProxy, "TLS connection to the proxy "+plain)
 	if shown != nil {
 		t.Errorf("a proxy that nobody vouches for is shown the password")
 	}

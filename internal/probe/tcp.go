@@ -46,7 +46,7 @@ func (a *asking) connect(ctx context.Context, u *url.URL) (net.Conn, bool) {
 	case conn == nil:
 		return nil, a.fail(StepTCP, a.unreachable(u, text), "%s: %s", address(u), text)
 	case slow:
-		a.add(StepTCP, terminal.Warning, "remove the unresponsive address from DNS, or allow the node to reach it: each pull may wait for it", "%s: %s", address(u), text)
+		a.add(StepTCP, terminal.Warning, "remove the unresponsive address from DNS, or allow the node to reach it; otherwise, each pull might wait for it", "%s: %s", address(u), text)
 	default:
 		a.add(StepTCP, terminal.OK, "", "%s: %s", address(u), text)
 	}
@@ -116,11 +116,11 @@ func (a *asking) noConnection(ctx context.Context, err error) string {
 func (a *asking) unreachable(u *url.URL, said string) string {
 	if proxy, variable := proxyOf(a.Runtime.Own, u); proxy != nil {
 		if theirs, _ := proxyOf(a.Runtime.Environ, u); theirs == nil {
-			return fmt.Sprintf("%s is set in this shell but not for %s, which connects directly; set it in the environment of its unit and restart it", variable, a.runtimeName())
+			return fmt.Sprintf("%s is set in this shell but not for %s, which connects directly; set it in the unit's environment and restart the unit", variable, a.runtimeName())
 		}
 	}
 	if strings.Contains(said, "refused") {
-		return fmt.Sprintf("check that the registry runs and listens on port %s; for another port, use HOST:PORT", portOf(u))
+		return fmt.Sprintf("check that the registry is running and listening on port %s; to use another port, specify HOST:PORT", portOf(u))
 	}
 	return "allow this node to reach it (routes, firewalls, security groups), or set a proxy in the environment of " + a.runtimeName()
 }

@@ -65,7 +65,7 @@ func readPair(ctx context.Context, pair [2]string) (tls.Certificate, error) {
 	}
 	both, err := tls.X509KeyPair(cert, key)
 	if err != nil { // it may quote the key
-		return both, fmt.Errorf("%s and its key do not match, or are not PEM", pair[0])
+		return both, fmt.Errorf("%s and its key do not match, or are not in PEM format", pair[0])
 	}
 	return both, nil
 }
@@ -117,7 +117,7 @@ func (a *asking) handshake(ctx context.Context, conn net.Conn, u *url.URL, proxi
 	case a.hop.SkipVerify && a.hop.File == "":
 		a.add(StepTLS, terminal.OK, "", "%s; not verified: %s does not verify loopback addresses", who, a.runtimeName())
 	case a.hop.SkipVerify:
-		a.add(StepTLS, terminal.Warning, "set the CA (ca) instead of skip_verify: anyone impersonating the registry gets the password",
+		a.add(StepTLS, terminal.Warning, "set the CA (ca) instead of skip_verify, because anyone impersonating the registry could get the password",
 			"%s; not verified, as set in %s: %s", who, a.hop.File, said(problems))
 	default:
 		fix := problems[0].cure
@@ -142,7 +142,7 @@ func (a *asking) failHandshake(ctx context.Context, u *url.URL, err error, wante
 	_, isRecord := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case ctx.Err() != nil:
-		return a.fail(StepTLS, "check for a firewall in between, or a service with another protocol", "%s accepts connections but does not respond to a TLS handshake: %v", at, Ended(ctx))
+		return a.fail(StepTLS, "check for a firewall in between or a service that uses another protocol", "%s accepts connections but does not respond to a TLS handshake: %v", at, Ended(ctx))
 	case isPlain(err):
 		return a.fail(StepTLS, a.plainCure(), "%s uses plain HTTP, not TLS", at)
 	case isRecord:

@@ -138,7 +138,7 @@ func TestNoManifest(t *testing.T) {
 	}{
 		"by HEAD alone":  {image, "sha256:1", "", 500, "", "v1 exists, sha256:1"}, // GET would count as a pull
 		"no digest":      {image, "", `{"schemaVersion":2}`, 200, "", "v1 exists"},
-		"no digest, 500": {image, "", "", 500, probe.StepManifest, "with HTTP 200 for HEAD, but HTTP 500 for GET"},
+		"no digest, 500": {image, "", "", 500, probe.StepManifest, "HEAD returned HTTP 200, but GET returned HTTP 500"},
 		"no kind":        {"text/plain", "sha256:1", "ok", 200, probe.StepManifest, "the response is not a manifest"},
 		"broken index":   {index, "sha256:1", "[[[[", 200, probe.StepManifest, "the response is not a manifest"},
 	} {

@@ -134,7 +134,7 @@ func (a *asking) failToken(ctx context.Context, cred *regcred.Credential, err er
 	case try.Status != 0:
 		fix = a.meaning(try.Status, cred)
 		if a.tokens.method == http.MethodPost && a.Runtime.Name == "containerd" {
-			fix = strings.TrimPrefix(fix+"; ", "; ") + "this is the response to POST, which containerd sends first; it would try GET only after 400, 401, 404 or 405"
+			fix = strings.TrimPrefix(fix+"; ", "; ") + "this is the response to POST, which containerd sends first; containerd tries GET only after 400, 401, 404 or 405"
 		}
 	}
 	if isTimeout(err) && realm != nil {
@@ -185,7 +185,7 @@ func (a *asking) manifest(ctx context.Context, cred *regcred.Credential) bool {
 		if got, err = a.ask(ctx, rt, http.MethodGet, a.manifestURL(), maxManifest); err == nil && got.StatusCode == http.StatusOK && head != http.StatusMethodNotAllowed {
 			a.result.Status = head
 			return a.fail(StepManifest, "check the proxy in front of the registry: it allows GET but not HEAD, which runtimes send first",
-				"%s: HTTP %d for HEAD, but 200 for GET", try.Who(), head)
+				"%s: HEAD returned HTTP %d, but GET returned 200", try.Who(), head)
 		}
 	}
 	if err != nil {
@@ -213,14 +213,14 @@ func (a *asking) refused(cred *regcred.Credential, got answer) bool {
 		// The password is right.
 		text = strings.TrimSuffix(text, " ("+try.Hint()+")") + fmt.Sprintf(", although the token server %s issued a token", a.tokens.realm.Host)
 		if ownWords(a.base.Hostname(), got.StatusCode) == "" {
-			fix = fmt.Sprintf("allow the user to pull %s; if every user is refused, check that registry and token server agree on service, issuer, key and clock", a.hop.Repository)
+			fix = fmt.Sprintf("allow the user to pull %s; if every user is refused, check that the registry and token server agree on the service, issuer, key and clock", a.hop.Repository)
 		}
 	}
 	switch {
 	case cred == nil && a.hop.Shown == route.ShownOwn:
-		fix = fmt.Sprintf("%s sends it a credential from %s, which is not tried here: check that it is correct", a.runtimeName(), cmp.Or(a.hop.OwnFile, a.hop.File))
+		fix = fmt.Sprintf("%s sends the registry a credential from %s, which was not tried here: check that it is correct", a.runtimeName(), cmp.Or(a.hop.OwnFile, a.hop.File))
 	case cred == nil && a.hop.Shown == route.ShownHeader:
-		fix = fmt.Sprintf("%s sends it the header from %s:%d, which is not tried here: check that it is correct", a.runtimeName(), a.hop.File, a.hop.Line)
+		fix = fmt.Sprintf("%s sends the registry the header from %s:%d, which was not tried here: check that it is correct", a.runtimeName(), a.hop.File, a.hop.Line)
 	}
 	if after, ok := remote.RetryAfter(got.Header, time.Now()); ok && after > 0 {
 		fix += fmt.Sprintf("; retry after %s", terminal.Span(after))
@@ -232,7 +232,7 @@ func (a *asking) refused(cred *regcred.Credential, got answer) bool {
 func (a *asking) found(ctx context.Context, rt http.RoundTripper, who string, got answer) bool {
 	a.result.Digest, a.result.MediaType = line(login.Bound(got.Header.Get("Docker-Content-Digest"), 200)), line(login.Bound(got.Header.Get("Content-Type"), 200))
 	if isPage(got) {
-		return a.fail(StepManifest, "check host, port and path", "%s: the response is a web page, not a manifest", who)
+		return a.fail(StepManifest, "check the host, port and path", "%s: the response is a web page, not a manifest", who)
 	}
 	what := a.Image.id() + " exists"
 	if a.result.Digest != "" && a.result.Digest != a.Image.Digest {
@@ -248,13 +248,13 @@ func (a *asking) found(ctx context.Context, rt http.RoundTripper, who string, go
 	case err != nil:
 		return a.fail(StepManifest, registrysLog, "%s: %s, but cannot be read: %s", who, what, a.scrub(ctx, err))
 	case body.StatusCode != http.StatusOK:
-		return a.fail(StepManifest, registrysLog, "%s: %s, with HTTP 200 for HEAD, but HTTP %d for GET", who, what, body.StatusCode)
+		return a.fail(StepManifest, registrysLog, "%s: %s; HEAD returned HTTP 200, but GET returned HTTP %d", who, what, body.StatusCode)
 	case isPage(body), !isManifest(body.body):
-		return a.fail(StepManifest, "check host, port and path, and any proxy in front of the registry", "%s: the response is not a manifest", who)
+		return a.fail(StepManifest, "check the host, port and path, and any proxy in front of the registry", "%s: the response is not a manifest", who)
 	}
 	if kind.IsIndex() && a.Platform != "" {
 		if a.result.Platforms = platforms(body.body); !a.isFor(a.result.Platforms) {
-			return a.fail(StepManifest, "build or mirror it for "+a.Platform+" too", "%s: %s, but not for %s; for %s", who, what, a.Platform, strings.Join(few(a.result.Platforms), ", "))
+			return a.fail(StepManifest, "build or mirror it for "+a.Platform+" too", "%s: %s, but not for %s, only for %s", who, what, a.Platform, strings.Join(few(a.result.Platforms), ", "))
 		}
 		what += ", for " + a.Platform
 	}

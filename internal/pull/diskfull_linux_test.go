@@ -47,7 +47,7 @@ func TestDiskFull(t *testing.T) {
 	}
 
 	err := mustFail(t, &Puller{}, strings.Replace(image, ":v1", ":big", 1), creds, dir)
-	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "free space") {
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "free up space") {
 		t.Errorf("error %q: want ENOSPC, the directory and what to do", err)
 	}
 	if len(err.Tries) != 1 || err.Untried != 1 {

@@ -70,7 +70,7 @@ func (f *fetcher) checkPlatform(ctx context.Context, pl *plan) error {
 		return nil // an artifact, for no platform
 	}
 	if config.Size > maxManifest {
-		return fmt.Errorf("configuration %s: larger than %d bytes", config.Digest, maxManifest)
+		return fmt.Errorf("configuration %s is larger than %d bytes", config.Digest, maxManifest)
 	}
 	raw, err := f.layout.Read(ctx, config)
 	if err != nil {
@@ -128,7 +128,7 @@ func (f *fetcher) blob(ctx context.Context, i int, b blob) error {
 // registries. Its URLs are not followed, since they may lead anywhere.
 func (f *fetcher) explain(b blob, err error) error {
 	if login.StatusOf(err) == http.StatusNotFound && len(b.URLs) > 0 {
-		return fmt.Errorf("a foreign layer that the registry does not have (push the image with its foreign layers): %w", err)
+		return fmt.Errorf("the registry does not have this foreign layer (push the image with its foreign layers): %w", err)
 	}
 	return err
 }
@@ -142,7 +142,7 @@ func (f *fetcher) download(ctx context.Context, b blob) error {
 	}
 	defer resp.Body.Close()
 	if resp.ContentLength >= 0 && resp.ContentLength != b.Size {
-		return fmt.Errorf("%w: expected %d bytes, the registry has %d", layout.ErrMismatch, b.Size, resp.ContentLength)
+		return fmt.Errorf("%w: expected %d bytes, but the registry has %d", layout.ErrMismatch, b.Size, resp.ContentLength)
 	}
 	w, err := f.layout.Create(b.Descriptor)
 	if err != nil {

@@ -56,9 +56,9 @@ func TestOutputRefused(t *testing.T) {
 		says  string
 	}{
 		{"a file", map[string]string{"": "precious"}, "output directory"},
-		{"not a layout", map[string]string{"precious": "x"}, "not empty and not an OCI image layout"},
-		{"another version", map[string]string{"oci-layout": `{"imageLayoutVersion":"2.0.0"}`}, "not an OCI image layout of version 1.0.0"},
-		{"a marker that is no JSON", map[string]string{"oci-layout": "x"}, "not an OCI image layout of version 1.0.0"},
+		{"not a layout", map[string]string{"precious": "x"}, "not empty and is not an OCI image layout"},
+		{"another version", map[string]string{"oci-layout": `{"imageLayoutVersion":"2.0.0"}`}, "not an OCI image layout with version 1.0.0"},
+		{"a marker that is no JSON", map[string]string{"oci-layout": "x"}, "not an OCI image layout with version 1.0.0"},
 		{"a broken index", map[string]string{"oci-layout": `{"imageLayoutVersion":"1.0.0"}`, "index.json": "{"}, "index.json: not valid"},
 		{"an index that is no object", map[string]string{"oci-layout": `{"imageLayoutVersion":"1.0.0"}`, "index.json": "null"}, "index.json: not valid"},
 		{"an index with a broken list", map[string]string{"oci-layout": `{"imageLayoutVersion":"1.0.0"}`, "index.json": `{"manifests":{}}`}, "index.json: not valid"},

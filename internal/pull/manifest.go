@@ -71,7 +71,7 @@ func decode(m manifest, into any) error {
 func checkDescriptors(m manifest, list []v1.Descriptor) error {
 	for _, d := range list {
 		if d.Digest.Hex == "" || d.Size < 0 || d.Size > maxBlob {
-			return fmt.Errorf("manifest %s: not valid: a descriptor has no digest, or size %d", m.desc.Digest, d.Size)
+			return fmt.Errorf("manifest %s: not valid: a descriptor has no digest or has size %d", m.desc.Digest, d.Size)
 		}
 	}
 	return nil
@@ -101,7 +101,7 @@ func mediaTypeOf(header string, raw []byte) (types.MediaType, error) {
 	case kind.IsIndex() && doc.Layers == nil, kind.IsImage() && doc.Manifests == nil:
 		return kind, nil
 	case kind.IsSchema1():
-		return "", fmt.Errorf("media type %q is an image format of Docker before 2016, which runtimes no longer support: push it again with a newer tool", mt)
+		return "", fmt.Errorf("media type %q is a pre-2016 Docker image format that runtimes no longer support: push the image again with a newer tool", mt)
 	}
-	return "", fmt.Errorf("media type %q: not an image or an index of images", mt)
+	return "", fmt.Errorf("media type %q is neither an image nor an image index", mt)
 }

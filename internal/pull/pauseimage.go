@@ -38,7 +38,7 @@ func (r *Runtime) PauseImage(ctx context.Context) (image, from string, err error
 		return "", "", errors.New("the runtime does not report its pause image")
 	}
 	if _, err := FullName(image); err != nil {
-		return "", "", fmt.Errorf("the runtime's pause image, from %s: %w", from, err)
+		return "", "", fmt.Errorf("parse the runtime's pause image from %s: %w", from, err)
 	}
 	return image, from, nil
 }

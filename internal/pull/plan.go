@@ -95,7 +95,7 @@ func (s *session) child(ctx context.Context, d v1.Descriptor) (manifest, error) 
 // checkChild holds what was got against what an index says of it.
 func checkChild(got, listed v1.Descriptor) error {
 	if got.MediaType != listed.MediaType || got.Size != listed.Size {
-		return fmt.Errorf("manifest %s: the index lists %q with %d bytes, but the registry sent %q with %d",
+		return fmt.Errorf("manifest %s: the index lists %q with %d bytes, but the registry sent %q with %d bytes",
 			listed.Digest, listed.MediaType, listed.Size, got.MediaType, got.Size)
 	}
 	return nil
@@ -104,14 +104,14 @@ func checkChild(got, listed v1.Descriptor) error {
 // add puts a manifest and all below it into the plan.
 func (s *session) add(ctx context.Context, pl *plan, m manifest, depth int) error {
 	if pl.size += len(m.raw); pl.size > maxManifests {
-		return fmt.Errorf("manifests of more than %d bytes together", maxManifests)
+		return fmt.Errorf("the manifests together exceed %d bytes", maxManifests)
 	}
 	pl.known[m.desc.Digest] = m.desc
 	if m.desc.MediaType.IsImage() {
 		return pl.addImage(m)
 	}
 	if depth == maxDepth {
-		return fmt.Errorf("manifest %s: indexes within indexes, more than %d deep", m.desc.Digest, maxDepth)
+		return fmt.Errorf("manifest %s: indexes are nested more than %d levels deep", m.desc.Digest, maxDepth)
 	}
 	children, err := parseIndex(m)
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *session) addChild(ctx context.Context, pl *plan, d v1.Descriptor, depth
 		return checkChild(got, d)
 	}
 	if len(pl.known) > maxChildren {
-		return fmt.Errorf("an index of more than %d manifests: pull one platform", maxChildren)
+		return fmt.Errorf("the index has more than %d manifests: pull one platform", maxChildren)
 	}
 	child, err := s.child(ctx, d)
 	if err != nil {
@@ -169,7 +169,7 @@ func (pl *plan) addBlob(b blob) error {
 		pl.sizes[b.Digest] = b.Size
 		pl.blobs = append(pl.blobs, b)
 	case size != b.Size:
-		return fmt.Errorf("not valid: blob %s is listed with %d and with %d bytes", b.Digest, size, b.Size)
+		return fmt.Errorf("not valid: blob %s is listed with two sizes, %d and %d bytes", b.Digest, size, b.Size)
 	}
 	return nil
 }

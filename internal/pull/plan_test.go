@@ -113,19 +113,19 @@ func TestOddManifests(t *testing.T) {
 		{"no JSON", ociImage, "hello", "not a manifest"},
 		{"half", ociImage, raw[:50], "not a manifest"},
 		{"a list", ociImage, "[]", "not a manifest"},
-		{"schema 1", "application/vnd.docker.distribution.manifest.v1+prettyjws", `{"schemaVersion":1}`, "push it again"},
-		{"another type", "application/json", `{}`, "not an image or an index"},
+		{"schema 1", "application/vnd.docker.distribution.manifest.v1+prettyjws", `{"schemaVersion":1}`, "push the image again"},
+		{"another type", "application/json", `{}`, "neither an image nor an image index"},
 		{"header and content disagree", ociIndex, raw + " ", "but the manifest's media type is"},
-		{"image and index at once", ociImage, `{"layers":[],"manifests":[]}`, "not an image or an index"},
-		{"index with layers", ociIndex, `{"layers":[],"manifests":[]}`, "not an image or an index"},
+		{"image and index at once", ociImage, `{"layers":[],"manifests":[]}`, "neither an image nor an image index"},
+		{"index with layers", ociIndex, `{"layers":[],"manifests":[]}`, "neither an image nor an image index"},
 		{"no configuration", ociImage, `{"layers":[]}`, "has no digest"},
 		{"digest that is a path", ociImage, strings.Replace(raw, layer.Digest, "sha256:../../../../../../../../../../../../../../../../../../../../../etc/", 1), "not valid"},
 		{"digest of unknown kind", ociImage, strings.Replace(raw, layer.Digest, "md5:d41d8cd98f00b204e9800998ecf8427e", 1), "not valid"},
 		{"negative size", ociImage, strings.Replace(raw, fmt.Sprintf(`"size":%d`, layer.Size), `"size":-1`, 1), "not valid"},
 		{"size too small", ociImage, sized(raw, layer, layer.Size-1), "the registry has"},
 		{"size too large", ociImage, sized(raw, layer, layer.Size+1), "the registry has"},
-		{"size beyond all", ociImage, sized(raw, layer, 9223372036854775807), "or size 9223372036854775807"},
-		{"one blob of two sizes", ociImage, strings.Replace(raw, `"layers":[`, fmt.Sprintf(`"layers":[{"mediaType":"x/y","size":1,"digest":%q},`, layer.Digest), 1), "is listed with 1 and"},
+		{"size beyond all", ociImage, sized(raw, layer, 9223372036854775807), "or has size 9223372036854775807"},
+		{"one blob of two sizes", ociImage, strings.Replace(raw, `"layers":[`, fmt.Sprintf(`"layers":[{"mediaType":"x/y","size":1,"digest":%q},`, layer.Digest), 1), "is listed with two sizes, 1 and"},
 		{"blob that is not there", ociImage, strings.Replace(raw, layer.Digest, absent, 1), "blob " + absent + ": HTTP 404 BLOB_UNKNOWN"},
 		{"foreign layer", ociImage, strings.Replace(strings.Replace(raw, layer.Digest, absent, 1), `"digest":"`+absent, `"urls":["https://example.com/"],"digest":"`+absent, 1), "foreign layer"},
 		{"larger than 4 MiB", ociImage, raw + strings.Repeat(" ", maxManifest), "larger than 4194304 bytes"},
@@ -173,7 +173,7 @@ func TestDeepIndex(t *testing.T) {
 	}
 	last = fmt.Sprintf(":deep%d", maxDepth)
 	failed := mustFail(t, p, strings.Replace(image, ":v1", last, 1), nil, t.TempDir())
-	if want := "more than 4 deep"; !strings.Contains(failed.Error(), want) {
+	if want := "more than 4 levels deep"; !strings.Contains(failed.Error(), want) {
 		t.Errorf("error %q does not say %q", failed, want)
 	}
 }
@@ -259,7 +259,7 @@ func TestManifestsTogetherAreBounded(t *testing.T) {
 	}
 	put(t, reg, "many", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+strings.Join(entries, ",")+`]}`))
 	failed := mustFail(t, &Puller{Platform: allPlatforms}, strings.Replace(image, ":v1", ":many", 1), nil, t.TempDir())
-	if want := "manifests of more than"; !strings.Contains(failed.Error(), want) {
+	if want := "manifests together exceed"; !strings.Contains(failed.Error(), want) {
 		t.Errorf("error %q does not say %q", failed, want)
 	}
 }

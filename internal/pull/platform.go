@@ -35,7 +35,7 @@ func parsePlatform(s string) (platform, error) {
 	}
 	p, err := v1.ParsePlatform(s)
 	if err != nil || p.OS == "" || p.Architecture == "" {
-		return platform{}, fmt.Errorf("platform %q is not os/architecture[/variant] or %q, e.g. linux/arm64", s, allPlatforms)
+		return platform{}, fmt.Errorf("platform %q is neither os/architecture[/variant] nor %q, e.g. linux/arm64", s, allPlatforms)
 	}
 	return platform{Platform: normal(*p)}, nil
 }

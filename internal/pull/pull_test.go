@@ -268,7 +268,7 @@ func TestAllRefused(t *testing.T) {
 func TestPasswordIsAWord(t *testing.T) {
 	_, image, _ := startWith(t, testregistry.Options{Auth: testregistry.Basic}, testregistry.Image{})
 	err := mustFail(t, &Puller{}, image, []regcred.Credential{{Provider: "p", Username: "ci", Password: plugin.NewSecret("wrong")}}, t.TempDir())
-	if want := "user name or password is wrong or has expired"; !strings.Contains(err.Error(), want) {
+	if want := "user name or password is wrong, has expired"; !strings.Contains(err.Error(), want) {
 		t.Errorf("got %q, want %q in it", err, want)
 	}
 }
@@ -482,8 +482,8 @@ func TestBadArguments(t *testing.T) {
 		{"scheme", "https://example.com/x", "", "not an image reference"},
 		{"short digest", "example.com/x@sha256:12", "", "not an image reference"},
 		{"very long", "example.com/" + strings.Repeat("x", 5000), "", "not an image reference"},
-		{"platform", "example.com/x", "linux", `platform "linux" is not`},
-		{"platform with too much", "example.com/x", "a/b/c/d", `platform "a/b/c/d" is not`},
+		{"platform", "example.com/x", "linux", `platform "linux" is neither`},
+		{"platform with too much", "example.com/x", "a/b/c/d", `platform "a/b/c/d" is neither`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := &Puller{Platform: tt.platform, Transport: roundTripper(func(*http.Request) (*http.Response, error) {

@@ -157,7 +157,7 @@ func (r *Runtime) status(ctx context.Context, spec *runtimeapi.ImageSpec, opts .
 	}
 	// kubelet: cri-client takes this for a failure.
 	if got.Image != nil && (got.Image.Id == "" || got.Image.Size == 0) {
-		return nil, errors.New("the runtime reports no ID or size for the image, so a kubelet would not start a container")
+		return nil, errors.New("the runtime reports no ID or size for the image, so the kubelet would not start a container")
 	}
 	return got.Image, nil
 }
@@ -215,7 +215,7 @@ func (r *Runtime) persist(ctx context.Context, call func(context.Context) error)
 		if ctx.Err() != nil {
 			return err
 		}
-		return local(fmt.Errorf("%w (%w), and did not come back within %s", ErrRuntimeGone, err, r.patience()))
+		return local(fmt.Errorf("%w (%w), and it did not come back within %s", ErrRuntimeGone, err, r.patience()))
 	}
 	return call(ctx)
 }

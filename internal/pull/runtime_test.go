@@ -181,7 +181,7 @@ func TestRuntimeDiskFull(t *testing.T) {
 	r := dial(t, s, RuntimeOptions{})
 	_, err := r.Pull(t.Context(), anImage, PullAlways, given(good, dev))
 	var failed *Error
-	if !errors.As(err, &failed) || failed.Untried != 1 || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free space") {
+	if !errors.As(err, &failed) || failed.Untried != 1 || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free up space") {
 		t.Errorf("got %v, want ENOSPC, what to do, and one credential not tried", err)
 	}
 }
@@ -330,7 +330,7 @@ func TestRuntimeLargeMessage(t *testing.T) {
 	}
 	size = 17 << 20
 	_, err := r.Pull(t.Context(), anImage, PullIfNotPresent, given())
-	if err == nil || !strings.Contains(err.Error(), "its response exceeds 16 MiB, the kubelet's limit") {
+	if err == nil || !strings.Contains(err.Error(), "its response exceeds the kubelet's limit of 16 MiB") {
 		t.Errorf("17 MiB: got %v", err)
 	}
 }

@@ -72,13 +72,13 @@ func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Ru
 // absolute path.
 func SocketPath(endpoint string) (string, error) {
 	if strings.HasPrefix(endpoint, "npipe:") {
-		return "", fmt.Errorf("runtime endpoint %q: named pipes are not supported, only unix sockets", excerpt.Address(endpoint))
+		return "", fmt.Errorf("runtime endpoint %q: only unix sockets are supported, not named pipes", excerpt.Address(endpoint))
 	}
 	socket := endpoint
 	if strings.Contains(endpoint, ":") && !path.IsAbs(endpoint) {
 		u, err := url.Parse(endpoint)
 		if err != nil || u.Scheme != "unix" || u.Opaque != "" {
-			return "", fmt.Errorf("runtime endpoint %q: must be unix:///PATH of a socket", excerpt.Address(endpoint))
+			return "", fmt.Errorf("runtime endpoint %q: must be a socket path in the form unix:///PATH", excerpt.Address(endpoint))
 		}
 		if u.Host != "" {
 			return "", fmt.Errorf("runtime endpoint %q: the path is not absolute; use unix:///%s%s, with three slashes", excerpt.Address(endpoint), u.Host, u.Path)
@@ -86,7 +86,7 @@ func SocketPath(endpoint string) (string, error) {
 		socket = u.Path
 	}
 	if !path.IsAbs(socket) {
-		return "", fmt.Errorf("runtime endpoint %q: must be unix:///PATH of a socket", excerpt.Address(endpoint))
+		return "", fmt.Errorf("runtime endpoint %q: must be a socket path in the form unix:///PATH", excerpt.Address(endpoint))
 	}
 	return socket, nil
 }
@@ -115,9 +115,9 @@ func checkSocket(ctx context.Context, socket string) error {
 func explainDenied(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: only root or a group may use it", err)
+		return fmt.Errorf("%w: only root or the socket's group can use it", err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w: nothing listens on it: the runtime has exited", err)
+		return fmt.Errorf("%w: nothing is listening on it: the runtime has exited", err)
 	}
 	return err
 }
@@ -128,7 +128,7 @@ func (o RuntimeOptions) greeting() time.Duration { return min(cmp.Or(o.Timeout, 
 // greet finds out who serves the socket, and that it serves images in CRI v1.
 func (r *Runtime) greet(ctx context.Context) error {
 	wait := r.opts.greeting()
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("no response within %s: it hangs or is not a CRI runtime: %w", wait, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("no response within %s: the server hangs or is not a CRI runtime: %w", wait, context.DeadlineExceeded))
 	defer cancel()
 	v, err := r.version(ctx)
 	if err == nil {
@@ -144,9 +144,9 @@ func (r *Runtime) greet(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case status.Code(err) == codes.Unimplemented:
-		return fmt.Errorf("it does not support CRI v1: %w", newRuntimeError(ctx, err))
+		return fmt.Errorf("the server does not support CRI v1: %w", newRuntimeError(ctx, err))
 	case status.Code(err) == codes.Unavailable && ctx.Err() == nil:
-		return fmt.Errorf("it is not a CRI runtime, or has just exited: %w", newRuntimeError(ctx, err))
+		return fmt.Errorf("the server is not a CRI runtime or has just exited: %w", newRuntimeError(ctx, err))
 	}
 	return newRuntimeError(ctx, err)
 }

@@ -63,17 +63,17 @@ func TestDialRuntimeFails(t *testing.T) {
 		{"missing", "unix://" + dir + "/none.sock", "none.sock: no such file or directory: is the runtime running, and is this its socket?"},
 		{"a file", file, "is not a socket"},
 		{"a directory", "unix://" + dir, "is not a socket"},
-		{"nobody listens", "unix://" + listen(t, filepath.Join(dir, "dead.sock"), nil), "nothing listens on it: the runtime has exited"},
-		{"hangs", "unix://" + listen(t, filepath.Join(dir, "deaf.sock"), func(net.Conn) {}), "no response within 50ms: it hangs or is not a CRI runtime"},
-		{"hangs up", "unix://" + listen(t, filepath.Join(dir, "hangup.sock"), func(c net.Conn) { c.Close() }), "it is not a CRI runtime, or has just exited: "},
-		{"speaks HTTP", "unix://" + serveHTTP(t, filepath.Join(dir, "http.sock")), "it is not a CRI runtime, or has just exited: "},
-		{"old CRI", "unix://" + oldCRI(t), "it does not support CRI v1"},
-		{"TCP", "tcp://127.0.0.1:1", `runtime endpoint "tcp://127.0.0.1:1": must be unix:///PATH of a socket`},
-		{"relative", "run/cri.sock", `"run/cri.sock": must be unix:///PATH of a socket`},
+		{"nobody listens", "unix://" + listen(t, filepath.Join(dir, "dead.sock"), nil), "nothing is listening on it: the runtime has exited"},
+		{"hangs", "unix://" + listen(t, filepath.Join(dir, "deaf.sock"), func(net.Conn) {}), "no response within 50ms: the server hangs or is not a CRI runtime"},
+		{"hangs up", "unix://" + listen(t, filepath.Join(dir, "hangup.sock"), func(c net.Conn) { c.Close() }), "the server is not a CRI runtime or has just exited: "},
+		{"speaks HTTP", "unix://" + serveHTTP(t, filepath.Join(dir, "http.sock")), "the server is not a CRI runtime or has just exited: "},
+		{"old CRI", "unix://" + oldCRI(t), "the server does not support CRI v1"},
+		{"TCP", "tcp://127.0.0.1:1", `runtime endpoint "tcp://127.0.0.1:1": must be a socket path in the form unix:///PATH`},
+		{"relative", "run/cri.sock", `"run/cri.sock": must be a socket`},
 		{"two slashes", "unix://run/cri.sock", "use unix:///run/cri.sock, with three slashes"},
-		{"no slashes", "unix:cri.sock", "must be unix:///PATH of a socket"},
-		{"pipe", "npipe:////./pipe/containerd-containerd", "named pipes are not supported"},
-		{"empty", "", "must be unix:///PATH of a socket"},
+		{"no slashes", "unix:cri.sock", "must be a socket path"},
+		{"pipe", "npipe:////./pipe/containerd-containerd", "not named pipes"},
+		{"empty", "", "must be a socket path"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			opts := RuntimeOptions{}
@@ -104,14 +104,14 @@ func TestDialRuntimeDeaf(t *testing.T) {
 	var held []net.Conn // or the garbage collector would hang up
 	socket := listen(t, filepath.Join(dir, "deaf.sock"), func(c net.Conn) { held = append(held, c) })
 	_, err = DialRuntime(t.Context(), socket, RuntimeOptions{Timeout: time.Second})
-	if want := "no response within 1s: it hangs or is not a CRI runtime"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "no response within 1s: the server hangs or is not a CRI runtime"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q in it", err, want)
 	}
 }
 
 func TestDialRuntimeDenied(t *testing.T) {
 	err := explainDenied(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EACCES)})
-	if want := "permission denied: only root or a group may use it"; !strings.Contains(err.Error(), want) {
+	if want := "permission denied: only root or the socket's group can use it"; !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q in it", err, want)
 	}
 }

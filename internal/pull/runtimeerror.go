@@ -55,10 +55,10 @@ func newRuntimeError(ctx context.Context, err error) *runtimeError {
 		e.cause = context.Cause(ctx)
 		e.text = e.cause.Error()
 	case e.code == codes.ResourceExhausted && strings.HasPrefix(e.text, "grpc: received message"):
-		e.text = fmt.Sprintf("its response exceeds %d MiB, the kubelet's limit: %s", maxMessage>>20, e.text)
+		e.text = fmt.Sprintf("its response exceeds the kubelet's limit of %d MiB: %s", maxMessage>>20, e.text)
 	case strings.Contains(e.text, "no space left on device"):
 		e.cause = local(syscall.ENOSPC)
-		e.text += " (free space in the runtime's file system)"
+		e.text += " (free up space on the runtime's file system)"
 	default:
 		e.status = statusIn(e.code, e.text)
 		e.kind = kindIn(e.text)

@@ -60,7 +60,7 @@ func (r *registry) check(f *tomlfile.File, keys []string) (line int, what, fix s
 	wild := strings.HasPrefix(r.Prefix, "*.")
 	switch {
 	case r.Prefix == "" && r.Location == "":
-		return at(), "a registry has no prefix or location", "set prefix = \"host[:port][/path]\""
+		return at(), "a registry has neither a prefix nor a location", "set prefix = \"host[:port][/path]\""
 	case r.Prefix == "":
 		r.Prefix = r.Location
 		wild = strings.HasPrefix(r.Prefix, "*.")
@@ -68,7 +68,7 @@ func (r *registry) check(f *tomlfile.File, keys []string) (line int, what, fix s
 		return at("prefix"), fmt.Sprintf("the registry %q has no location", route.Masked(r.Prefix)), fmt.Sprintf("location = %q", route.Masked(r.Prefix))
 	}
 	if wild && strings.ContainsAny(r.Prefix, "/@:") {
-		return at("prefix"), fmt.Sprintf("the prefix %q has more than a wildcard host", route.Masked(r.Prefix)), "remove the port and path, or list each host"
+		return at("prefix"), fmt.Sprintf("the wildcard prefix %q must contain only a host", route.Masked(r.Prefix)), "remove the port and path, or list each host"
 	}
 	if r.Pull != "" {
 		return at("pull-from-mirror"), fmt.Sprintf("pull-from-mirror is set in the registry %q itself", route.Masked(r.Prefix)), "set it in [[registry.mirror]]"
@@ -90,7 +90,7 @@ func (r *registry) checkMirrors(at func(...string) int) (line int, what, fix str
 		case m.Location == "":
 			return m.line, fmt.Sprintf("a mirror of %q has no location", route.Masked(r.Prefix)), "set location = \"host[:port][/path]\""
 		case r.Digests && m.Pull != "":
-			return at("mirror", n, "pull-from-mirror"), fmt.Sprintf("mirror-by-digest-only of %q and pull-from-mirror of its mirror are mutually exclusive", route.Masked(r.Prefix)), "remove mirror-by-digest-only"
+			return at("mirror", n, "pull-from-mirror"), fmt.Sprintf("mirror-by-digest-only for %q and pull-from-mirror for its mirror are mutually exclusive", route.Masked(r.Prefix)), "remove mirror-by-digest-only"
 		case !slices.Contains([]string{"", "all", "digest-only", "tag-only"}, m.Pull):
 			return at("mirror", n, "pull-from-mirror"), fmt.Sprintf("pull-from-mirror is %q", m.Pull), "use all, digest-only or tag-only"
 		}
@@ -106,7 +106,7 @@ func (r *registry) contradicts(o *registry) string {
 		}
 		return r.Location
 	}
-	const text = "the location %q is listed twice, with different values of %q"
+	const text = "the location %q is listed twice, with different values for %q"
 	switch {
 	case name(r) != name(o):
 		return ""

@@ -206,7 +206,7 @@ func (c *Config) readV1(f *tomlfile.File, doc *document, dropIn bool) {
 		c.refuse(f.Path, line, "the version 1 format is not allowed in a drop-in", "use [[registry]] tables")
 		return
 	case doc.Registry != nil || doc.Search != nil || doc.Aliases != nil:
-		c.refuse(f.Path, line, "it mixes version 1 and version 2", "use only [[registry]] tables")
+		c.refuse(f.Path, line, "the file mixes the version 1 and version 2 formats", "use only [[registry]] tables")
 		return
 	}
 	at := func(location string) *registry {
@@ -252,7 +252,7 @@ func (c *Config) add(f *tomlfile.File, doc *document) {
 		if before := c.registries[at]; len(before.Mirror) > 0 {
 			c.twice = append(c.twice, route.Finding{
 				Rule: "mirror-passed-over", Severity: route.Info, File: before.file, Line: before.line,
-				Message: fmt.Sprintf("the registry %q is replaced completely, including its mirrors, by %s:%d", route.Masked(r.Prefix), r.file, r.line),
+				Message: fmt.Sprintf("the registry %q, including its mirrors, is completely replaced by %s:%d", route.Masked(r.Prefix), r.file, r.line),
 			})
 		}
 		c.registries[at] = r

@@ -29,11 +29,11 @@ func (c *Config) Check() []route.Finding {
 		case strings.HasPrefix(r.Prefix, "docker.io/") && path != "" && !strings.Contains(path, "/") && path != "library" && len(r.Mirror) > 0:
 			add("mirror-prefix", route.Info, r.file, r.line, "use docker.io/library/"+path+" to match the official image", "the prefix %q matches images of the account %s, not the official image with that name", r.Prefix, path)
 		case strings.HasPrefix(r.Prefix, "registry-1.docker.io") || strings.HasPrefix(r.Prefix, "index.docker.io"):
-			add("mirror-prefix", route.Warning, r.file, r.line, "use docker.io", "no image has the host of %q: Docker Hub images have the host docker.io", route.Masked(r.Prefix))
+			add("mirror-prefix", route.Warning, r.file, r.line, "use docker.io", "no image has the host in %q: Docker Hub images have the host docker.io", route.Masked(r.Prefix))
 		}
 		for _, m := range append(r.Mirror, r.endpoint) {
 			if m.slash {
-				add("mirror-path", route.Warning, m.file, m.line, "remove the trailing slash", "older releases keep the trailing slash of a mirror's location, so every pull of %q fails", route.Masked(r.Prefix))
+				add("mirror-path", route.Warning, m.file, m.line, "remove the trailing slash", "older releases keep the trailing slash in a mirror's location, so every pull from %q fails", route.Masked(r.Prefix))
 			}
 			if rest, ok := strings.CutPrefix(afterHost(m.Location), "/v2"); ok && (rest == "" || rest[0] == '/') {
 				add("mirror-path", route.Warning, cmp.Or(m.file, r.file), cmp.Or(m.line, r.line), "leave /v2 out", "the location %q includes the API path /v2, which is added again: requests go to /v2/v2", route.Masked(m.Location))

@@ -59,11 +59,11 @@ func (c *Config) withoutLogin(r *route.Route, h *route.Hop, host string) *route.
 		return nil
 	}
 	f := &route.Finding{Rule: "mirror-no-login", Severity: route.Warning, File: h.File, Line: h.Line}
-	f.Message = fmt.Sprintf("images of %s are pulled from %s, for which %s has no credential: the credential of a pull secret or provider is sent only to %s", host, h.Base.Host, c.Runtime, host)
+	f.Message = fmt.Sprintf("images from %s are pulled from %s, for which %s has no credential: credentials from pull secrets and providers are sent only to %s", host, h.Base.Host, c.Runtime, host)
 	if slices.ContainsFunc(r.Hops, func(h route.Hop) bool { return h.Origin && !h.Silent }) {
 		f.Severity = route.Info // what fails there is asked of the host itself
 	}
-	f.Suggestion = fmt.Sprintf("if it requires one, add a credential for %s to %s", h.Base.Host, c.loginFile())
+	f.Suggestion = fmt.Sprintf("if the mirror requires a credential, add one for %s to %s", h.Base.Host, c.loginFile())
 	return f
 }
 
@@ -88,7 +88,7 @@ func (c *Config) names(image route.Image) (names []route.Image, why string) {
 	}
 	if alias, ok := c.aliases[short]; ok {
 		full(alias)
-		return names, "the alias of the short name " + short + " is not an image"
+		return names, "the alias for the short name " + short + " is not an image"
 	}
 	for _, host := range c.search {
 		full(host + "/" + short)
@@ -172,7 +172,7 @@ func (c *Config) hop(image route.Image, e endpoint, prefix string) (route.Hop, e
 		name := e.Location + image.String()[matching(image.String(), prefix):]
 		var err error
 		if there, err = route.Parse(name); err != nil || !strings.HasPrefix(name, there.Repository) {
-			return route.Hop{}, fmt.Errorf("%s:%d: with the location %q the image would be %q, which is not a valid reference", e.file, e.line, route.Masked(e.Location), route.Masked(name))
+			return route.Hop{}, fmt.Errorf("%s:%d: with the location %q,, the image would be %q, which is not a valid reference", e.file, e.line, route.Masked(e.Location), route.Masked(name))
 		}
 	}
 	host := there.Host

@@ -46,9 +46,9 @@ func Check(root inroot.FS, path, product string) ([]route.Finding, error) {
 	doc, err := parse(data)
 	switch {
 	case err != nil:
-		c.add("registries-yaml", route.Error, lineOf(err), "", "it is not YAML: %s does not start with it", product)
+		c.add("registries-yaml", route.Error, lineOf(err), "", "the file is not YAML, so %s does not start", product)
 	case doc != nil && doc.Kind != yaml.MappingNode && doc.Tag != "!!null":
-		c.add("registries-yaml", route.Error, doc.Line, "use mirrors: and configs: as top-level keys", "it has no keys: %s does not start with it", product)
+		c.add("registries-yaml", route.Error, doc.Line, "use mirrors: and configs: as top-level keys", "the file has no keys, so %s does not start", product)
 	case doc != nil:
 		c.document(doc)
 	}
@@ -203,7 +203,7 @@ func (c *checker) host(e entry) {
 	case host == "registry-1.docker.io" || host == "index.docker.io":
 		c.add(rule, route.Warning, e.line, "use docker.io", "no image has the host %s: Docker Hub images have the host docker.io", host)
 	case host != strings.ToLower(host):
-		c.add(rule, route.Warning, e.line, "write "+strings.ToLower(host), "image references have lower-case hosts")
+		c.add(rule, route.Warning, e.line, "write "+strings.ToLower(host), "image references use lower-case host names")
 	}
 }
 
@@ -225,7 +225,7 @@ func (c *checker) mirror(m entry, logins map[string]int) {
 	}
 	has := func(host string) bool { _, ok := logins[host]; return ok }
 	if line, own := logins[m.key]; own && len(hosts) > 0 && !slices.ContainsFunc(hosts, has) && !has("*") {
-		c.add("mirror-own-login", route.Info, line, fmt.Sprintf("if it requires a credential, add one under configs: %q:", hosts[0]),
+		c.add("mirror-own-login", route.Info, line, fmt.Sprintf("if the endpoint requires a credential, add one under configs: %q:", hosts[0]),
 			"the credential under configs is for %s itself, but credentials are looked up by the endpoint's host, and %s has none", m.key, strings.Join(hosts, ", "))
 	}
 }
@@ -241,12 +241,12 @@ func (c *checker) endpoint(n *yaml.Node) string {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		c.add("mirror-path", route.Warning, n.Line, "use https://HOST[:PORT]", "an endpoint is not the URL of a host")
+		c.add("mirror-path", route.Warning, n.Line, "use https://HOST[:PORT]", "an endpoint is not a URL with a host")
 		return ""
 	}
 	if path := strings.TrimSuffix(u.Path, "/"); path != "" && !strings.Contains(path+"/", "/v2/") {
 		c.add("mirror-path", route.Warning, n.Line, fmt.Sprintf("add /v2 to the path (https://%s/v2%s), or use rewrite", u.Host, path),
-			"the endpoint's path is used unchanged: %s gets requests for %s/NAME/manifests/TAG, without the /v2 that registries expect", u.Host, path)
+			"the endpoint's path is used unchanged: %s receives requests for %s/NAME/manifests/TAG, without the /v2 that registries expect", u.Host, path)
 	}
 	return u.Host
 }

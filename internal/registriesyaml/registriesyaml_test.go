@@ -56,7 +56,7 @@ func TestCheck(t *testing.T) {
 		"endpoints":         {"mirrors:\n  icr.io:\n    endpoints: [\"https://m.example\"]\n", []string{"warning mirror-unknown-key 3 write endpoint"}},
 		"a password alone":  {"configs:\n  a.example:\n    password: " + canary.Password + "\n", []string{"warning mirror-unknown-key 3 valid keys: auth, tls"}},
 		"user":              {"configs:\n  a.example:\n    auth:\n      user: ci\n", []string{"warning mirror-unknown-key 4 valid keys: username, password, auth, identity_token"}},
-		"another's login":   {mirrored + "configs:\n  icr.io:\n" + login, []string{`info mirror-own-login 5 if it requires a credential, add one under configs: "m.example:5000":`}},
+		"another's login":   {mirrored + "configs:\n  icr.io:\n" + login, []string{`info mirror-own-login 5 if the endpoint requires a credential, add one under configs: "m.example:5000":`}},
 		"no /v2":            {"mirrors:\n  icr.io:\n    endpoint:\n    - \"https://ci:" + canary.Password + "@m.example/icr\"\n", []string{"warning mirror-path 4 add /v2 to the path (https://m.example/v2/icr), or use rewrite"}},
 		"no host":           {"mirrors:\n  icr.io:\n    endpoint: [\"https:///x\"]\n", []string{"warning mirror-path 3 use https://HOST[:PORT]"}},
 		"a scheme":          {"mirrors:\n  https://icr.io/: {}\n", []string{"warning mirror-directory 2 write icr.io"}},

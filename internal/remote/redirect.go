@@ -24,7 +24,7 @@ func (e *RedirectError) Error() string {
 	if e.Host == "" {
 		return "redirect loop"
 	}
-	return fmt.Sprintf("redirect to another host, %.100q, not followed", e.Host)
+	return fmt.Sprintf("did not follow a redirect to another host, %.100q", e.Host)
 }
 
 // redirected refuses a request that follows a redirect to another scheme or

@@ -102,11 +102,11 @@ func (r *Explanation) judgeTries(tries int) (outcome, text string) {
 	case anonymous == tries:
 		return Anonymous, fmt.Sprintf("no credentials with a user name: the runtime gets %s without a user name and pulls anonymously", shown.Count(tries, "credential"))
 	case anonymous > 0:
-		return WithCredentials, fmt.Sprintf("a pull tries %s in order; without a user name (%d of these), the runtime pulls anonymously", shown.Count(tries, "credential"), anonymous)
+		return WithCredentials, fmt.Sprintf("a pull tries %s in order; the runtime pulls anonymously for the credentials without a user name (%d)", shown.Count(tries, "credential"), anonymous)
 	case tries == 1:
-		return WithCredentials, "a pull tries 1 credential and fails if it is refused; it never falls back to an anonymous pull"
+		return WithCredentials, "a pull tries 1 credential and fails if the registry rejects it, with no fallback to an anonymous pull"
 	}
-	return WithCredentials, fmt.Sprintf("a pull tries %d credentials in order and fails if all are refused; it never falls back to an anonymous pull", tries)
+	return WithCredentials, fmt.Sprintf("a pull tries %d credentials in order and fails if the registry rejects all of them, with no fallback to an anonymous pull", tries)
 }
 
 // nevertheless says what the kubelet does after a failure.
@@ -116,10 +116,10 @@ func (r *Explanation) nevertheless() string {
 	}
 	for _, s := range r.Sources {
 		if s.Kind == regcred.FromPullSecret && s.Outcome == Failed && !s.Unread {
-			return "without a pull secret the kubelet would not pull at all" // see lookup
+			return "without the pull secret, the kubelet would not pull the image at all" // see lookup
 		}
 	}
-	return "the kubelet would still pull anonymously, and report at most a 401"
+	return "the kubelet would still pull anonymously and at most report a 401"
 }
 
 func (r *Explanation) judgeDryRun() Verdict {
@@ -130,7 +130,7 @@ func (r *Explanation) judgeDryRun() Verdict {
 		}
 	}
 	if len(would) == 0 {
-		return Verdict{Outcome: Unmatched, Text: "no provider matches, so none would be run" + r.nearest() + "; without another source a pull is anonymous"}
+		return Verdict{Outcome: Unmatched, Text: "no provider matches, so none would be run" + r.nearest() + "; without another credential source, the pull is anonymous"}
 	}
 	return Verdict{Outcome: Matched, Text: fmt.Sprintf("would run %s: %s", shown.Count(len(would), "provider"), strings.Join(would, ", "))}
 }
@@ -162,7 +162,7 @@ func (r *Explanation) whyNone() string {
 	}
 	for _, s := range r.Sources {
 		if s.Outcome == Empty && s.Kind == regcred.FromPullSecret && len(s.Keys) > 0 {
-			text += fmt.Sprintf("; %s has credentials, but none for it", s.Title())
+			text += fmt.Sprintf("; %s has credentials, but none of them match", s.Title())
 		}
 	}
 	return text

@@ -41,7 +41,7 @@ func TestJudge(t *testing.T) {
 	}{
 		{
 			"one credential", Explanation{Credentials: one, Providers: []Provider{provider(Answered)}},
-			WithCredentials, "a pull tries 1 credential and fails if it is refused; it never falls back to an anonymous pull",
+			WithCredentials, "a pull tries 1 credential and fails if the registry rejects it, with no fallback to an anonymous pull",
 		},
 		{
 			"a credential without a user name", Explanation{Credentials: none},
@@ -49,19 +49,19 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"one with and one without", Explanation{Credentials: append(none, one...)},
-			WithCredentials, "a pull tries 2 credentials in order; without a user name (1 of these), the runtime pulls anonymously",
+			WithCredentials, "a pull tries 2 credentials in order; the runtime pulls anonymously for the credentials without a user name (1)",
 		},
 		{
 			"two credentials", Explanation{Credentials: two},
-			WithCredentials, "a pull tries 2 credentials in order and fails if all are refused; it never falls back to an anonymous pull",
+			WithCredentials, "a pull tries 2 credentials in order and fails if the registry rejects all of them, with no fallback to an anonymous pull",
 		},
 		{
 			"credentials in spite of a failure", Explanation{Credentials: one, Providers: []Provider{provider(Failed)}},
-			WithCredentials, `a pull tries 1 credential and fails if it is refused; it never falls back to an anonymous pull; but provider "p" failed, so its credentials are missing`,
+			WithCredentials, `a pull tries 1 credential and fails if the registry rejects it, with no fallback to an anonymous pull; but provider "p" failed, so its credentials are missing`,
 		},
 		{
 			"failure", Explanation{Providers: []Provider{provider(Failed)}},
-			Failed, `no credentials, because provider "p" failed; the kubelet would still pull anonymously, and report at most a 401`,
+			Failed, `no credentials, because provider "p" failed; the kubelet would still pull anonymously and at most report a 401`,
 		},
 		{
 			"failure under the predecessor's configuration",
@@ -70,11 +70,11 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"pull secret that does not parse", Explanation{Sources: []Source{secret}},
-			Failed, "no credentials, because pull secret a/b failed; without a pull secret the kubelet would not pull at all",
+			Failed, "no credentials, because pull secret a/b failed; without the pull secret, the kubelet would not pull the image at all",
 		},
 		{
 			"pull secret that cannot be read", Explanation{Sources: []Source{unread}},
-			Failed, "no credentials, because pull secret a/b failed; the kubelet would still pull anonymously, and report at most a 401",
+			Failed, "no credentials, because pull secret a/b failed; the kubelet would still pull anonymously and at most report a 401",
 		},
 		{
 			"missing executable", Explanation{Providers: []Provider{missing}},
@@ -82,7 +82,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"missing executable, but credentials", Explanation{Credentials: one, Providers: []Provider{missing}},
-			WithCredentials, `a pull tries 1 credential and fails if it is refused; it never falls back to an anonymous pull; but provider "p" failed, so its credentials are missing; but the kubelet would not start: /bin/p does not exist`,
+			WithCredentials, `a pull tries 1 credential and fails if the registry rejects it, with no fallback to an anonymous pull; but provider "p" failed, so its credentials are missing; but the kubelet would not start: /bin/p does not exist`,
 		},
 		{
 			"no match", Explanation{Providers: []Provider{unmatched}},
@@ -118,7 +118,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"dry run without a match", Explanation{DryRun: true, Providers: []Provider{unmatched}},
-			Unmatched, "no provider matches, so none would be run; without another source a pull is anonymous",
+			Unmatched, "no provider matches, so none would be run; without another credential source, the pull is anonymous",
 		},
 	}
 	for _, tt := range tests {

@@ -61,7 +61,7 @@ func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Path) }
 const tries = 5
 
 // errReplaced says that a path has come to mean another file.
-var errReplaced = errors.New("files: they were replaced repeatedly during the read; replace them together, and less often")
+var errReplaced = errors.New("files: replaced repeatedly while being read; replace them together and less often")
 
 // Read reads files that belong together. If one is replaced meanwhile, all
 // are read again: the names of a mounted secret all change at once, with one

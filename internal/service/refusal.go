@@ -71,9 +71,9 @@ func said(e dbus.Error) string {
 func deniedHint(text string) string {
 	switch {
 	case strings.Contains(text, "AppArmor"):
-		return "this pod's AppArmor profile forbids D-Bus: set appArmorProfile type Unconfined, or mount /run/systemd, whose socket needs no D-Bus"
+		return "this pod's AppArmor profile forbids D-Bus: set the appArmorProfile type to Unconfined, or mount /run/systemd, whose socket needs no D-Bus"
 	case strings.Contains(text, "SELinux"):
-		return "SELinux forbids it: in a pod, set seLinuxOptions type spc_t"
+		return "SELinux forbids this: in a pod, set the seLinuxOptions type to spc_t"
 	}
 	return rootHint()
 }
@@ -82,7 +82,7 @@ func rootHint() string {
 	if os.Geteuid() != 0 {
 		return "run it as root (sudo)"
 	}
-	return "root is denied here, by polkit or in a container's user namespace"
+	return "polkit or the container's user namespace denies access even to root here"
 }
 
 // cutLast is strings.Cut at the last sep; without one all is after it.

@@ -42,7 +42,7 @@ func (m Systemd) dial(ctx context.Context) (*systemd.Conn, error) {
 	if busErr == nil {
 		return conn, nil
 	}
-	return nil, explain(ctx, fmt.Errorf("cannot reach systemd at %s: %w, nor at %s: %w", private, cause(err), bus, cause(busErr)))
+	return nil, explain(ctx, fmt.Errorf("cannot reach systemd at %s (%w) or at %s (%w)", private, cause(err), bus, cause(busErr)))
 }
 
 // dialBus connects to a bus, which wants to be greeted.
@@ -134,13 +134,13 @@ func jobEnded(unit, result string) error {
 	case "failed":
 		why = "it did not start"
 	case "timeout":
-		why = "it took longer than the unit allows (TimeoutStopSec, TimeoutStartSec)"
+		why = "the job took longer than the unit allows (TimeoutStopSec, TimeoutStartSec)"
 	case "dependency":
 		why, hint = "a unit that it requires did not start", "systemctl list-dependencies "+unit
 	case "canceled":
-		why = "another request, such as a stop or a shutdown, canceled it"
+		why = "another request, such as a stop or a shutdown, canceled the job"
 	case "skipped":
-		why = "it does not apply to the unit's current state"
+		why = "the request does not apply to the unit's current state"
 	default:
 		why = "unexpected result"
 	}

@@ -105,7 +105,7 @@ func TestNoReply(t *testing.T) {
 func TestNoSocket(t *testing.T) {
 	absent := filepath.Join(t.TempDir(), "absent")
 	s := Service{Manager: Systemd{Private: absent, Bus: absent + "2"}, Name: "kubelet.service"}
-	want := "restart kubelet.service: cannot reach systemd at " + absent + ": no such file or directory, nor at " + absent + "2: no such file or directory"
+	want := "restart kubelet.service: cannot reach systemd at " + absent + " (no such file or directory) or at " + absent + "2 (no such file or directory)"
 	check(t, s.Restart(t.Context()), want, "")
 	if os.Geteuid() == 0 {
 		return // who may use any socket
@@ -197,10 +197,10 @@ func TestRestart(t *testing.T) {
 	}{
 		"done":                          {ends("done"), nil, "", ""},
 		"failed":                        {ends("failed"), nil, `restart kubelet.service: its job ended with "failed": it did not start`, "systemctl status kubelet.service"},
-		"timeout":                       {ends("timeout"), nil, `"timeout": it took longer than the unit allows`, "systemctl status"},
+		"timeout":                       {ends("timeout"), nil, `"timeout": the job took longer than the unit allows`, "systemctl status"},
 		"dependency":                    {ends("dependency"), nil, `"dependency": a unit that it requires`, "systemctl list-dependencies kubelet.service"},
 		"canceled":                      {ends("canceled"), nil, `"canceled": another request`, "systemctl status"},
-		"skipped":                       {ends("skipped"), nil, `"skipped": it does not apply`, "systemctl status"},
+		"skipped":                       {ends("skipped"), nil, `"skipped": the request does not apply`, "systemctl status"},
 		"a new word":                    {ends("\x1b[2J"), nil, `"\x1b[2J": unexpected result`, "systemctl status"},
 		"no word of it, but it is gone": {nil, gone, "", ""},
 		"systemd executes itself anew, and it is gone": {func(f *faulty, _ *dbus.Message) { f.hangUp() }, gone, "", ""},

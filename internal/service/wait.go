@@ -111,7 +111,7 @@ func (w *watch) run(ctx context.Context) error {
 // unmet is the error of a wait that was ended from outside.
 func (w *watch) unmet(cause error) error {
 	if w.lacking == nil {
-		return fmt.Errorf("%w; it has not been healthy for %s yet", cause, w.want.Stable)
+		return fmt.Errorf("%w; the unit has not been healthy for %s yet", cause, w.want.Stable)
 	}
 	return fmt.Errorf("%w; last: %w", cause, w.lacking)
 }
@@ -179,11 +179,11 @@ func (w *watch) over() error {
 	case s.Unusable(w.service.Name) != nil:
 		return s.Unusable(w.service.Name)
 	case s.Ended() && s.Active == "inactive" && !s.Conditions:
-		return errors.New("a Condition of the unit is not met, so it was not started")
+		return errors.New("a Condition in the unit is not met, so the unit was not started")
 	case s.Ended() && w.since.IsZero():
 		return errors.New("it was not started")
 	case s.Ended():
-		return errors.New("it exited and is not restarted")
+		return errors.New("it exited and was not restarted")
 	case restarts >= w.want.Restarts:
 		return fmt.Errorf("it keeps exiting: restarted %d times", restarts)
 	}

@@ -122,10 +122,10 @@ func TestWaitUnhealthy(t *testing.T) {
 		want   string // %s: how long it took
 	}{
 		"failed": {healthy, 0, looks(unit(7), unit(8, "MainPID", uint32(0), "ActiveState", "failed", "SubState", "failed", "Result", "start-limit-hit")),
-			"it exited and is not restarted; the unit is failed (failed), start-limit-hit" + tail},
-		"ended well": {healthy, 0, looks(unit(8), unit(8, ended...)), "it exited and is not restarted; the unit is inactive (dead)" + tail},
+			"it exited and was not restarted; the unit is failed (failed), start-limit-hit" + tail},
+		"ended well": {healthy, 0, looks(unit(8), unit(8, ended...)), "it exited and was not restarted; the unit is inactive (dead)" + tail},
 		"dependency": {healthy, 0, always(unit(7, append(ended, "ConditionResult", false, "ConditionTimestamp", uint64(0))...)), "s: it was not started; the unit is inactive (dead)"},
-		"condition":  {healthy, 0, always(unit(7, append(ended, "ConditionResult", false)...)), "a Condition of the unit is not met, so it was not started; the unit is inactive (dead)"},
+		"condition":  {healthy, 0, always(unit(7, append(ended, "ConditionResult", false)...)), "a Condition in the unit is not met, so the unit was not started; the unit is inactive (dead)"},
 		"again and again": {healthy, 0, func(n int) map[string]any { return unit(8, append(loop, "NRestarts", uint32(n))...) },
 			"it keeps exiting: restarted 3 times; the unit is activating (auto-restart), exit-code, exit code 1" + tail},
 		"again and again, uncounted": {healthy, 0, func(n int) map[string]any {

@@ -25,7 +25,7 @@ func Result(v any) ([]byte, error) {
 	}
 	rest, isObject := bytes.CutPrefix(doc, []byte("{"))
 	if !isObject {
-		return nil, fmt.Errorf("writing JSON: a %T is no object", v)
+		return nil, fmt.Errorf("writing JSON: a %T is not an object", v)
 	}
 	comma := ","
 	if rest[0] == '}' {

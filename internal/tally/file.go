@@ -40,7 +40,7 @@ func Add(ctx context.Context, dir string, b Batch) error {
 	unlock, err := lock(ctx, root)
 	if err != nil {
 		drop(root)
-		return fmt.Errorf("count in %s: wait for its lock: %w", dir, err)
+		return fmt.Errorf("count in %s: wait for the lock: %w", dir, err)
 	}
 	defer unlock()
 	now := time.Now()
@@ -114,7 +114,7 @@ func openDir(dir string) (*os.Root, error) {
 		return nil, err
 	}
 	if !info.IsDir() || !ours(info) || !onlyOwnerWrites(info.Mode()) {
-		return nil, errors.New("it is not a directory that only this user can write to; left unchanged")
+		return nil, errors.New("it must be a directory that only this user can write to; left unchanged")
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {

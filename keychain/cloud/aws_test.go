@@ -132,7 +132,7 @@ func TestAWSFails(t *testing.T) {
 	}{
 		"no token file": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
 			return irsa(filepath.Join(t.TempDir(), "none"))
-		}, []string{"find the pod's AWS credentials", "AWS_WEB_IDENTITY_TOKEN_FILE names", "which cannot be found"}},
+		}, []string{"find the pod's AWS credentials", "AWS_WEB_IDENTITY_TOKEN_FILE points to", "which cannot be found"}},
 		"a directory for a token": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
 			return irsa(t.TempDir())
 		}, []string{"find the pod's AWS credentials", "is a directory"}},
@@ -159,18 +159,18 @@ func TestAWSFails(t *testing.T) {
 		}, []string{"status 401 Unauthorized"}},
 		"no token file for the agent": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			return podIdentity(aws, filepath.Join(t.TempDir(), "none"))
-		}, []string{"find the pod's AWS credentials", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE names", "which cannot be found"}},
+		}, []string{"find the pod's AWS credentials", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE points to", "which cannot be found"}},
 		"no file of credentials": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
 			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": filepath.Join(t.TempDir(), "none")}
-		}, []string{"find the pod's AWS credentials", "AWS_SHARED_CREDENTIALS_FILE names", "which cannot be found"}},
+		}, []string{"find the pod's AWS credentials", "AWS_SHARED_CREDENTIALS_FILE points to", "which cannot be found"}},
 		"no configuration": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
 			return map[string]string{"AWS_CONFIG_FILE": filepath.Join(t.TempDir(), "none")}
-		}, []string{"find the pod's AWS credentials", "AWS_CONFIG_FILE names", "which cannot be found"}},
+		}, []string{"find the pod's AWS credentials", "AWS_CONFIG_FILE points to", "which cannot be found"}},
 		"no file of credentials, an agent at hand": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			environ := podIdentity(aws, file(t, canary.Token))
 			environ["AWS_SHARED_CREDENTIALS_FILE"] = filepath.Join(t.TempDir(), "none")
 			return environ
-		}, []string{"AWS_SHARED_CREDENTIALS_FILE names", "which cannot be found"}},
+		}, []string{"AWS_SHARED_CREDENTIALS_FILE points to", "which cannot be found"}},
 		"an empty file of credentials": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
 			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file(t, "")}
 		}, []string{"find the pod's AWS credentials", "AWS_SHARED_CREDENTIALS_FILE is", `which has no credentials for the profile "default"`}},

@@ -97,8 +97,8 @@ func TestHalves(t *testing.T) {
 		{amazon("AWS_PROFILE=pull", "AWS_REGION=eu-west-1"), ""},
 		{azure("AZURE_FEDERATED_TOKEN_FILE=/token", "AZURE_TENANT_ID=t"), "AZURE_FEDERATED_TOKEN_FILE is set but AZURE_CLIENT_ID is not; annotate the service account with azure.workload.identity/client-id, "},
 		{azure("AZURE_FEDERATED_TOKEN_FILE=/token", "AZURE_CLIENT_ID=c"), "AZURE_FEDERATED_TOKEN_FILE is set but AZURE_TENANT_ID is not; "},
-		{azure("AZURE_CLIENT_SECRET=" + canary.Password), "AZURE_CLIENT_SECRET and AZURE_CLIENT_CERTIFICATE_PATH are not supported in a pod, and the node's identity is not used instead"},
-		{azure("AZURE_CLIENT_CERTIFICATE_PATH=/cert"), "AZURE_CLIENT_SECRET and AZURE_CLIENT_CERTIFICATE_PATH are not supported in a pod, and the node's identity is not used instead"},
+		{azure("AZURE_CLIENT_SECRET=" + canary.Password), "AZURE_CLIENT_SECRET and AZURE_CLIENT_CERTIFICATE_PATH are not supported in a pod, and there is no fallback to the node's identity"},
+		{azure("AZURE_CLIENT_CERTIFICATE_PATH=/cert"), "AZURE_CLIENT_SECRET and AZURE_CLIENT_CERTIFICATE_PATH are not supported in a pod, and there is no fallback to the node's identity"},
 		{azure("AZURE_CLIENT_ID=c", "AZURE_TENANT_ID=t"), ""},
 	} {
 		switch {

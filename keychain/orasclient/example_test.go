@@ -103,7 +103,7 @@ func ExampleClient_Do() {
 		}
 	}
 	// Output:
-	// provider "guest", user "guest": HTTP 403 (this credential may not pull this repository)
+	// provider "guest", user "guest": HTTP 403 (this credential is not allowed to pull from this repository)
 }
 
 // Programs that insist on an auth.Client, or on an [http.Client] as Helm's library

@@ -128,7 +128,7 @@ func repositoryOf(req *http.Request) (string, error) {
 	case 1:
 		return pushed[0], nil
 	}
-	return "", fmt.Errorf("%s %s names no repository, and the context has several scopes, %q: do not add scopes to the context", req.Method, req.URL.Path, pushed)
+	return "", fmt.Errorf("%s %s does not name a repository, and the context has several scopes (%q): do not add scopes to the context", req.Method, req.URL.Path, pushed)
 }
 
 // cutScope takes "repository:team/app:pull,push" apart.

@@ -266,9 +266,9 @@ func TestOwnCloud(t *testing.T) {
 		"metadata that is none":             {`{"resourceManagerEndpoint":"https://arm.own.example"}`, "", `<html>` + canary.Token, nil, "arm.own.example for the cloud's endpoints: the response is not a JSON list"},
 		"metadata refused": {`{"resourceManagerEndpoint":"https://arm.own.example"}`, "", metadata, &testcloud.Fault{Status: 403, Body: canary.Token},
 			"GET https://arm.own.example/metadata/endpoints: status 403 Forbidden; check resourceManagerEndpoint"},
-		"no URL":                        {`{"resourceManagerEndpoint":"arm.own.example"}`, "", metadata, nil, "resourceManagerEndpoint must be an https URL, because its response decides where secrets are sent"},
-		"plain":                         {`{"resourceManagerEndpoint":"http://arm.own.example"}`, "", metadata, nil, "resourceManagerEndpoint must be an https URL, because its response decides where secrets are sent"},
-		"a user":                        {`{"resourceManagerEndpoint":"https://u:` + canary.Password + `@arm.own.example"}`, "", metadata, nil, "resourceManagerEndpoint must be an https URL, because its response decides where secrets are sent"},
+		"no URL":                        {`{"resourceManagerEndpoint":"arm.own.example"}`, "", metadata, nil, "resourceManagerEndpoint must be an https URL, because its response determines where secrets are sent"},
+		"plain":                         {`{"resourceManagerEndpoint":"http://arm.own.example"}`, "", metadata, nil, "resourceManagerEndpoint must be an https URL, because its response determines where secrets are sent"},
+		"a user":                        {`{"resourceManagerEndpoint":"https://u:` + canary.Password + `@arm.own.example"}`, "", metadata, nil, "resourceManagerEndpoint must be an https URL, because its response determines where secrets are sent"},
 		"config that anybody can write": {"0666", "", metadata, nil, "other users can change it; run chmod o-w"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -290,7 +290,7 @@ func TestOwnCloud(t *testing.T) {
 			w.az.Set(func(s *testcloud.AzureState) {
 				s.Metadata = `[{"name":"Own","authentication":{"loginEndpoint":"` + endpoint + `"}}]`
 			})
-			w.fails(pod("foo.azurecr.io/x", annotations("c", "t")), "loginEndpoint in the response of the resource manager arm.own.example is not an https URL, so no secret is sent there")
+			w.fails(pod("foo.azurecr.io/x", annotations("c", "t")), "loginEndpoint in the response from the resource manager arm.own.example is not an https URL, so no secret is sent there")
 		})
 	}
 }

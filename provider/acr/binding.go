@@ -35,7 +35,7 @@ func (s *session) bound(clientID, tenant string) (identity, error) {
 		token, err := clientCredentials(ctx, client, "get a token through the identity binding", "https://"+s.opts.Binding.SNIName+"/",
 			clientID, assertion(s.req.ServiceAccountToken.Reveal()))
 		if err != nil {
-			return "", hint(err, fmt.Sprintf("sent to %s; check that an identity binding allows %s to use identity %.100q",
+			return "", hint(err, fmt.Sprintf("the request was sent to %s; check that an identity binding allows %s to use identity %.100q",
 				s.opts.Binding.address(), s.subject(), clientID))
 		}
 		return token, nil
@@ -52,11 +52,11 @@ func (s *session) bindingClient() (remote.Client, error) {
 	}
 	pem, err := readFile(path, false)
 	if err != nil {
-		return remote.Client{}, fmt.Errorf("read the CA of identity bindings, %w", err)
+		return remote.Client{}, fmt.Errorf("read the identity binding CA %w", err)
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(pem) {
-		return remote.Client{}, fmt.Errorf("read the CA of identity bindings, %q: no certificate in PEM format", path)
+		return remote.Client{}, fmt.Errorf("read the identity binding CA %q: no certificate in PEM format", path)
 	}
 	dial, base := (&net.Dialer{Timeout: 10 * time.Second}).DialContext, remote.Base()
 	base.Proxy = nil

@@ -99,7 +99,7 @@ func (e *environment) set(authority, suffix, from string) {
 // Secrets go where it says, so it must be who it is taken for.
 func (s *session) askResourceManager(ctx context.Context, cfg *config, env *environment) error {
 	if !isHTTPS(cfg.ResourceManagerEndpoint) {
-		return fmt.Errorf("cloud configuration %q: resourceManagerEndpoint must be an https URL, because its response decides where secrets are sent", s.opts.ConfigFile)
+		return fmt.Errorf("cloud configuration %q: resourceManagerEndpoint must be an https URL, because its response determines where secrets are sent", s.opts.ConfigFile)
 	}
 	answer, err := s.client.Do(ctx, remote.Call{
 		Step: "query the resource manager for the cloud's endpoints",
@@ -112,7 +112,7 @@ func (s *session) askResourceManager(ctx context.Context, cfg *config, env *envi
 	if err != nil {
 		return fmt.Errorf("query the resource manager %s for the cloud's endpoints: %w", answer.URL.Host, err)
 	}
-	env.set(found.authority, found.suffix, "loginEndpoint in the response of the resource manager "+answer.URL.Host)
+	env.set(found.authority, found.suffix, "loginEndpoint in the response from the resource manager "+answer.URL.Host)
 	return nil
 }
 

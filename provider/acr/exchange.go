@@ -59,7 +59,7 @@ func (s *session) challenge(ctx context.Context, reg registry, asked *pending) (
 	<-asked.done
 	answer, err := asked.answer, asked.err
 	if err != nil {
-		return "", "", hint(err, "check the registry's name, and that the node can reach it")
+		return "", "", hint(err, "check the registry name, and check that the node can reach the registry")
 	}
 	if reg.suffix == "" {
 		// What a host that was allowed by name stands before may be in a cloud of its own.
@@ -89,7 +89,7 @@ func (r hostRules) readChallenge(reg registry, lines []string) (address, service
 		address, err = r.exchangeURL(reg, c.params["realm"])
 		return address, service, err
 	}
-	return "", "", errors.New("the registry sent no Bearer challenge, unlike Azure container registries")
+	return "", "", errors.New("the registry sent no Bearer challenge, but an Azure container registry would")
 }
 
 func (s *session) refresh(ctx context.Context, address, service, tenant, token string) (string, error) {
@@ -105,7 +105,7 @@ func (s *session) refresh(ctx context.Context, address, service, tenant, token s
 	const step = "exchange the token"
 	answer, err := s.client.Do(ctx, remote.Call{Step: step, URL: address, Form: form})
 	if err != nil {
-		return "", hint(err, "check that the identity has the role AcrPull, or Container Registry Repository Reader, on the registry")
+		return "", hint(err, "check that the identity has the AcrPull or Container Registry Repository Reader role on the registry")
 	}
 	refresh, err := parseToken(answer.Body, "refresh_token")
 	if err != nil {

@@ -66,20 +66,20 @@ func TestFailures(t *testing.T) {
 		{"AAD cut off", entraPath, testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + canary.Token}, "the connection was closed before the response was complete, 3 times", 3},
 		{"AAD redirect", entraPath, testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, `redirect to another host, "evil.example"`, 1},
 
-		{"registry 200", "/v2/", testcloud.Fault{Status: 200}, "status 200: the registry sent no Bearer challenge, unlike Azure container registries", 1},
-		{"registry 403", "/v2/", testcloud.Fault{Status: 403, Body: `{"errors":[{"code":"DENIED","message":"` + canary.Token + `"}]}`}, "status 403 Forbidden (DENIED); check the registry's name", 1},
+		{"registry 200", "/v2/", testcloud.Fault{Status: 200}, "status 200: the registry sent no Bearer challenge, but an Azure container registry would", 1},
+		{"registry 403", "/v2/", testcloud.Fault{Status: 403, Body: `{"errors":[{"code":"DENIED","message":"` + canary.Token + `"}]}`}, "status 403 Forbidden (DENIED); check the registry name", 1},
 		{"registry 404", "/v2/", testcloud.Fault{Status: 404}, "status 404", 1},
 		{"registry 500", "/v2/", testcloud.Fault{Status: 500}, "status 500 Internal Server Error, 3 times", 3},
 		{"registry redirect", "/v2/", testcloud.Fault{Status: 302, Header: http.Header{"Location": {"https://evil.example/"}}}, `redirect to another host, "evil.example"`, 1},
-		{"registry without challenge", "/v2/", testcloud.Fault{Status: 401}, "status 401: the registry sent no Bearer challenge, unlike Azure container registries", 1},
-		{"registry with Basic", "/v2/", challengeFault(`Basic realm="foo"`), "the registry sent no Bearer challenge, unlike Azure container registries", 1},
+		{"registry without challenge", "/v2/", testcloud.Fault{Status: 401}, "status 401: the registry sent no Bearer challenge, but an Azure container registry would", 1},
+		{"registry with Basic", "/v2/", challengeFault(`Basic realm="foo"`), "the registry sent no Bearer challenge, but an Azure container registry would", 1},
 		{"registry with another realm", "/v2/", challengeFault(`Bearer realm="https://evil.example/oauth2/token",service="foo.azurecr.io"`), `realm is on another host, "evil.example", so no token is sent there`, 1},
 		{"registry with a plain realm", "/v2/", challengeFault(`Bearer realm="http://foo.azurecr.io/oauth2/token",service="foo.azurecr.io"`), "the challenge's realm does not use https, so no token is sent there", 1},
 		{"registry without realm", "/v2/", challengeFault(`Bearer service="foo.azurecr.io"`), "the challenge's realm is not a URL", 1},
 		{"registry without service", "/v2/", challengeFault(`Bearer realm="https://foo.azurecr.io/oauth2/token"`), "the Bearer challenge has no service", 1},
 		{"registry with a bare scheme", "/v2/", challengeFault(`Bearer`), "the Bearer challenge has no service", 1},
 
-		{"exchange 400", exchangePath, testcloud.Fault{Status: 400, Body: refusal}, "status 400 Bad Request (invalid_client, AADSTS7000215); check that the identity has the role AcrPull", 1},
+		{"exchange 400", exchangePath, testcloud.Fault{Status: 400, Body: refusal}, "status 400 Bad Request (invalid_client, AADSTS7000215); check that the identity has the AcrPull", 1},
 		{"exchange 401", exchangePath, testcloud.Fault{Status: 401, Header: http.Header{"X-Ms-Correlation-Request-Id": {"corr-1"}}}, "status 401 Unauthorized [request id corr-1]; check that", 1},
 		{"exchange 403", exchangePath, testcloud.Fault{Status: 403}, "status 403 Forbidden", 1},
 		{"exchange 429", exchangePath, testcloud.Fault{Status: 429}, "status 429 Too Many Requests, 3 times", 3},
@@ -193,7 +193,7 @@ func TestHang(t *testing.T) {
 				}
 				w.fails(req, endpoint+": no response within ")
 				if path == entraPath {
-					w.fails(req, "check that the node can reach it, directly or through HTTPS_PROXY")
+					w.fails(req, "check that the node can reach the endpoint, directly or through HTTPS_PROXY")
 				}
 			})
 		}
@@ -208,7 +208,7 @@ func TestHang(t *testing.T) {
 		w := newWorld(t, managed)
 		w.opts.Timeout = 100 * time.Millisecond
 		w.bind(func(az http.Handler) http.Handler { return hanging("/", az, nil) })
-		w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "POST https://example.com/: no response within 100ms, 3 times; sent to 127.0.0.1:")
+		w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "POST https://example.com/: no response within 100ms, 3 times; the request was sent to 127.0.0.1:")
 	})
 }
 

@@ -181,7 +181,7 @@ func TestCertificateRefused(t *testing.T) {
 		"empty":               {nil, none},
 		"words":               {[]byte(canary.Password), none},
 		"PKCS#12":             {[]byte("\x30\x82\x09\x51\x02\x01\x03" + canary.Password), none},
-		"certificate alone":   {cert, `the PEM block is "CERTIFICATE", not PRIVATE KEY`},
+		"certificate alone":   {cert, `the PEM block type is "CERTIFICATE", not PRIVATE KEY`},
 		"key alone":           {key, noCert},
 		"two keys":            {join(cert, otherKey, key), noCert},
 		"a curve":             {join(cert, toPEM("PRIVATE KEY", der)), "the key is for ES256; use an RSA key; "},
@@ -315,7 +315,7 @@ func TestPipes(t *testing.T) {
 	w := newWorld(t, managed)
 	w.bind(asItIs)
 	w.opts.Binding.CAFile = pipe(t, t.TempDir())
-	w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "read the CA of identity bindings, ", "is a named pipe")
+	w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "read the identity binding CA ", "is a named pipe")
 	w.opts.Binding.CAFile = filepath.Join(t.TempDir(), "none")
-	w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "read the CA of identity bindings, ", "no such file or directory")
+	w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "read the identity binding CA ", "no such file or directory")
 }

@@ -67,8 +67,8 @@ func (s *session) pod(clientID, tenant string, by func(clientID, tenant string) 
 type missingError struct{ subject, annotation string }
 
 func (e missingError) Error() string {
-	return fmt.Sprintf("%s has no annotation %s, or it is empty; "+
-		"add it and list it in tokenAttributes of the provider's configuration, or set a default with the plugin's flags", e.subject, e.annotation)
+	return fmt.Sprintf("%s has no annotation %s, or the annotation is empty; "+
+		"add the annotation and list it in tokenAttributes in the provider's configuration, or set a default with the plugin's flags", e.subject, e.annotation)
 }
 
 // subject names the service account of the request.
@@ -137,7 +137,7 @@ func (s *session) node() (identity, error) {
 
 func (s *session) nobody(why string) error {
 	return fmt.Errorf("cloud configuration %q has no identity: %sset useManagedIdentityExtension, or aadClientId and one of aadClientSecret, "+
-		"aadClientCertPath and aadFederatedTokenFile (the last with useFederatedWorkloadIdentityExtension)", s.opts.ConfigFile, why)
+		"aadClientCertPath and aadFederatedTokenFile (which also requires useFederatedWorkloadIdentityExtension)", s.opts.ConfigFile, why)
 }
 
 func (s *session) federatedToken(ctx context.Context, cfg *config) (string, error) {

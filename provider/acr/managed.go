@@ -77,7 +77,7 @@ func (s *session) askManaged(ctx context.Context, id string) (string, error) {
 	}
 	members, err := parseMembers(answer.Body)
 	if err == nil && from.arc && id != "" && !confirms(members, name, id) {
-		err = errors.New("the response does not confirm the requested identity; agents that support only one identity ignore the request")
+		err = errors.New("the response does not confirm the requested identity; agents that support only one identity ignore the requested one")
 	}
 	token := ""
 	if err == nil {
@@ -97,11 +97,11 @@ func (s *session) source() (source, error) {
 	endpoint, header := env("IDENTITY_ENDPOINT"), env("IDENTITY_HEADER")
 	switch {
 	case endpoint != "" && header != "" && env("IDENTITY_SERVER_THUMBPRINT") != "":
-		return source{}, errors.New("IDENTITY_SERVER_THUMBPRINT is set, as on Service Fabric, which is not supported; remove it from the kubelet's environment")
+		return source{}, errors.New("IDENTITY_SERVER_THUMBPRINT is set, but Service Fabric is not supported; remove the variable from the kubelet's environment")
 	case endpoint != "" && header != "":
 		return source{address: endpoint, version: "2019-08-01", header: "X-IDENTITY-HEADER", value: header, resourceID: "mi_res_id"}, nil
 	case env("MSI_ENDPOINT") != "":
-		return source{}, errors.New("MSI_ENDPOINT is set, as in Cloud Shell and on Machine Learning, which are not supported; remove it from the kubelet's environment")
+		return source{}, errors.New("MSI_ENDPOINT is set, but Cloud Shell and Machine Learning are not supported; remove the variable from the kubelet's environment")
 	}
 	from := source{address: imds + identityPath, version: "2018-02-01", header: "Metadata", value: "true", resourceID: "msi_res_id"}
 	if host := env("AZURE_POD_IDENTITY_AUTHORITY_HOST"); host != "" {
@@ -223,22 +223,22 @@ func (a arcAgent) key(ctx context.Context, lines []string) (string, error) {
 	case a.keys == "":
 		return "", errors.New("this operating system has no Azure Arc agent")
 	case path == "":
-		return "", errors.New("the Basic challenge has no file as its realm, unlike an Azure Arc challenge")
+		return "", errors.New("the Basic challenge's realm is not a file, unlike in an Azure Arc challenge")
 	case filepath.Clean(dir) != a.keys, filepath.Ext(name) != ".key":
 		return "", fmt.Errorf("the challenge refers to a file that is not a .key file in %s, so it is not read", a.keys)
 	}
 	root, err := os.OpenRoot(a.keys)
 	if err != nil {
-		return "", fmt.Errorf("open the keys of the Azure Arc agent: %w", err)
+		return "", fmt.Errorf("open the Azure Arc agent's keys: %w", err)
 	}
 	defer root.Close()
 	data, err := regularfile.ReadIn(ctx, root, name, maxArcKey)
 	if err != nil {
-		return "", fmt.Errorf("read the key of the Azure Arc agent in %s: %w", a.keys, regularfile.Cause(err))
+		return "", fmt.Errorf("read the Azure Arc agent's key in %s: %w", a.keys, regularfile.Cause(err))
 	}
 	key := strings.TrimSpace(string(data))
 	if !isToken(key) {
-		return "", fmt.Errorf("the key of the Azure Arc agent in %s is not a single line of text", a.keys)
+		return "", fmt.Errorf("the Azure Arc agent's key in %s is not a single line of text", a.keys)
 	}
 	return key, nil
 }

@@ -38,13 +38,13 @@ func TestAppService(t *testing.T) {
 // nobody else's identity taken.
 func TestNotForNodes(t *testing.T) {
 	for name, env := range map[string][]string{
-		"IDENTITY_SERVER_THUMBPRINT is set, as on Service Fabric": {"IDENTITY_ENDPOINT=https://fabric.test/token", "IDENTITY_HEADER=x", "IDENTITY_SERVER_THUMBPRINT=00"},
-		"MSI_ENDPOINT is set, as in Cloud Shell":                  {"MSI_ENDPOINT=http://127.0.0.1/shell"},
-		"and on Machine Learning, which are not supported":        {"MSI_ENDPOINT=http://127.0.0.1/ml", "MSI_SECRET=x"},
+		"IDENTITY_SERVER_THUMBPRINT is set, but Service Fabric": {"IDENTITY_ENDPOINT=https://fabric.test/token", "IDENTITY_HEADER=x", "IDENTITY_SERVER_THUMBPRINT=00"},
+		"MSI_ENDPOINT is set, but Cloud Shell":                  {"MSI_ENDPOINT=http://127.0.0.1/shell"},
+		"and Machine Learning are not supported":                {"MSI_ENDPOINT=http://127.0.0.1/ml", "MSI_SECRET=x"},
 	} {
 		w := newWorld(t, managed)
 		w.setenv(env)
-		w.fails(image("foo.azurecr.io/app"), "get a token for the node's managed identity: ", name, "remove it from the kubelet's environment")
+		w.fails(image("foo.azurecr.io/app"), "get a token for the node's managed identity: ", name, "remove the variable from the kubelet's environment")
 		w.askedNobody()
 	}
 }
@@ -96,7 +96,7 @@ func TestArcOldAgent(t *testing.T) {
 	for _, id := range []string{"id-1", "/subscriptions/1/id"} {
 		w := arc(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`, "a.key", canary.Token)
 		w.az.Set(func(s *testcloud.AzureState) { s.OldAgent = true })
-		w.fails(image("foo.azurecr.io/app"), "the response does not confirm the requested identity; agents that support only one identity ignore the request", `check that identity "`+id+`"`)
+		w.fails(image("foo.azurecr.io/app"), "the response does not confirm the requested identity; agents that support only one identity ignore the requested one", `check that identity "`+id+`"`)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestArcKey(t *testing.T) {
 		"another kind":           {write("arc.pem", canary.Token), outside},
 		"no kind":                {write("key", canary.Token), outside},
 		"relative":               {as("arc.key"), outside},
-		"no file":                {as(""), "the Basic challenge has no file as its realm, unlike an Azure Arc challenge"},
+		"no file":                {as(""), "the Basic challenge's realm is not a file, unlike in an Azure Arc challenge"},
 		"not there":              {func(_ *testing.T, keys string) string { return filepath.Join(keys, "none.key") }, "no such file"},
 		"empty":                  {write("arc.key", " \n"), "is not a single line of text"},
 		"two lines":              {write("arc.key", canary.Token+"\r\nHost: evil.example"), "is not a single line of text"},

@@ -65,8 +65,8 @@ func TestMirrorsRefused(t *testing.T) {
 		{ours("docker.io:foo.azurecr.io"), []string{`mirror "docker.io:foo.azurecr.io": must be SOURCE=TARGET`}},
 		{ours("docker.io=mcr.microsoft.com"), []string{"the target mcr.microsoft.com does not belong to Azure Container Registry"}},
 		{ours("docker.io=evilazurecr.io"), []string{"the target evilazurecr.io does not belong to Azure Container Registry; allow it with --allow-host"}},
-		{ours("foo.azurecr.io=foo.azurecr.io"), []string{"the target is the source of"}},
-		{Options{Mirrors: []string{"docker.io=foo.azurecr.io"}}, []string{"a runtime that falls back to docker.io sends it this credential", "--mirror-origin=none"}},
+		{ours("foo.azurecr.io=foo.azurecr.io"), []string{"the target is also the source of"}},
+		{Options{Mirrors: []string{"docker.io=foo.azurecr.io"}}, []string{"a runtime that falls back to docker.io sends this credential there", "--mirror-origin=none"}},
 		{Options{RegistryMirrors: []string{"docker.io:foo.azurecr.io"}}, []string{"--mirror-origin=none"}},
 		// A stranger that is named as a target is no registry as a source.
 		{Options{RegistryMirrors: []string{"docker.io/lib:foo.azurecr.io,mcr.microsoft.com:docker.io/other"}}, []string{"falls back to docker.io", "--mirror-origin=none"}},

@@ -44,8 +44,8 @@ func readPod(getenv func(string) string) (*podIdentity, error) {
 		cfg.UseFederatedIdentity = true
 		return pod, cmp.Or(missing(envClientID, cfg.ClientID, "client-id"), missing(envTenantID, cfg.TenantID, "tenant-id"))
 	case getenv("AZURE_CLIENT_SECRET") != "", getenv("AZURE_CLIENT_CERTIFICATE_PATH") != "":
-		return nil, errors.New("AZURE_CLIENT_SECRET and AZURE_CLIENT_CERTIFICATE_PATH are not supported in a pod, and the node's identity is not used instead; " +
-			"use workload identity, or put them in a file like azure.json and use New")
+		return nil, errors.New("AZURE_CLIENT_SECRET and AZURE_CLIENT_CERTIFICATE_PATH are not supported in a pod, and there is no fallback to the node's identity; " +
+			"use workload identity, or set the credential in a file such as azure.json and use New")
 	}
 	cfg.UseManagedIdentity, cfg.UserAssignedIdentityID = true, cfg.ClientID
 	return pod, nil

@@ -151,7 +151,7 @@ func TestIdentityBinding(t *testing.T) {
 		{"another name", map[string]string{clientIDAnnotation: "client-1"}, func(o *Options) { o.Binding.SNIName = "other.example" }, "", "x509: certificate is valid for example.com"},
 		{"another authority", map[string]string{clientIDAnnotation: "client-1"}, func(o *Options) { o.Binding.CAFile = o.ConfigFile }, "", "no certificate in PEM format"},
 		{"no authority", map[string]string{clientIDAnnotation: "client-1"}, func(o *Options) { o.Binding.CAFile = "/nonexistent/ca.crt" }, "", `"/nonexistent/ca.crt": no such file or directory`},
-		{"refused", map[string]string{clientIDAnnotation: "client-1"}, func(o *Options) { o.Binding.APIServer = "127.0.0.1:1" }, "", `POST https://example.com/: connection refused, 3 times; sent to 127.0.0.1:1`},
+		{"refused", map[string]string{clientIDAnnotation: "client-1"}, func(o *Options) { o.Binding.APIServer = "127.0.0.1:1" }, "", `POST https://example.com/: connection refused, 3 times; the request was sent to 127.0.0.1:1`},
 		{"fallback", nil, func(o *Options) { o.FallbackToNode = true }, "node-tenant", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -73,7 +73,7 @@ func hint(err error, what string) error {
 }
 
 // unreachable is what to do if an endpoint in the cloud gave no answer.
-const unreachable = "check that the node can reach it, directly or through HTTPS_PROXY"
+const unreachable = "check that the node can reach the endpoint, directly or through HTTPS_PROXY"
 
 // entraHint is hint for what Microsoft Entra ID refused. If nothing came from
 // there at all, the identity is not at fault.

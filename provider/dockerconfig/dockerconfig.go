@@ -129,7 +129,7 @@ func (p *Provider) read() (*dockerconfig.File, error) {
 		p.opts.Log.Info("the file does not exist", "file", p.opts.Path)
 		return nil, nil
 	case missing:
-		return nil, fmt.Errorf("read %w; fix --config, or set --optional if the file may be missing", err)
+		return nil, fmt.Errorf("read %w; fix --config, or set --optional if the file is not required", err)
 	case err != nil:
 		return nil, fmt.Errorf("read %w", err)
 	}

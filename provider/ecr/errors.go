@@ -111,7 +111,7 @@ func (t *trail) cause(ctx context.Context, err error) string {
 	case last.endpoint != "":
 		return answerError("cannot parse it").Error()
 	case strings.Contains(err.Error(), "access disabled to EC2 IMDS"):
-		return "none in the environment, a profile or at an endpoint, and AWS_EC2_METADATA_DISABLED disables the instance's metadata" + t.missingFiles()
+		return "none found in the environment, profiles or endpoints, and AWS_EC2_METADATA_DISABLED disables instance metadata" + t.missingFiles()
 	case t.step.files && t.missingFiles() != "":
 		return "none found" + t.missingFiles()
 	}
@@ -134,7 +134,7 @@ func (t *trail) missingFiles() (text string) {
 			{tokenFile, os.Getenv(tokenFile)}, // which the SDK looks up when it asks
 		} {
 			if _, err := os.Stat(v.file); v.file != "" && err != nil {
-				text += fmt.Sprintf("; %s names %q, which cannot be found", v.name, v.file)
+				text += fmt.Sprintf("; %s points to %q, which cannot be found", v.name, v.file)
 			}
 		}
 	}

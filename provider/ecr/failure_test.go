@@ -279,12 +279,12 @@ func TestIdentityFails(t *testing.T) {
 		want    []string
 	}{
 		"no role on the instance": {nil, "", testcloud.Fault{Path: "/iam/", Status: 404, Times: -1},
-			[]string{step, "GET http://127.0.0.1:", "/latest/meta-data/iam/security-credentials/: status 404 Not Found", "assign a role to the instance, or configure another credential source of the AWS SDK"}},
+			[]string{step, "GET http://127.0.0.1:", "/latest/meta-data/iam/security-credentials/: status 404 Not Found", "assign a role to the instance, or configure another AWS SDK credential source"}},
 		"nothing at all": {func(*testcloud.AWS) []string { return []string{"AWS_EC2_METADATA_DISABLED=true"} }, "", testcloud.Fault{},
-			[]string{step + ": none in the environment, a profile or at an endpoint, and AWS_EC2_METADATA_DISABLED disables the instance's metadata", "assign a role to the instance, or configure another credential source of the AWS SDK"}},
+			[]string{step + ": none found in the environment, profiles or endpoints, and AWS_EC2_METADATA_DISABLED disables instance metadata", "assign a role to the instance, or configure another AWS SDK credential source"}},
 		"no token file": {func(*testcloud.AWS) []string {
 			return []string{"AWS_WEB_IDENTITY_TOKEN_FILE=/nonexistent/token", "AWS_ROLE_ARN=" + role}
-		}, "", testcloud.Fault{}, []string{step + ": none found; AWS_", `; AWS_WEB_IDENTITY_TOKEN_FILE names "/nonexistent/token", which cannot be found; assign`}},
+		}, "", testcloud.Fault{}, []string{step + ": none found; AWS_", `; AWS_WEB_IDENTITY_TOKEN_FILE points to "/nonexistent/token", which cannot be found; assign`}},
 		"instance without keys": {nil, "", testcloud.Fault{Path: "/iam/security-credentials/" + testcloud.AWSRole, Status: 200, Times: -1, Body: `{"Code":"Success"}`},
 			[]string{step, "no keys"}},
 		"instance refuses": {nil, "", testcloud.Fault{Path: "/iam/security-credentials/" + testcloud.AWSRole, Status: 200, Times: -1, Body: `{"Code":"AssumeRoleUnauthorizedAccess","Message":"` + canary.Password + `"}`},
@@ -295,7 +295,7 @@ func TestIdentityFails(t *testing.T) {
 		"metadata gives no session token": {noIMDSv1, "", testcloud.Fault{Path: "/api/token", Status: 403, Times: -1, Body: canary.Password},
 			[]string{step, "PUT http://127.0.0.1:", "/latest/api/token: status 403 Forbidden; assign"}},
 		"metadata redirects elsewhere": {noIMDSv1, "", testcloud.Fault{Path: "/api/token", Status: 307, Times: -1, Header: http.Header{"Location": {"http://evil.example/" + canary.Arg}}},
-			[]string{step, "PUT http://127.0.0.1:", `/latest/api/token: redirect to another host, "evil.example", not followed; assign`}},
+			[]string{step, "PUT http://127.0.0.1:", `/latest/api/token: did not follow a redirect to another host, "evil.example"; assign`}},
 		"metadata names a strange role": {nil, "", testcloud.Fault{Path: "/security-credentials/", Status: 200, Body: canary.Password},
 			[]string{step, "GET http://127.0.0.1:", "/latest/meta-data/iam/security-credentials/: status 404 Not Found; assign"}},
 		"container says null": {container, "", testcloud.Fault{Path: "/v2/", Status: 200, Times: -1, Body: "null"},
@@ -317,7 +317,7 @@ func TestIdentityFails(t *testing.T) {
 		"credential_process fails": {nil, "[default]\ncredential_process = sh -c 'exit 3' " + canary.Arg + "\n", testcloud.Fault{},
 			[]string{step, "the profile's credential_process failed with exit status 3"}},
 		"container redirects elsewhere": {container, "", testcloud.Fault{Path: "/v2/", Status: 307, Times: -1, Header: http.Header{"Location": {"http://evil.example/"}}},
-			[]string{step, `redirect to another host, "evil.example", not followed; assign`}},
+			[]string{step, `did not follow a redirect to another host, "evil.example"; assign`}},
 		"container redirects in a circle": {container, "", testcloud.Fault{Path: "/v2/", Status: 307, Times: -1, Header: http.Header{"Location": {"/v2/credentials"}}},
 			[]string{step, "redirect loop; assign"}},
 		"container at no URL": {func(*testcloud.AWS) []string {
@@ -406,7 +406,7 @@ func TestConfigOnPipe(t *testing.T) {
 	for _, name := range []string{"AWS_CONFIG_FILE", "AWS_CA_BUNDLE"} {
 		newCloud(t, append(keys(), name+"="+pipe)...)
 		_, err := get(t, ecr.Options{Budget: 900 * time.Millisecond}, image(privateHost))
-		want := "read the AWS configuration: timed out after 200ms; a file is a named pipe, or on a mount that hangs"
+		want := "read the AWS configuration: timed out after 200ms; a file might be a named pipe or on a hung mount"
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", name, err, want)
 		}

@@ -148,18 +148,18 @@ func TestAllowHost(t *testing.T) {
 
 func TestAllowHostRefuses(t *testing.T) {
 	for allow, want := range map[string]string{
-		"":                        "it is not host[:port]",
-		"=eu-west-1":              "it is not host[:port]",
-		"https://a.example":       "it is not host[:port]",
-		"a.example/team":          "it is not host[:port]",
+		"":                        "must have the form host[:port]",
+		"=eu-west-1":              "must have the form host[:port]",
+		"https://a.example":       "must have the form host[:port]",
+		"a.example/team":          "must have the form host[:port]",
 		"a.example=":              `"" is not a region name`,
 		"a.example=eu west":       `"eu west" is not a region name`,
 		"a.example=-eu":           `"-eu" is not a region name`,
 		"a.example=evil.com/":     `is not a region name`,
-		"a.example:x":             "it is not host[:port]",
-		"a.example:":              "it is not host[:port]",
-		"a..example":              "it is not host[:port]",
-		"a.[.example":             "it is not host[:port]",
+		"a.example:x":             "must have the form host[:port]",
+		"a.example:":              "must have the form host[:port]",
+		"a..example":              "must have the form host[:port]",
+		"a.[.example":             "must have the form host[:port]",
 		"a.example:5000=eu=west1": `"eu=west1" is not a region name`,
 	} {
 		_, err := New(Options{AllowHosts: []string{allow}})

@@ -54,7 +54,7 @@ func (s *session) assumeForPod(ctx context.Context, role, name, token string) er
 	s.begin(step{what: fmt.Sprintf("assume the role %q at STS in %s", role, s.cfg.Region), quotes: true, cures: map[string]string{
 		"AccessDenied":         trustCure,
 		"InvalidIdentityToken": issuerCure + " of tokenAttributes",
-		"ExpiredToken":         "the service account's token has expired; check the clocks of the node and the API server",
+		"ExpiredToken":         "the service account token has expired; check the node's and the API server's clocks",
 	}})
 	s.log.Info("assuming the role of the service account", "host", s.host.registry, "role", role, "region", s.cfg.Region)
 	s.secrets = append(s.secrets, token)

@@ -86,5 +86,5 @@ func (o Options) whose() (who, cure string) {
 	if o.pod {
 		return "pod", "assign a role to the pod's service account (IRSA or EKS Pod Identity), or to the instance"
 	}
-	return "node", "assign a role to the instance, or configure another credential source of the AWS SDK"
+	return "node", "assign a role to the instance, or configure another AWS SDK credential source"
 }

@@ -61,7 +61,7 @@ func halves(getenv func(string) string) []half {
 	if set(key...) != "" {
 		return list
 	}
-	const irsa = "annotate the service account with eks.amazonaws.com/role-arn, so that EKS sets both, or unset this variable"
+	const irsa = "annotate the service account with eks.amazonaws.com/role-arn, so that EKS sets both variables, or unset this variable"
 	role, file := "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE"
 	list = append(list, half{set(role), lacks(file), irsa}, half{set(file), lacks(role), irsa})
 	if set(file) != "" {
@@ -70,7 +70,7 @@ func halves(getenv func(string) string) []half {
 	return append(list, half{
 		set(tokenFile, "AWS_CONTAINER_AUTHORIZATION_TOKEN"),
 		lacks("AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
-		"EKS Pod Identity sets both; recreate its association and then the pod, or unset this variable",
+		"EKS Pod Identity sets both variables; recreate the association and then the pod, or unset this variable",
 	})
 }
 

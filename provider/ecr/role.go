@@ -30,7 +30,7 @@ func parseRoles(roles, externalIDs []string) (map[string]chain, error) {
 	for _, entry := range roles {
 		account, list, err := cutAccount(entry, "ARN[,ARN…]")
 		if _, twice := chains[account]; err == nil && twice {
-			err = errors.New("the account has another --role; list all of its roles in one --role, in order")
+			err = errors.New("the account already has a --role; list all of its roles in one --role, in order")
 		}
 		// A name may have a comma in it, but no colon.
 		c := chain{roles: strings.Split(list, ",arn:")}
@@ -53,7 +53,7 @@ func parseRoles(roles, externalIDs []string) (map[string]chain, error) {
 		case !hasRoles:
 			err = errors.New("the account has no --role")
 		case c.externalID != "":
-			err = errors.New("the account has another --external-id")
+			err = errors.New("the account already has an --external-id")
 		case len(id) < 2 || len(id) > 1224 || strings.Trim(id, sessionCharacters+":/") != "":
 			err = errors.New("must be 2 to 1224 letters, digits or _+=,.@:/-")
 		}

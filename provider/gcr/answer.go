@@ -102,7 +102,7 @@ func (p *Provider) token(ctx context.Context, req *plugin.Request) (accessToken,
 		return accessToken{}, errNotAnnotated
 	}
 	if p.opts.CredentialsFile != "" {
-		p.opts.Log.Info("pulling by workload identity federation")
+		p.opts.Log.Info("pulling with workload identity federation")
 		return p.fileToken(ctx)
 	}
 	p.opts.Log.Info("pulling as the node")

@@ -114,10 +114,10 @@ func TestDockercfgFails(t *testing.T) {
 		want     string // METADATA stands for the metadata server, FILES for the other
 	}{
 		"no attribute": {want: "read the instance attribute google-dockercfg: GET http://METADATA" + attribute +
-			": status 404 Not Found, 3 times; set the attribute in the metadata of the instance or project, or use another --authFlow"},
+			": status 404 Not Found, 3 times; set the attribute in the instance or project metadata, or use another --authFlow"},
 		"no url": {url: "none", want: "read the instance attribute google-dockercfg-url: GET http://METADATA" + attribute + "-url" +
-			": status 404 Not Found, 3 times; set the attribute in the metadata of the instance or project, or use another --authFlow"},
-		"metadata refuses": {document: `{}`, fault: testcloud.Fault{Path: attribute, Status: 403, Times: -1}, want: "status 403 Forbidden; the metadata server rejects this process; check for a proxy or agent in front of it"},
+			": status 404 Not Found, 3 times; set the attribute in the instance or project metadata, or use another --authFlow"},
+		"metadata refuses": {document: `{}`, fault: testcloud.Fault{Path: attribute, Status: 403, Times: -1}, want: "status 403 Forbidden; the metadata server rejected the request; check for a proxy or agent in front of it"},
 		"not JSON":         {document: canary.Password, want: "GET http://METADATA" + attribute + ": line 1, column 1: not JSON from here on"},
 		"a list":           {document: `["` + canary.Password + `"]`, want: "line 1, column 1: an array where an object is expected"},
 		"a number":         {document: `{"a":{"password":1}}`, want: ".password: a number where a string is expected"},
@@ -132,7 +132,7 @@ func TestDockercfgFails(t *testing.T) {
 		"metadata name":    {url: "http://Metadata.Google.Internal./computeMetadata/v1/", want: "the instance attribute google-dockercfg-url points to a metadata server"},
 		"metadata, chosen": {url: "http://METADATA/computeMetadata/v1/", want: "the instance attribute google-dockercfg-url points to a metadata server"},
 		"file 404":         {url: "http://FILES/missing?sig=" + canary.Arg, want: "get the docker config: GET http://FILES/missing: status 404 Not Found"},
-		"file elsewhere":   {url: "http://FILES/elsewhere", want: `redirect to another host, "evil.example", not followed`},
+		"file elsewhere":   {url: "http://FILES/elsewhere", want: `did not follow a redirect to another host, "evil.example"`},
 		"file not JSON":    {url: "http://FILES/garbage", want: "get the docker config: GET http://FILES/garbage: line 1, column 1: not JSON from here on"},
 		"file refused":     {url: gone + "/?" + canary.Arg, want: "get the docker config: GET " + gone + "/: connection refused, 3 times"},
 	} {

@@ -16,7 +16,7 @@ import (
 
 // The steps in which endpoints are asked.
 const (
-	stepNode         = "get the access token of the node"
+	stepNode         = "get the node's access token"
 	stepPod          = "exchange the service-account token"
 	stepDockercfg    = "read the instance attribute google-dockercfg"
 	stepDockercfgURL = "read the instance attribute google-dockercfg-url"
@@ -34,14 +34,14 @@ var (
 
 // What an operator can do about an endpoint's answer.
 const (
-	hintNoMetadata      = "nodes outside Google Cloud have no metadata server, and need --sts-audience"
-	hintNoMetadataInPod = "outside Google Cloud there is no metadata server; configure workload identity federation with " + EnvCredentials
+	hintNoMetadata      = "nodes outside Google Cloud have no metadata server and require --sts-audience"
+	hintNoMetadataInPod = "outside Google Cloud, there is no metadata server; configure workload identity federation with " + EnvCredentials
 	hintNoAccount       = "attach a service account to the instance"
-	hintNoConfig        = "set the attribute in the metadata of the instance or project, or use another --authFlow"
-	hintForbidden       = "the metadata server rejects this process; check for a proxy or agent in front of it"
-	hintNoSTS           = "check that the node can reach it, directly or through HTTPS_PROXY"
+	hintNoConfig        = "set the attribute in the instance or project metadata, or use another --authFlow"
+	hintForbidden       = "the metadata server rejected the request; check for a proxy or agent in front of it"
+	hintNoSTS           = "check that the node can reach the endpoint, directly or through HTTPS_PROXY"
 	hintExchange        = "check that the workload identity pool has a provider with the token's issuer and audience"
-	hintAccount         = "grant the pod's identity roles/iam.workloadIdentityUser on that service account"
+	hintAccount         = "grant the pod's identity roles/iam.workloadIdentityUser on the Google service account"
 )
 
 // explain adds to the error of an endpoint what can be done about it.
@@ -110,7 +110,7 @@ func withClaims(err error, token plugin.Secret) error {
 	if parseErr != nil {
 		return fmt.Errorf("%w (the service-account token is not a JSON Web Token)", err)
 	}
-	return fmt.Errorf("%w (the token of %q has issuer %q and audience %q)",
+	return fmt.Errorf("%w (the token has subject %q, issuer %q and audience %q)",
 		err, clip(claims.Subject), clip(claims.Issuer), clip(strings.Join(claims.Audience, " ")))
 }
 

@@ -56,8 +56,8 @@ func failures() []failure {
 		{"truncated", testcloud.Fault{Status: 200, Times: -1, Cut: true, Body: long}, "the connection was closed before the response was complete, 3 times", 3},
 		{"truncated once", testcloud.Fault{Status: 200, Cut: true, Body: long}, "", 2},
 		{"huge", testcloud.Fault{Status: 200, Times: -1, Body: strings.Repeat(long, 7)}, "the response is longer than 1048576 bytes", 1},
-		{"elsewhere", testcloud.Fault{Status: 302, Times: -1, Header: elsewhere}, `redirect to another host, "evil.example", not followed`, 1},
-		{"elsewhere, kept", testcloud.Fault{Status: 307, Times: -1, Header: elsewhere}, `redirect to another host, "evil.example", not followed`, 1},
+		{"elsewhere", testcloud.Fault{Status: 302, Times: -1, Header: elsewhere}, `did not follow a redirect to another host, "evil.example"`, 1},
+		{"elsewhere, kept", testcloud.Fault{Status: 307, Times: -1, Header: elsewhere}, `did not follow a redirect to another host, "evil.example"`, 1},
 		{"204", testcloud.Fault{Status: 204}, "status 204 No Content", 1},
 	}
 }
@@ -66,20 +66,20 @@ func failures() []failure {
 func lies() []failure {
 	say := func(body string) testcloud.Fault { return testcloud.Fault{Status: 200, Times: -1, Body: body} }
 	return []failure{
-		{"empty", say(""), "the response is not a JSON token response", 1},
-		{"garbage", say("<html>" + canary.Token), "the response is not a JSON token response", 1},
-		{"half", say(`{"access_token":"` + canary.Token), "the response is not a JSON token response", 1},
-		{"a list", say(`["` + canary.Token + `"]`), "the response is not a JSON token response", 1},
-		{"two", say(`{"access_token":"` + canary.Token + `"}{}`), "the response is not a JSON token response", 1},
+		{"empty", say(""), "the token response is not valid JSON", 1},
+		{"garbage", say("<html>" + canary.Token), "the token response is not valid JSON", 1},
+		{"half", say(`{"access_token":"` + canary.Token), "the token response is not valid JSON", 1},
+		{"a list", say(`["` + canary.Token + `"]`), "the token response is not valid JSON", 1},
+		{"two", say(`{"access_token":"` + canary.Token + `"}{}`), "the token response is not valid JSON", 1},
 		{"null", say(`null`), "the response has no access token", 1},
 		{"no token", say(`{"expires_in":3600,"id_token":"` + canary.Token + `"}`), "the response has no access token", 1},
 		{"empty token", say(`{"access_token":"","expires_in":3600}`), "the response has no access token", 1},
-		{"token a number", say(`{"access_token":1,"expires_in":3600}`), "the response is not a JSON token response", 1},
+		{"token a number", say(`{"access_token":1,"expires_in":3600}`), "the token response is not valid JSON", 1},
 		{"token with a line end", say(`{"access_token":"` + canary.Token + `\n","expires_in":3600}`), "the response has no access token", 1},
 		{"not UTF-8", say("{\"access_token\":\"" + canary.Token + "\xff\",\"expires_in\":3600}"), "the response has no access token", 1},
 		{"expired", say(`{"access_token":"` + canary.Token + `","expires_in":0}`), "the access token in the response has already expired", 1},
 		{"long expired", say(`{"access_token":"` + canary.Token + `","expires_in":-86400}`), "the access token in the response has already expired", 1},
-		{"life a text", say(`{"access_token":"` + canary.Token + `","expires_in":"soon"}`), "the response is not a JSON token response", 1},
+		{"life a text", say(`{"access_token":"` + canary.Token + `","expires_in":"soon"}`), "the token response is not valid JSON", 1},
 	}
 }
 
@@ -93,18 +93,18 @@ func TestMetadataFails(t *testing.T) {
 			w := newWorld(t)
 			w.Inject(f.fault)
 			_, err := ask(t, w.provider(t, gcr.Options{Timeout: f.timeout()}), &plugin.Request{Image: "us-docker.pkg.dev/p/r/app"})
-			check(t, w, f, err, `registry "us-docker.pkg.dev": get the access token of the node: GET http://`+w.Addr()+testcloud.GoogleTokenPath+": ",
+			check(t, w, f, err, `registry "us-docker.pkg.dev": get the node's access token: GET http://`+w.Addr()+testcloud.GoogleTokenPath+": ",
 				map[string]string{
-					"hangs":   "; nodes outside Google Cloud have no metadata server, and need --sts-audience",
-					"dropped": "; nodes outside Google Cloud have no metadata server, and need --sts-audience",
-					"403":     "; the metadata server rejects this process; check for a proxy or agent in front of it",
+					"hangs":   "; nodes outside Google Cloud have no metadata server and require --sts-audience",
+					"dropped": "; nodes outside Google Cloud have no metadata server and require --sts-audience",
+					"403":     "; the metadata server rejected the request; check for a proxy or agent in front of it",
 				})
 		})
 	}
 }
 
 func TestSTSFails(t *testing.T) {
-	claims := ` (the token of "system:serviceaccount:team:app" has issuer "https://issuer.example" and audience "pool")` +
+	claims := ` (the token has subject "system:serviceaccount:team:app", issuer "https://issuer.example" and audience "pool")` +
 		"; check that the workload identity pool has a provider with the token's issuer and audience"
 	for _, f := range append(append(failures(), lies()...),
 		failure{"404", testcloud.Fault{Status: 404}, "status 404 Not Found", 1},
@@ -117,8 +117,8 @@ func TestSTSFails(t *testing.T) {
 			_, err := ask(t, p, podRequest("gcr.io/p/app", gcr.AnnotationEnable+"=true"))
 			check(t, w, f, err, `registry "gcr.io": exchange the service-account token: POST https://sts.googleapis.com/v1/token: `,
 				map[string]string{
-					"hangs":   "; check that the node can reach it, directly or through HTTPS_PROXY",
-					"dropped": "; check that the node can reach it, directly or through HTTPS_PROXY",
+					"hangs":   "; check that the node can reach the endpoint, directly or through HTTPS_PROXY",
+					"dropped": "; check that the node can reach the endpoint, directly or through HTTPS_PROXY",
 					"400":     claims, "401": claims, "403": claims,
 				})
 			for _, r := range w.Requests() {
@@ -133,12 +133,12 @@ func TestSTSFails(t *testing.T) {
 func TestImpersonationFails(t *testing.T) {
 	for _, f := range []failure{
 		{"403", testcloud.Fault{Status: 403, Body: `{"error":{"status":"PERMISSION_DENIED","message":"` + canary.Token + `"}}`},
-			"status 403 Forbidden (PERMISSION_DENIED); grant the pod's identity roles/iam.workloadIdentityUser on that service account", 1},
+			"status 403 Forbidden (PERMISSION_DENIED); grant the pod's identity roles/iam.workloadIdentityUser on the Google service account", 1},
 		{"503", testcloud.Fault{Status: 503, Times: -1}, "status 503 Service Unavailable, 3 times", 3},
 		{"503 once", testcloud.Fault{Status: 503}, "", 2},
 		{"no token", testcloud.Fault{Status: 200, Body: `{"expireTime":"2999-01-01T00:00:00Z"}`}, "the response has no access token", 1},
 		{"expired", testcloud.Fault{Status: 200, Body: `{"accessToken":"` + canary.Token + `","expireTime":"2001-01-01T00:00:00Z"}`}, "the access token in the response has already expired", 1},
-		{"garbage", testcloud.Fault{Status: 200, Body: canary.Token}, "the response is not a JSON token response", 1},
+		{"garbage", testcloud.Fault{Status: 200, Body: canary.Token}, "the token response is not valid JSON", 1},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -209,8 +209,8 @@ func TestNobodyListens(t *testing.T) {
 	gone := testaddr.Free(t)
 	w := newWorld(t)
 	_, err := ask(t, w.provider(t, gcr.Options{MetadataHost: gone}), &plugin.Request{Image: "gcr.io/p/app"})
-	want := `registry "gcr.io": get the access token of the node: GET http://` + gone + testcloud.GoogleTokenPath +
-		": connection refused, 3 times; nodes outside Google Cloud have no metadata server, and need --sts-audience"
+	want := `registry "gcr.io": get the node's access token: GET http://` + gone + testcloud.GoogleTokenPath +
+		": connection refused, 3 times; nodes outside Google Cloud have no metadata server and require --sts-audience"
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

@@ -84,7 +84,7 @@ func (f *federation) check(universe string) error {
 	const federated = `workload identity federation ("external_account")`
 	switch {
 	case f.Type != "external_account":
-		return fmt.Errorf("unsupported type %q: use %s, or use a key file as the password of the user _json_key", clip(f.Type), federated)
+		return fmt.Errorf("unsupported type %q: use %s, or use a key file as the password for user _json_key", clip(f.Type), federated)
 	case f.Audience == "":
 		return errors.New("audience is missing")
 	case f.Source.File == "":
@@ -92,7 +92,7 @@ func (f *federation) check(universe string) error {
 	case f.Source.Format.Type == "json" && f.Source.Format.Field == "":
 		return errors.New("credential_source has no subject_token_field_name")
 	case f.Source.Format.Type != "json" && f.Source.Format.Type != "text" && f.Source.Format.Type != "":
-		return fmt.Errorf("the format of credential_source is %q; use text or json", clip(f.Source.Format.Type))
+		return fmt.Errorf("the credential_source format is %q; use text or json", clip(f.Source.Format.Type))
 	}
 	f.SubjectTokenType = cmp.Or(f.SubjectTokenType, jwtType)
 	if err := checkService("token_url", f.TokenURL, "sts", universe); err != nil {

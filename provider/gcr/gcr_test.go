@@ -336,7 +336,7 @@ func TestCanceled(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	for want, opts := range map[string]gcr.Options{
 		`the target registry.example does not belong to Google`:                              {Mirrors: []string{"docker.io=registry.example"}, MirrorOrigin: mirror.OriginNone},
-		`a runtime that falls back to docker.io sends it this credential`:                    {Mirrors: []string{"docker.io=gcr.io/p"}},
+		`a runtime that falls back to docker.io sends this credential there`:                 {Mirrors: []string{"docker.io=gcr.io/p"}},
 		`--mirror requires the flow gcr`:                                                     {Mirrors: []string{"docker.io=gcr.io/p"}, MirrorOrigin: mirror.OriginNone, Flow: gcr.FlowDockercfg},
 		`--allow-host "*.co.uk": anyone can register a name under the public suffix "co.uk"`: {AllowHosts: []string{"*.co.uk"}},
 		`the flow "GCR" must be gcr, dockercfg or dockercfg-url`:                             {Flow: "GCR"},
@@ -357,13 +357,13 @@ func TestNewRefuses(t *testing.T) {
 		`the cache duration -1s is negative`:                                                                   {CacheDuration: new(-time.Second)},
 		`--allow-host "*": a * in one of the last two labels would send the password to third-party hosts`:     {AllowHosts: []string{"registry.example", "*"}},
 		`--allow-host "*.*.*": a * in one of the last two labels would send the password to third-party hosts`: {AllowHosts: []string{"*.*.*"}},
-		`--allow-host "": it is not host[:port]`:                                                               {AllowHosts: []string{""}},
-		`--allow-host "https://a.example": it is not host[:port]`:                                              {AllowHosts: []string{"https://a.example"}},
-		`--allow-host "a.example/team": it is not host[:port]`:                                                 {AllowHosts: []string{"a.example/team"}},
-		`--allow-host "a.example:": it is not host[:port]`:                                                     {AllowHosts: []string{"a.example:"}},
-		`--allow-host "a.example:*": it is not host[:port]`:                                                    {AllowHosts: []string{"a.example:*"}},
-		`--allow-host "[ab].example": it is not host[:port]`:                                                   {AllowHosts: []string{"[ab].example"}},
-		`--allow-host "a..example": it is not host[:port]`:                                                     {AllowHosts: []string{"a..example"}},
+		`--allow-host "": must have the form host[:port]`:                                                      {AllowHosts: []string{""}},
+		`--allow-host "https://a.example": must have the form host[:port]`:                                     {AllowHosts: []string{"https://a.example"}},
+		`--allow-host "a.example/team": must have the form host[:port]`:                                        {AllowHosts: []string{"a.example/team"}},
+		`--allow-host "a.example:": must have the form host[:port]`:                                            {AllowHosts: []string{"a.example:"}},
+		`--allow-host "a.example:*": must have the form host[:port]`:                                           {AllowHosts: []string{"a.example:*"}},
+		`--allow-host "[ab].example": must have the form host[:port]`:                                          {AllowHosts: []string{"[ab].example"}},
+		`--allow-host "a..example": must have the form host[:port]`:                                            {AllowHosts: []string{"a..example"}},
 	} {
 		if _, err := gcr.New(opts); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

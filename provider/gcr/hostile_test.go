@@ -31,7 +31,7 @@ func TestImpersonationFaults(t *testing.T) {
 			_, err := ask(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
 			check(t, w, f, err, `registry "gcr.io": impersonate "puller@p.iam.gserviceaccount.com": POST `+
 				"https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/puller@p.iam.gserviceaccount.com:generateAccessToken: ",
-				map[string]string{"403": "; grant the pod's identity roles/iam.workloadIdentityUser on that service account"})
+				map[string]string{"403": "; grant the pod's identity roles/iam.workloadIdentityUser on the Google service account"})
 		})
 	}
 }
@@ -39,7 +39,7 @@ func TestImpersonationFaults(t *testing.T) {
 // TestDockercfgFaults: so may both servers of a docker config. What they
 // answer is a file full of passwords.
 func TestDockercfgFaults(t *testing.T) {
-	for _, f := range append(failures(), failure{"garbage", testcloud.Fault{Status: 200, Times: -1, Body: "<html>" + canary.Token}, "line 1, column 1: not JSON: it looks like HTML or XML", 1}) {
+	for _, f := range append(failures(), failure{"garbage", testcloud.Fault{Status: 200, Times: -1, Body: "<html>" + canary.Token}, "line 1, column 1: not JSON: looks like HTML or XML", 1}) {
 		for _, flow := range []string{gcr.FlowDockercfg, gcr.FlowDockercfgURL} {
 			t.Run(f.name+" by "+flow, func(t *testing.T) {
 				t.Parallel()

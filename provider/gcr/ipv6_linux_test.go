@@ -27,9 +27,9 @@ func TestIPv6Only(t *testing.T) {
 	if out, err := exec.Command("unshare", "--map-root-user", "--net", "--mount", "ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
 		t.Skipf("a node with IPv6 alone needs unshare, ip, and root or user namespaces: %v: %s", err, out)
 	}
-	none := "registry \"gcr.io\": get the access token of the node: GET http://169.254.169.254/computeMetadata/v1/instance/service-accounts/default/token: " +
+	none := "registry \"gcr.io\": get the node's access token: GET http://169.254.169.254/computeMetadata/v1/instance/service-accounts/default/token: " +
 		"169.254.169.254: no route to host; [fd20:ce::254]: no route to host; " +
-		"metadata.google.internal.: cannot resolve the host name, 3 times; nodes outside Google Cloud have no metadata server, and need --sts-audience"
+		"metadata.google.internal.: cannot resolve the host name, 3 times; nodes outside Google Cloud have no metadata server and require --sts-audience"
 	stranger := `: the response has no header "Metadata-Flavor: Google", so it is not from Google's metadata server; ` +
 		"to use another server, set GCE_METADATA_HOST"
 	for name, tt := range map[string]struct{ at, hosts, flavor, want string }{

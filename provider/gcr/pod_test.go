@@ -165,7 +165,7 @@ func TestRefusedToken(t *testing.T) {
 		token plugin.Secret
 		want  string
 	}{
-		"the kubelet's": {podToken(), `(invalid_grant) (the token of "system:serviceaccount:team:app" has issuer "https://issuer.example" and audience "pool")`},
+		"the kubelet's": {podToken(), `(invalid_grant) (the token has subject "system:serviceaccount:team:app", issuer "https://issuer.example" and audience "pool")`},
 		"no JWT":        {plugin.NewSecret(canary.Token), "(invalid_grant) (the service-account token is not a JSON Web Token)"},
 	} {
 		t.Run(name, func(t *testing.T) {

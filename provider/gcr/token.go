@@ -28,7 +28,7 @@ func (t accessToken) cacheable() time.Duration {
 }
 
 var (
-	errNotJSON = errors.New("the response is not a JSON token response")
+	errNotJSON = errors.New("the token response is not valid JSON")
 	errNoToken = errors.New("the response has no access token")
 	errExpired = errors.New("the access token in the response has already expired")
 )

@@ -174,19 +174,19 @@ func failures(t *testing.T) []failure {
 		{"credential with a path", static.Options{Username: "u", PasswordCredential: "../p", CredentialsDir: dir, Hosts: host}, image, `--password-credential "../p" is not the name of a systemd credential; use --password-file for a path`},
 		{"parent", static.Options{Username: "u", PasswordCredential: "..", CredentialsDir: dir, Hosts: host}, image, `--password-credential ".." is not the name of a systemd credential; use --password-file for a path`},
 		{"no credentials", static.Options{Username: "u", PasswordCredential: "p", Hosts: host}, image, "--password-credential: CREDENTIALS_DIRECTORY is not set; add LoadCredential= or LoadCredentialEncrypted= to the kubelet's unit, and restart it"},
-		{"no host", named(), image, "--host is required for each registry that may get the password, for example --host registry.example:5000"},
+		{"no host", named(), image, "--host is required for each registry that is allowed to get the password, for example --host registry.example:5000"},
 		{"negative", static.Options{Username: "u", PasswordFile: password, Hosts: host, CacheDuration: -1}, image, "--cache-duration -1ns is negative; 0s disables caching"},
-		{"host with a scheme", named("https://r.example"), image, `--host "https://r.example": it is not host[:port]; remove the scheme and path`},
-		{"host with a path", named("r.example/team"), image, `--host "r.example/team": it is not host[:port]; remove the scheme and path`},
-		{"host with a port that is none", named("r.example:x"), image, `--host "r.example:x": it is not host[:port]; remove the scheme and path`},
+		{"host with a scheme", named("https://r.example"), image, `--host "https://r.example": must have the form host[:port]; remove the scheme and path`},
+		{"host with a path", named("r.example/team"), image, `--host "r.example/team": must have the form host[:port]; remove the scheme and path`},
+		{"host with a port that is none", named("r.example:x"), image, `--host "r.example:x": must have the form host[:port]; remove the scheme and path`},
 		{"address without a port", named("[::1]"), image, `--host "[::1]": an address in brackets needs a port; use [address]:port`},
-		{"empty host", named(""), image, `--host "": it is not host[:port]; remove the scheme and path`},
-		{"every host", named("*"), image, `--host "*": a * in one of the last two labels would send the password to third-party hosts; name the domain`},
-		{"every domain", named("*.example"), image, `--host "*.example": a * in one of the last two labels would send the password to third-party hosts; name the domain`},
-		{"every address", named("10.0.0.*:5000"), image, `--host "10.0.0.*:5000": a * in one of the last two labels would send the password to third-party hosts; name the domain`},
+		{"empty host", named(""), image, `--host "": must have the form host[:port]; remove the scheme and path`},
+		{"every host", named("*"), image, `--host "*": a * in one of the last two labels would send the password to third-party hosts; spell out the domain`},
+		{"every domain", named("*.example"), image, `--host "*.example": a * in one of the last two labels would send the password to third-party hosts; spell out the domain`},
+		{"every address", named("10.0.0.*:5000"), image, `--host "10.0.0.*:5000": a * in one of the last two labels would send the password to third-party hosts; spell out the domain`},
 
-		{"missing", static.Options{Username: "u", PasswordFile: missing, Hosts: host}, image, `registry "r.example": read "` + missing + `": no such file or directory; create the file, or fix the flag`},
-		{"missing user name", static.Options{UsernameFile: missing, PasswordFile: password, Hosts: host}, image, `registry "r.example": read "` + missing + `": no such file or directory; create the file, or fix the flag`},
+		{"missing", static.Options{Username: "u", PasswordFile: missing, Hosts: host}, image, `registry "r.example": read "` + missing + `": no such file or directory; create the file or fix the flag`},
+		{"missing user name", static.Options{UsernameFile: missing, PasswordFile: password, Hosts: host}, image, `registry "r.example": read "` + missing + `": no such file or directory; create the file or fix the flag`},
 		{"directory", static.Options{Username: "u", PasswordFile: dir, Hosts: host}, image, `registry "r.example": read "` + dir + `": is a directory, not a regular file`},
 		{"of everybody", static.Options{Username: "u", PasswordFile: exposed, Hosts: host}, image, `registry "r.example": read "` + exposed + `": other users can read or change it; run chmod 600 "` + exposed + `"`},
 		{"empty", static.Options{Username: "u", PasswordFile: empty, Hosts: host}, image, `registry "r.example": read "` + empty + `": file is empty; write the password to it`},
@@ -224,7 +224,7 @@ func TestDocsFailures(t *testing.T) {
 	}
 	said := []string{`read "x": permission denied`, `read "x": larger than 1048576 bytes; check that it is the right file`,
 		`image host "x" is not matched by any --host, so it gets no credential; remove it from matchImages, add --host=x`,
-		"read files: they were replaced repeatedly during the read; replace them together, and less often"}
+		"read files: replaced repeatedly while being read; replace them together and less often"}
 	for _, f := range failures(t) {
 		said = append(said, f.want)
 	}

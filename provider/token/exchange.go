@@ -163,11 +163,11 @@ func (x Exchange) checkSteps() error {
 	rest.JWT, rest.Steps = nil, nil
 	switch {
 	case !reflect.ValueOf(rest).IsZero():
-		return errors.New("exchange.steps: only jwt is allowed next to steps; move the other fields into the steps")
+		return errors.New("exchange.steps: only jwt is allowed alongside steps; move the other fields into the steps")
 	case len(x.Steps) == 0:
 		return errors.New("exchange.steps: must not be empty")
 	case len(x.Steps) > maxSteps:
-		return fmt.Errorf("exchange.steps: there are %d, but at most %d are allowed", len(x.Steps), maxSteps)
+		return fmt.Errorf("exchange.steps: has %d steps, but at most %d are allowed", len(x.Steps), maxSteps)
 	}
 	names := map[string]bool{}
 	for i, s := range x.Steps {
@@ -176,9 +176,9 @@ func (x Exchange) checkSteps() error {
 		case s.JWT != nil || s.Steps != nil:
 			return fmt.Errorf("%s: jwt and steps are not allowed in a step; move them to exchange", field)
 		case s.Name == "" || strings.Trim(s.Name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "":
-			return fmt.Errorf("%s.name: must have only letters, digits, _ and -, such as login", field)
+			return fmt.Errorf("%s.name: must contain only letters, digits, _ and -, such as login", field)
 		case names[s.Name]:
-			return fmt.Errorf("%s.name %q: another step has this name", field, s.Name)
+			return fmt.Errorf("%s.name %q: another step already has this name", field, s.Name)
 		}
 		names[s.Name] = true
 	}
@@ -247,9 +247,9 @@ func (c *step) setURL(x Exchange) (err error) {
 	u, err := url.Parse(c.base)
 	switch {
 	case strings.Contains(host, "@"):
-		return errors.New("url: must not have a user; use basicAuth")
+		return errors.New("url: must not contain a user name; use basicAuth")
 	case strings.ContainsAny(host, "{}"):
-		return fail("the host must not have a placeholder")
+		return fail("the host must not contain a placeholder")
 	case !found || err != nil || u.Hostname() == "" || scheme != "http" && scheme != "https":
 		return fail("must be an https URL")
 	case strings.Contains(x.URL, "#"):
@@ -280,13 +280,13 @@ func (c *step) setHeaders(x Exchange) (err error) {
 	for name := range c.headers {
 		switch {
 		case !isHeaderName(name):
-			return fmt.Errorf("headers: %q is not a header name", name)
+			return fmt.Errorf("headers: %q is not a valid header name", name)
 		case strings.EqualFold(name, "Host"):
 			return errors.New("headers: Host is not allowed; it is set from url")
 		case strings.EqualFold(name, "Authorization") && x.BasicAuth != nil:
 			return errors.New("headers: Authorization and basicAuth are mutually exclusive")
 		case names[strings.ToLower(name)]:
-			return fmt.Errorf("headers: duplicate header %q, in upper and lower case", strings.ToLower(name))
+			return fmt.Errorf("headers: duplicate header %q (header names are case-insensitive)", strings.ToLower(name))
 		}
 		names[strings.ToLower(name)] = true
 	}
@@ -359,7 +359,7 @@ func (c *step) setMethod(x Exchange) error {
 	case c.method != http.MethodGet && c.method != http.MethodPost:
 		return fmt.Errorf("method %q: must be GET or POST", c.method)
 	case c.method == http.MethodGet && body:
-		return errors.New("method: GET cannot have a body")
+		return errors.New("method: a GET request cannot have a body")
 	}
 	return nil
 }
@@ -370,7 +370,7 @@ func (c *step) setResponse(x Exchange) error {
 		r.Secret = "access_token"
 	}
 	if r.Secret == "" {
-		return errors.New("response.secret is missing; set it to the response field with the password, such as access_token")
+		return errors.New("response.secret is missing; set it to the response field that contains the password, such as access_token")
 	}
 	if err := c.setPaths(map[string]string{"username": r.Username, "secret": r.Secret}); err != nil {
 		return err

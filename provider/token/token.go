@@ -111,7 +111,7 @@ func New(opts Options) (*Provider, error) {
 
 func (p *Provider) setRegistries(opts Options) error {
 	if len(opts.Registries) == 0 {
-		return errors.New("no registries: list the registries that may get credentials with --registry or under registries, such as registry.example.com")
+		return errors.New("no registries: list the registries that can get credentials, such as registry.example.com, with --registry or under registries")
 	}
 	for _, s := range opts.Registries {
 		if s == "" || strings.Contains(s, "://") {
@@ -141,7 +141,7 @@ func (p *Provider) setUsername(opts Options) error {
 	case given:
 		return nil
 	case text == "" && opts.Exchange != nil:
-		return errors.New("no user name: set username, or exchange.response.username if the response has it")
+		return errors.New("no user name: set username, or exchange.response.username if the response contains the user name")
 	case text == "":
 		text = DefaultUsername
 	}

@@ -243,7 +243,7 @@ func TestForAPIServer(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			_, err := get(t, newProvider(t, tt.opts), request(serviceAccountToken(map[string]any{"aud": tt.audience}), nil))
 			wantError(t, err, `registry.example: the service-account token has the API server's audience, "https://`)
-			wantError(t, err, `so its recipient can act as "system:serviceaccount:team:puller"; set serviceAccountTokenAudience to an audience of the registry`)
+			wantError(t, err, `so its recipient can act as "system:serviceaccount:team:puller"; set serviceAccountTokenAudience to the registry's audience`)
 		})
 	}
 	for _, audience := range []any{nil, []string{}} {
@@ -282,7 +282,7 @@ func TestNewRefuses(t *testing.T) {
 		"every owner's":     {Options{Registries: []string{"*.github.io/team"}, Audience: "a"}, `registry "*.github.io/team": anyone can register a name under the public suffix "github.io"`},
 		"every domain's":    {Options{Registries: []string{"r.example", "*.com:443/team/"}, Audience: "a"}, `registry "*.com:443/team/": a * in one`},
 		"exchanged":         {Options{Registries: []string{"*.com"}, Username: "u", Exchange: url("https://sts.example")}, `registry "*.com": a * in one`},
-		"no registries":     {Options{Audience: "a"}, "no registries: list the registries that may get credentials with --registry or under registries, such as registry.example.com"},
+		"no registries":     {Options{Audience: "a"}, "no registries: list the registries that can get credentials, such as registry.example.com, with --registry or under registries"},
 		"bad pattern":       {Options{Registries: []string{"a:b:c"}, Audience: "a"}, `registry "a:b:c"`},
 		"scheme":            {Options{Registries: []string{"https://a.example"}, Audience: "a"}, `registry "https://a.example": must be host`},
 		"empty pattern":     {Options{Registries: []string{""}, Audience: "a"}, `registry "": must be host[:port] without a scheme, such as registry.example.com`},
@@ -297,10 +297,10 @@ func TestNewRefuses(t *testing.T) {
 		"no scheme":         {exchangeOptions(url("sts.example/token")), "must be an https URL"},
 		"other scheme":      {exchangeOptions(url("ftp://sts.example/token")), "must be an https URL"},
 		"no host":           {exchangeOptions(url("https:///token")), "must be an https URL"},
-		"host placeholder":  {exchangeOptions(url("https://{registry}/token")), "the host must not have a placeholder"},
-		"annotated host":    {exchangeOptions(url("https://{annotation:a/b}.example/token")), "the host must not have a placeholder"},
-		"user":              {exchangeOptions(url("https://u:" + canary.Password + "@sts.example/")), "exchange.url: must not have a user; use basicAuth"},
-		"user, no host":     {exchangeOptions(url("https://u:" + canary.Password + "@/")), "exchange.url: must not have a user; use basicAuth"},
+		"host placeholder":  {exchangeOptions(url("https://{registry}/token")), "the host must not contain a placeholder"},
+		"annotated host":    {exchangeOptions(url("https://{annotation:a/b}.example/token")), "the host must not contain a placeholder"},
+		"user":              {exchangeOptions(url("https://u:" + canary.Password + "@sts.example/")), "exchange.url: must not contain a user name; use basicAuth"},
+		"user, no host":     {exchangeOptions(url("https://u:" + canary.Password + "@/")), "exchange.url: must not contain a user name; use basicAuth"},
 		"secret in query":   {exchangeOptions(url("ftp://sts.example/?k=" + canary.Password)), `exchange.url "ftp://sts.example/": must be an https URL`},
 		"fragment":          {exchangeOptions(url("https://sts.example/#a")), "must not have a fragment"},
 		"plain http":        {exchangeOptions(url("http://sts.example/token")), "must use https, because http exposes the token (insecureHTTP: true allows http)"},
@@ -308,8 +308,8 @@ func TestNewRefuses(t *testing.T) {
 		"token in the path": {exchangeOptions(url("https://sts.example/{token}")), "{token} is not allowed here, because it would be visible"},
 		"token in query":    {exchangeOptions(url("https://sts.example/?t={token}")), "{token} is not allowed here, because it would be visible"},
 		"file in query":     {exchangeOptions(url("https://sts.example/?t={file:/a}")), "{file} is not allowed here, because it would be visible"},
-		"header's colon":    {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"a:b": "c"} })), `exchange.headers: "a:b" is not a header name`},
-		"header name":       {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"a b": "c"} })), `exchange.headers: "a b" is not a header name`},
+		"header's colon":    {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"a:b": "c"} })), `exchange.headers: "a:b" is not a valid header name`},
+		"header name":       {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"a b": "c"} })), `exchange.headers: "a b" is not a valid header name`},
 		"header template":   {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"X": "}"} })), "exchange.headers.X: } without {"},
 		"host header":       {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"host": "c"} })), "headers: Host is not allowed; it is set from url"},
 		"header twice":      {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"X-A": "b", "x-a": "c"} })), `exchange.headers: duplicate header "x-a"`},
@@ -321,11 +321,11 @@ func TestNewRefuses(t *testing.T) {
 		"field twice": {exchangeOptions(valid(func(x *Exchange) { x.Form, x.TokenExchange = map[string]string{"subject_token": "a"}, &TokenExchange{} })),
 			"exchange.form.subject_token: already set by tokenExchange"},
 		"method":        {exchangeOptions(valid(func(x *Exchange) { x.Method = "PUT" })), `exchange.method "PUT": must be GET or POST`},
-		"GET with body": {exchangeOptions(valid(func(x *Exchange) { x.Method, x.JSON = "GET", "a" })), "exchange.method: GET cannot have a body"},
+		"GET with body": {exchangeOptions(valid(func(x *Exchange) { x.Method, x.JSON = "GET", "a" })), "exchange.method: a GET request cannot have a body"},
 		"bad user path": {Options{Registries: []string{"a.example"}, Exchange: valid(func(x *Exchange) { x.Response.Username = "a..b" })}, `exchange.response.username "a..b": a name is empty`},
 		"bad life path": {exchangeOptions(valid(func(x *Exchange) { x.Response.ExpiresIn = "a..b" })), `exchange.response.expiresIn "a..b": a name is empty`},
 		"bad end path":  {exchangeOptions(valid(func(x *Exchange) { x.Response.ExpiresAt = "a..b" })), `exchange.response.expiresAt "a..b": a name is empty`},
-		"no secret":     {exchangeOptions(valid(func(x *Exchange) { x.Response.Secret = "" })), "exchange.response.secret is missing; set it to the response field with the password, such as access_token"},
+		"no secret":     {exchangeOptions(valid(func(x *Exchange) { x.Response.Secret = "" })), "exchange.response.secret is missing; set it to the response field that contains the password, such as access_token"},
 		"bad path":      {exchangeOptions(valid(func(x *Exchange) { x.Response.Secret = "a..b" })), `exchange.response.secret "a..b": a name is empty`},
 		"JSON template": {exchangeOptions(valid(func(x *Exchange) { x.JSON = map[string]any{"a": []any{"{tokn}"}} })), "exchange.json.a[0]: unknown placeholder {tokn}"},
 		"no JSON":       {exchangeOptions(valid(func(x *Exchange) { x.JSON = map[any]any{1: 2} })), "exchange.json: not a JSON value; quote it"},

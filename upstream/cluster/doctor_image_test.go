@@ -87,7 +87,7 @@ func TestDoctorImage(t *testing.T) {
 	}
 
 	says(0, image, "ok      proxy: good.example is reached through the proxy 127.0.0.1:", "(HTTPS_PROXY in the environment of containerd, process ",
-		"ok      tls: TLS 1.3, certificate ", "(from SSL_CERT_FILE and SSL_CERT_DIR of containerd, process ",
+		"ok      tls: TLS 1.3, certificate ", "(from SSL_CERT_FILE and SSL_CERT_DIR in the environment of containerd, process ",
 		"ok      pull: works from good.example, with provider \""+plugins.Static+"\", user \"ci\"\n")
 	says(0, fallen, "ok      mirrors: containerd tries cache.example, then origin.example itself; a host that requires authentication gets the credential",
 		"warning manifest: cache.example: ", "HTTP 404", "ok      pull: works from origin.example")
@@ -98,7 +98,7 @@ func TestDoctorImage(t *testing.T) {
 	says(1, "gone.example/team/app:v1", "error   proxy: the proxy 127.0.0.1:", "refuses to connect to gone.example:443: HTTP 502")
 
 	writeFile(t, password, "wrong")
-	says(1, image, "error   registry-token: good.example: provider \""+plugins.Static+"\", user \"ci\": HTTP 401 UNAUTHORIZED", "is wrong or has expired")
+	says(1, image, "error   registry-token: good.example: provider \""+plugins.Static+"\", user \"ci\": HTTP 401 UNAUTHORIZED", "is wrong, has expired")
 
 	away := writeFile(t, filepath.Join(dir, "away.conf"), `{"apiVersion":"v1","kind":"Config","current-context":"c",
 		"contexts":[{"name":"c","context":{"cluster":"c"}}],"clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}]}`)

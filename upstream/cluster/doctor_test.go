@@ -132,13 +132,13 @@ func (m *ailing) testLoops(t *testing.T) {
 		says, fix     string
 		alike         bool // like another: tried with -loops
 	}{
-		"unknown flag":      {extra: "--no-such-flag=1", says: "it has no flag --no-such-flag (kubelet " + version + "); it is set in " + ailingExtra + ":1 (KUBELET_EXTRA_ARGS)", fix: "remove --no-such-flag; then systemctl restart kubelet"},
+		"unknown flag":      {extra: "--no-such-flag=1", says: "the kubelet has no flag --no-such-flag (kubelet " + version + "); it is set in " + ailingExtra + ":1 (KUBELET_EXTRA_ARGS)", fix: "remove --no-such-flag; then systemctl restart kubelet"},
 		"unknown field":     {config: replace("matchImages", "matchImage"), says: ailingConfig + ":", fix: validate},
 		"broken rule":       {config: replace("defaultCacheDuration: ", "defaultCacheDuration: -"), says: "must not be negative", fix: validate, alike: true},
 		"no executable":     {config: replace("name: ", "name: no-"), says: "/usr/local/bin/plugins/no-", fix: "put the executable there"},
 		"no bin dir":        {extra: "--image-credential-provider-bin-dir=/absent", says: "--image-credential-provider-bin-dir is /absent, which does not exist", fix: "put the plugins there", alike: true},
-		"no configuration":  {extra: "--image-credential-provider-config=/absent.yaml", says: "--image-credential-provider-config is /absent.yaml, which cannot be read: no such file or directory", fix: "create it", alike: true},
-		"feature gate":      {extra: "--feature-gates=NoSuchGate=true", says: "it has no feature gate NoSuchGate", fix: "--feature-gates", alike: true},
+		"no configuration":  {extra: "--image-credential-provider-config=/absent.yaml", says: "--image-credential-provider-config is /absent.yaml, which cannot be read: no such file or directory", fix: "create the file", alike: true},
+		"feature gate":      {extra: "--feature-gates=NoSuchGate=true", says: "the kubelet has no feature gate NoSuchGate", fix: "--feature-gates", alike: true},
 		"no runtime":        {do: []string{"systemctl", "stop", "containerd"}, says: "the container runtime does not respond at /run/containerd/containerd.sock: ", fix: "systemctl status containerd"},
 		"kubelet's own":     {extra: "--config=/absent.yaml", says: "the kubelet's configuration /absent.yaml does not exist", fix: "kubeadm", alike: true},
 		"bootstrap":         {extra: "--bootstrap-kubeconfig=/absent.conf --kubeconfig=/absent-too.conf", says: "the bootstrap kubeconfig /absent.conf does not exist", fix: "kubeadm join", alike: true},
@@ -182,7 +182,7 @@ func (m *ailing) testOthers(t *testing.T) {
 	if got, _ := m.doctor(t); got.Severity != "warning" || !strings.Contains(got.Message, ailingExtra+":1") || !strings.Contains(got.Message, "; now ") {
 		t.Errorf("flags that have changed: %+v", got)
 	}
-	if got, all := m.doctor(t, "--as-kubelet"); got.Severity != "warning" || !strings.Contains(got.Message, "the checked configuration is in effect until it is restarted") {
+	if got, all := m.doctor(t, "--as-kubelet"); got.Severity != "warning" || !strings.Contains(got.Message, "the checked configuration is in effect until the kubelet is restarted") {
 		t.Errorf("the same, seen from the kubelet: %+v of %+v", got, all)
 	}
 	m.heal(t)

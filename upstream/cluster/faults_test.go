@@ -267,7 +267,7 @@ func pidOf(t *testing.T, k *node.Kubelet) string {
 
 // oneCredential is how explain ends where a plugin has answered: what the
 // registry makes of the credential, or has the kubelet cache, it does not know.
-const oneCredential = "a pull tries 1 credential and fails if it is refused; it never falls back to an anonymous pull"
+const oneCredential = "a pull tries 1 credential and fails if the registry rejects it, with no fallback to an anonymous pull"
 
 // testRevoked: the password is changed at the registry, and then on the node.
 // The kubelet goes on with what it has cached until it is restarted; our
@@ -474,7 +474,7 @@ func (f *faults) testContainerd(t *testing.T) {
 	kubeletHeld.release()
 	ourHeld.release()
 	f.says(t, 0, []string{"explain", byKubelet}, oneCredential)
-	f.says(t, 1, []string{"prepull", "--pull-policy", "Always", idle}, "nothing listens on it: the runtime has exited")
+	f.says(t, 1, []string{"prepull", "--pull-policy", "Always", idle}, "nothing is listening on it: the runtime has exited")
 	f.runtime.Start(t)
 	ours.says(t, 0, "ok      "+byUs+": pulled ", `with provider revoked, user "ci"`)
 	f.failed(t, pod, byKubelet, "code = Unavailable")

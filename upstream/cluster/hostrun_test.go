@@ -167,7 +167,7 @@ func hostrunEnds(t *testing.T, h hostrunOf) {
 		{"environment", hostrun.Command{Path: "/bin/sh", Args: []string{"-c", `echo "$A"`}, Env: []string{"A=x y $Z %n"}}, ran{stdout: "x y $Z %n\n"}},
 		{"nothing", hostrun.Command{Path: "/bin/true"}, ran{}},
 		{"much", shell(fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x", big)), ran{stdout: strings.Repeat("x", big)}},
-		{"too much", shell("head -c 9000000 /dev/zero | tr '\\0' x"), ran{Code: 1, stdout: strings.Repeat("x", 4<<20), Error: "it printed more than 4 MiB"}},
+		{"too much", shell("head -c 9000000 /dev/zero | tr '\\0' x"), ran{Code: 1, stdout: strings.Repeat("x", 4<<20), Error: "the output is longer than 4 MiB"}},
 		{"absent", hostrun.Command{Path: "/var/lib/kubelet/pods/u/absent"}, ran{Error: "the node cannot execute /var/lib/kubelet/pods/u/absent (203/EXEC): it does not exist", Type: "*hostrun.NotStartedError"}},
 		{"not executable", hostrun.Command{Path: "/tmp/not-executable"}, ran{Error: "(203/EXEC)", Type: "*hostrun.NotStartedError"}},
 		{"noexec", hostrun.Command{Path: "/mnt/noexec/program"}, ran{Error: "(203/EXEC)", Type: "*hostrun.NotStartedError"}},
@@ -223,7 +223,7 @@ func hostrunQuiet(t *testing.T, h hostrunOf) {
 // hostrunRefused: without uid 0, or without a systemd, it is said at once.
 func hostrunRefused(t *testing.T, h hostrunOf) {
 	for _, tt := range []struct{ name, uid, socket, kind, says string }{
-		{"another user", "65534", hostrunSocket, "*hostrun.DeniedError", "this process has uid 65534, but systemd accepts only 0: set securityContext.runAsUser: 0"},
+		{"another user", "65534", hostrunSocket, "*hostrun.DeniedError", "this process has uid 65534, but systemd accepts only uid 0: set securityContext.runAsUser: 0"},
 		{"no socket", "0", "/mnt/absent/private", "*hostrun.NotMountedError", "the node's /mnt/absent is not mounted into this pod"},
 		{"no socket but a file", "0", "/etc/passwd", "*hostrun.NotMountedError", "the node's /etc is not mounted into this pod"},
 		{"a node without systemd", "0", "/mnt/empty/private", "*hostrun.NoSystemdError", "this node has no systemd: /mnt/empty has no socket ("},

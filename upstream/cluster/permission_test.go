@@ -42,7 +42,7 @@ func (s *scene) testPermission(t *testing.T) {
 	if last.Stage != regcred.StageToken || !errors.As(last.Err, &failed) || failed.Code != 403 {
 		t.Fatalf("our attempt failed at %q: %v", last.Stage, last.Err)
 	}
-	const missing = `it needs the verb "request-serviceaccounts-token-audience" on the resource "denied.example" in namespace "team"`
+	const missing = `the client needs the verb "request-serviceaccounts-token-audience" on the resource "denied.example" in namespace "team"`
 	for _, text := range []string{refusal, missing} {
 		if !strings.Contains(failed.Error(), text) {
 			t.Errorf("our error does not say %q: %v", text, failed)
@@ -71,7 +71,7 @@ func (s *scene) checkFix(t *testing.T, image string) {
 	stdout, stderr, code = s.ours.command(t, "doctor", "--kubeconfig", s.ours.kubeconfig, "--pod", "team/denied")
 	if code != 1 || !containsAll(stdout,
 		`error   permission: system:node:node may not request tokens for audience "denied.example" of team/puller`,
-		`error   token: for audience "denied.example": `, `ok      token: for audience "pass.example": granted to the pod (dry run)`,
+		`error   token: for audience "denied.example": `, `ok      token: for audience "pass.example": token granted to the pod (dry run)`,
 		"fix: regcred rbac ", fix) {
 		t.Errorf("regcred doctor exits with %d:\n%s%s", code, stdout, stderr)
 	}

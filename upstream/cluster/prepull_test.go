@@ -104,7 +104,7 @@ func (p *prepulled) testRefused(t *testing.T) {
 		{"--service-account-token-file", writeFile(t, filepath.Join(t.TempDir(), "token"), canary.Token)},
 	} {
 		startAsKubelet(t, p.kubelet, append([]string{"prepull", "-f", file}, flags...)...).says(t, 2,
-			"error: "+flags[0]+": an image pulled into the runtime with a pod's credentials could be used by every pod of this node",
+			"error: "+flags[0]+": an image pulled into the runtime with a pod's credentials could be used by every pod on this node",
 			"use --allow-all-pods")
 	}
 	if got := p.team.Pulls("team/private"); len(got) > 0 {

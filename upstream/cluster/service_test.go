@@ -176,12 +176,12 @@ func restartUnits(t *testing.T, m *node.Machine) {
 	want := service.Want{Stable: 500 * time.Millisecond, Within: time.Minute, Restarts: 8} // more than systemd does of "limited"
 	for _, tt := range []struct{ name, restart, wait string }{
 		{"sleeps", "", ""},
-		{"exits", "", "it exited and is not restarted; the unit is inactive (dead); its log: bye"},
+		{"exits", "", "it exited and was not restarted; the unit is inactive (dead); its log: bye"},
 		{"loops", "", `it keeps exiting`},
-		{"limited", "", "it exited and is not restarted; the unit is failed (failed), "},
+		{"limited", "", "it exited and was not restarted; the unit is failed (failed), "},
 		{"mute", `its job ended with "failed"`, "no healthy new kubelet"},
 		{"requires", `its job ended with "dependency"`, "it was not started; the unit is inactive (dead)"},
-		{"condition", "", "a Condition of the unit is not met"},
+		{"condition", "", "a Condition in the unit is not met"},
 		{"relative", "(BadUnitSetting)", "(bad-setting)"},
 		{"nowhere", "(NoSuchUnit)", "no such unit: Unit nowhere.service not found. (not-found)"},
 	} {

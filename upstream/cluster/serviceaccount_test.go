@@ -337,7 +337,7 @@ func (s *scene) testStatic(t *testing.T) {
 		t.Errorf("the plugins that ran (-want +got)\n%s", diff)
 	}
 	f = s.ours.sameAsKubelet(t, s.guard, "team", "skipped-node", "pass.example/open/static:v1", -1)
-	const want = "the provider requires a service account, and the request names none"
+	const want = "the provider requires a service account, but the request has none"
 	if got := f.attempts[len(f.attempts)-1].Skipped; got != want {
 		t.Errorf("skipped: %q, want %q", got, want)
 	}

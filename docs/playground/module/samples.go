@@ -28,11 +28,11 @@ var (
 // samples has first what a page begins with.
 func samples() []sample {
 	return []sample{
-		{"eks", "EKS: an image of another region", "602401143452.dkr.ecr.eu-central-1.amazonaws.com/eks/pause:3.10", eks},
+		{"eks", "EKS: an image from another region", "602401143452.dkr.ecr.eu-central-1.amazonaws.com/eks/pause:3.10", eks},
 		{"gke", "GKE: Artifact Registry and gcr.io", "europe-docker.pkg.dev/team/images/app:1.2", gke},
 		{"aks", "AKS: Azure Container Registry", "team.azurecr.io/app:1.2", aks},
 		{"service-accounts", "Service accounts: pods pull with their own service account", "registry.example/team/app:1.2", serviceAccounts},
-		{"broken", "Broken: accepted, but no image matches", "registry.example.com/team/app:1.2", broken},
+		{"broken", "Broken: accepted, but matches no image", "registry.example.com/team/app:1.2", broken},
 		{"refused", "Broken: the kubelet would not start", "602401143452.dkr.ecr.eu-west-1.amazonaws.com/app:1.2", refused},
 	}
 }

@@ -24,7 +24,7 @@ func Check(pattern string) error {
 	name, _, _ := strings.Cut(strings.ToLower(pattern), ":")
 	if suffix := suffixAt(name); suffix != "" {
 		return fmt.Errorf("anyone can register a name under the public suffix %q (publicsuffix.org), "+
-			"so the * would send the password to third-party hosts; name the domain", suffix)
+			"so the * would send the password to third-party hosts; spell out the domain", suffix)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func TestCheck(t *testing.T) {
 		"*.eu-west-1.compute.amazonaws.com": `"eu-west-1.compute.amazonaws.com"`,
 		"r.*.compute.amazonaws.com":         `"*.compute.amazonaws.com"`,
 		"*.example":                         "last two labels",
-		"https://r.example":                 "it is not host[:port]",
+		"https://r.example":                 "must have the form host[:port]",
 		"*.r.github.io":                     "",
 		"*.shop.co.uk":                      "",
 		"r.github.io":                       "",

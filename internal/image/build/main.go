@@ -66,12 +66,12 @@ func run(args []string, stdout io.Writer) error {
 func parse(args []string) (*order, error) {
 	o := &order{programs: map[string][]string{}, boms: map[string]string{}}
 	f := flag.NewFlagSet("image", flag.ContinueOnError)
-	f.StringVar(&o.release.Version, "version", "", "of the release, such as v1.2.3")
+	f.StringVar(&o.release.Version, "version", "", "release version, such as v1.2.3")
 	f.StringVar(&o.release.Revision, "revision", "", "commit that the programs were built from")
 	seconds := f.Int64("time", 0, "modification time of all files, in seconds since 1970")
-	f.StringVar(&o.license, "license", "LICENSE", "the file with the licence")
-	f.StringVar(&o.out, "o", "", "directory, or file ending in .tar, to write to")
-	f.Func("programs", "`OS/ARCH=DIR`: where a platform's programs are; several directories by several flags", func(s string) error {
+	f.StringVar(&o.license, "license", "LICENSE", "file with the license")
+	f.StringVar(&o.out, "o", "", "output directory, or a file ending in .tar")
+	f.Func("programs", "`OS/ARCH=DIR`: directory with a platform's programs; can be repeated", func(s string) error {
 		platform, dir, ok := strings.Cut(s, "=")
 		if !ok {
 			return errors.New("want OS/ARCH=DIR")
@@ -82,7 +82,7 @@ func parse(args []string) (*order, error) {
 		o.programs[platform] = append(o.programs[platform], dir)
 		return nil
 	})
-	f.Func("bom", "`OS/ARCH=FILE`: software bill of materials of a platform's programs, CycloneDX JSON", func(s string) error {
+	f.Func("bom", "`OS/ARCH=FILE`: software bill of materials for a platform's programs, in CycloneDX JSON", func(s string) error {
 		platform, file, ok := strings.Cut(s, "=")
 		if !ok {
 			return errors.New("want OS/ARCH=FILE")
