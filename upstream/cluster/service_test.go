@@ -234,7 +234,7 @@ func restartUnits(t *testing.T, m *node.Machine) {
 		u := unitAt{m, "sleeps.service"}
 		for want, without := range map[string][]string{
 			"": {"--bounding-set=-sys_admin", "--inh-caps=-sys_admin"}, // root's id is enough
-			"/run/systemd/private: permission denied": {"--reuid=65534", "--clear-groups"},
+			"/run/systemd/private (permission denied)": {"--reuid=65534", "--clear-groups"},
 		} {
 			var c came
 			said, err := m.Command(t.Context(), slices.Concat([]string{"setpriv"}, without, []string{unitProgram, u.name, "restart", "{}"})...).Output()
