@@ -220,7 +220,7 @@ func identityKey(ref *ObjectRef, annotations map[string]string, more ...string) 
 		add(s)
 	}
 	if len(b) > math.MaxUint16 {
-		return "", failAt(StageServiceAccount, "the cache key built from the selected annotations and the service account's name has %d bytes, but the kubelet's limit is %d", len(b), math.MaxUint16)
+		return "", failAt(StageServiceAccount, "the selected annotations and the service account's name make the cache key %d bytes long, but the kubelet's limit is %d", len(b), math.MaxUint16)
 	}
 	return string(b), nil
 }

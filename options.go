@@ -85,7 +85,7 @@ func (o *Options) maxCacheEntries() int {
 // check refuses options that [New] cannot work with, and the configuration.
 func (o *Options) check(c *config.Config) error {
 	if t := &o.Command; t.Path != "" || t.Name != "" || t.Args != nil || t.Env != nil || t.APIVersion != "" {
-		return errors.New("Options.Command: Path, Name, Args, Env and APIVersion must be empty; the configuration sets them")
+		return errors.New("Options.Command: Path, Name, Args, Env and APIVersion must be empty, because the configuration sets them")
 	}
 	if i := slices.Index(o.Sources, nil); i >= 0 {
 		return fmt.Errorf("Options.Sources[%d] is nil", i)

@@ -484,7 +484,7 @@ func TestNewRefuses(t *testing.T) {
 		"none needed":            {two(), Options{InProcess: in}, ""},
 		"no provider, no file":   {&config.Config{}, Options{}, ""},
 		"in process, misspelled": {two(), Options{BinDir: "d", InProcess: map[string]plugin.Provider{"A": answerFor("a")}}, `keyring: Options.InProcess: the configuration has no provider "A"`},
-		"a template with a path": {two(), Options{BinDir: "d", Command: plugin.Command{Path: "/bin/sh"}}, "keyring: Options.Command: Path, Name, Args, Env and APIVersion must be empty; the configuration sets them"},
+		"a template with a path": {two(), Options{BinDir: "d", Command: plugin.Command{Path: "/bin/sh"}}, "keyring: Options.Command: Path, Name, Args, Env and APIVersion must be empty, because the configuration sets them"},
 		"a template with args":   {two(), Options{BinDir: "d", Command: plugin.Command{Args: []string{"-c"}}}, "keyring: Options.Command: "},
 	} {
 		k, err := New(tt.c, tt.opts)

@@ -209,12 +209,12 @@ func (r *runner) check(resp *plugin.Response, token plugin.Secret) error {
 	if !token.IsZero() && r.tokens != nil && r.tokens.CacheType != config.CachePerToken {
 		for _, auth := range resp.Auth {
 			if auth.Password.Equal(token) {
-				return failAt(StageEchoedToken, "the plugin returned the service account token as the password, which the configuration allows only with cacheType: Token")
+				return failAt(StageEchoedToken, "the plugin returned the service account token as the password, but the configuration must set cacheType: Token to allow this")
 			}
 		}
 	}
 	if !resp.CacheKeyType.Valid() {
-		return failAt(plugin.StageCacheKeyType, "cacheKeyType %q is not Image, Registry or Global", excerpt.Value(string(resp.CacheKeyType)))
+		return failAt(plugin.StageCacheKeyType, "cacheKeyType is %q; it must be Image, Registry or Global", excerpt.Value(string(resp.CacheKeyType)))
 	}
 	return nil
 }

@@ -167,7 +167,7 @@ func TestLoadRejects(t *testing.T) {
 		{"version of the protocol", replace("kubelet.config", "credentialprovider.kubelet"), []string{`f:1:13: apiVersion: this is the version of a provider, not of the file: use kubelet.config.k8s.io/v1 here: "credentialprovider.kubelet.k8s.io/v1"`}},
 		{"kubelet configuration", "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\naddress: 127.0.0.1\n", []string{`f:1:7: kind: the kubelet's main configuration, but --image-credential-provider-config needs a separate file of kind CredentialProviderConfig: "KubeletConfiguration"`}},
 		{"predecessor's fields", replace("matchImages", "imageMatchers") + "  extraArgs: {a: b}\n", []string{
-			"f:5:3: providers[0].imageMatchers: unknown field: the out-of-tree proposal's name for matchImages",
+			"f:5:3: providers[0].imageMatchers: unknown field: the name of matchImages in the out-of-tree proposal",
 			"f:8:3: providers[0].extraArgs: unknown field: a field of the out-of-tree proposal: use args or env"}},
 		{"another kind", replace("CredentialProviderConfig", "Pod"), []string{`f:2:7: kind: unsupported kind: must be CredentialProviderConfig: "Pod"`}},
 		{"kind in another case", replace("kind:", "Kind:"), []string{"f:2:1: Kind: unknown field: did you mean kind? (case matters)"}},
@@ -198,9 +198,9 @@ func TestLoadRejects(t *testing.T) {
 		{"merged twice", testConfig + "  <<: {name: x}\n", []string{"f:8:3: providers[0]: a field is set here and by the merge key <<: set it only once"}},
 		{"merged twice, from two", testConfig + "  <<: [{args: [a]}, {args: [b]}]\n", []string{"f:8:3: providers[0]: a field is set here and by the merge key <<: set it only once"}},
 		{"duplicate provider", testConfig + testProvider, []string{`f:8:9: providers[1].name: duplicate provider name (also at f:4:9); names must be unique across all files: "ecr"`}},
-		{"unquoted asterisk", replace(`["*.example.com"]`, "\n  - *.example.com"), []string{"f:6:5: not valid YAML: a value that begins with * must be quoted, or YAML parses it as an alias"}},
-		{"unquoted asterisk, a name", replace(`["*.example.com"]`, "[*example.com]"), []string{"f:5:17: not valid YAML: a value that begins with * must be quoted, or YAML parses it as an alias"}},
-		{"an alias, and an asterisk", replace(`["*.example.com"]`, "&m [a.example]\n  args: *m\n  env: [*.x]"), []string{"f:7:9: not valid YAML: a value that begins with * must be quoted, or YAML parses it as an alias"}},
+		{"unquoted asterisk", replace(`["*.example.com"]`, "\n  - *.example.com"), []string{"f:6:5: not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"}},
+		{"unquoted asterisk, a name", replace(`["*.example.com"]`, "[*example.com]"), []string{"f:5:17: not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"}},
+		{"an alias, and an asterisk", replace(`["*.example.com"]`, "&m [a.example]\n  args: *m\n  env: [*.x]"), []string{"f:7:9: not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"}},
 		{"tab", replace("  matchImages", "\tmatchImages"), []string{"f:5:1: not valid YAML: the line is indented with a tab; use spaces"}},
 		{"unclosed bracket", replace("com\"]", "com\""), []string{"f:6:3: not valid YAML: missing comma or closing bracket before this position"}},
 		{"missing comma", replace("com\"]", "com\" \"b\"]"), []string{"f:5:3: not valid YAML: missing comma or closing bracket before this position"}},
@@ -215,12 +215,12 @@ func TestLoadRejects(t *testing.T) {
 		// Unicode blanks before the brace: taken for JSON, which does not allow them.
 		{"JSON after wide blanks", "\u00a0" + testJSON, []string{"f:1:1: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
 		{"YAML after a brace", "{kind: x}", []string{"f:1:2: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
-		{"column in bytes", testHead + "providers: [{name: \"ü\", foo: 1}]\n", []string{"f:3:13: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:3:13: providers[0].matchImages: missing: at least one pattern is required", `f:3:13: providers[0].defaultCacheDuration: required: cache duration for responses that set none, for example "12h"; "0s" disables caching`, "f:3:26: providers[0].foo: unknown field"}},
+		{"column in bytes", testHead + "providers: [{name: \"ü\", foo: 1}]\n", []string{"f:3:13: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:3:13: providers[0].matchImages: missing: at least one pattern is required", `f:3:13: providers[0].defaultCacheDuration: required: the cache duration for responses that do not set one, for example "12h"; "0s" disables caching`, "f:3:26: providers[0].foo: unknown field"}},
 		{"through an alias", testHead + "providers:\n- name: a\n  tokenAttributes: &t {cachetype: x}\n- name: b\n  tokenAttributes: *t\n", []string{
-			"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:4:3: providers[0].matchImages: missing: at least one pattern is required", `f:4:3: providers[0].defaultCacheDuration: required: cache duration for responses that set none, for example "12h"; "0s" disables caching`,
+			"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:4:3: providers[0].matchImages: missing: at least one pattern is required", `f:4:3: providers[0].defaultCacheDuration: required: the cache duration for responses that do not set one, for example "12h"; "0s" disables caching`,
 			"f:5:24: providers[0].tokenAttributes.cachetype: unknown field: did you mean cacheType? (case matters)",
 			"f:5:24: providers[1].tokenAttributes.cachetype: unknown field: did you mean cacheType? (case matters)",
-			"f:6:3: providers[1].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:6:3: providers[1].matchImages: missing: at least one pattern is required", `f:6:3: providers[1].defaultCacheDuration: required: cache duration for responses that set none, for example "12h"; "0s" disables caching`}},
+			"f:6:3: providers[1].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:6:3: providers[1].matchImages: missing: at least one pattern is required", `f:6:3: providers[1].defaultCacheDuration: required: the cache duration for responses that do not set one, for example "12h"; "0s" disables caching`}},
 		{"secret as a field of a provider", testConfig + "  " + canary.Arg + ": 1\n", []string{"f:8:3: providers[0]: " + wrongKey + providerKeys}},
 		{"secret value of the wrong type", testConfig + "  env:\n  - name: A\n    value: {" + canary.Env + ": 1}\n", []string{"f:10:12: providers[0].env[0].value: is a mapping, but must be a string"}},
 		{"secret as a field of env", testConfig + "  env:\n  - " + canary.Env + ": x\n  - vlaue: " + canary.Env + "\n", []string{
@@ -234,10 +234,10 @@ func TestLoadRejects(t *testing.T) {
 		{"args as text", testConfig + "  args: " + canary.Arg + "\n", []string{"f:8:9: providers[0].args: is a string, but must be a list: put a dash before each item"}},
 		{"list in args", testConfig + "  args: [[" + canary.Arg + "]]\n", []string{"f:8:10: providers[0].args[0]: is a list, but must be a string"}},
 		{"boolean in args", testConfig + "  args: [a, yes]\n", []string{"f:8:13: providers[0].args[1]: is a boolean, but must be a string: quote it (YAML reads yes, no, on and off as booleans)"}},
-		{"alias of a secret name", testConfig + "  args: [*" + canary.Arg + "]\n", []string{"f:8:10: not valid YAML: a value that begins with * must be quoted, or YAML parses it as an alias"}},
+		{"alias of a secret name", testConfig + "  args: [*" + canary.Arg + "]\n", []string{"f:8:10: not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"}},
 		{"secret key of a mapping key", testConfig + "  env: {{" + canary.Env + ": 1}: 2}\n", []string{"f: not valid YAML: a mapping or list is used as a field name"}},
-		{"secret behind a missing quote", replace("name: ecr", "name: \"ecr") + "  env: [{name: A, value: " + canary.Env + "}]\n  foo: \"x\"\n", []string{"f:5:3: not valid YAML: unquoted * or &; quote the value, and check for a missing closing quote above"}},
-		{"secret run into a name", testHead + "providers:\n- name: 'ecr\n  env: " + canary.Env + "\n  '\n  foo: 1\n", []string{"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:4:3: providers[0].matchImages: missing: at least one pattern is required", `f:4:3: providers[0].defaultCacheDuration: required: cache duration for responses that set none, for example "12h"; "0s" disables caching`, `f:4:9: providers[0].name: must not contain spaces: rename the plugin: "ecr…"`, "f:7:3: providers[0].foo: unknown field"}},
+		{"secret behind a missing quote", replace("name: ecr", "name: \"ecr") + "  env: [{name: A, value: " + canary.Env + "}]\n  foo: \"x\"\n", []string{"f:5:3: not valid YAML: unquoted * or &; quote the value, and check for a missing closing quote on an earlier line"}},
+		{"secret run into a name", testHead + "providers:\n- name: 'ecr\n  env: " + canary.Env + "\n  '\n  foo: 1\n", []string{"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:4:3: providers[0].matchImages: missing: at least one pattern is required", `f:4:3: providers[0].defaultCacheDuration: required: the cache duration for responses that do not set one, for example "12h"; "0s" disables caching`, `f:4:9: providers[0].name: must not contain spaces: rename the plugin: "ecr…"`, "f:7:3: providers[0].foo: unknown field"}},
 		{"secret in broken JSON", `{"env":[{"value":"` + canary.Env + `"`, []string{"f:1:34: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
 	}
 	for _, tt := range tests {

@@ -25,15 +25,15 @@ var otherKinds = map[string]string{
 	"ClusterConfiguration":    kubeadm,
 	"InitConfiguration":       kubeadm,
 	"JoinConfiguration":       kubeadm,
-	"NodeConfig":              "a nodeadm configuration: use the file that nodeadm generates from it, which has kind " + Kind,
-	"MachineConfig":           "an operator's configuration: use the file that the operator writes, which has kind " + Kind,
+	"NodeConfig":              "a nodeadm configuration: use the file that nodeadm generates from it; that file has kind " + Kind,
+	"MachineConfig":           "an operator's configuration: use the file that the operator writes; that file has kind " + Kind,
 
 	"CredentialProviderRequest":  protocol,
 	"CredentialProviderResponse": protocol,
 }
 
 const (
-	kubeadm  = "a kubeadm configuration: use the file that image-credential-provider-config in kubeletExtraArgs names, which has kind " + Kind
+	kubeadm  = "a kubeadm configuration: use the file that image-credential-provider-config in kubeletExtraArgs names; that file has kind " + Kind
 	protocol = "a message between the kubelet and a plugin, of API group " + protocolGroup + ": use a file of kind " + Kind + " of version " + V1
 )
 
@@ -124,8 +124,8 @@ var elsewhere = map[string]map[string]string{
 		"serviceAccountTokenAudience": ofTokens, "cacheType": ofTokens, "requireServiceAccount": ofTokens,
 		"requiredServiceAccountAnnotationKeys": ofTokens, "optionalServiceAccountAnnotationKeys": ofTokens, "audience": "did you mean serviceAccountTokenAudience in tokenAttributes?",
 		"kind": ofFile, "providers": ofFile,
-		"command": ofExec + "; use name, a file name in the kubelet's --image-credential-provider-bin-dir",
-		"path":    "did you mean name, a file name in the kubelet's --image-credential-provider-bin-dir?", "binary": "did you mean name?", "executable": "did you mean name?",
+		"command": ofExec + "; use the name field, which is a file name in the kubelet's --image-credential-provider-bin-dir",
+		"path":    "did you mean the name field, which is a file name in the kubelet's --image-credential-provider-bin-dir?", "binary": "did you mean name?", "executable": "did you mean name?",
 		"cacheDuration": ofAnswer + "; use defaultCacheDuration", "cacheKeyType": ofAnswer,
 		"timeout": "the kubelet's plugin timeout is always one minute",
 	},

@@ -43,7 +43,7 @@ func TestElsewhere(t *testing.T) {
 		"docker's":                {top("credHelpers: {}"), "unknown field: this field belongs in docker's config.json"},
 		"field of tokens":         {provider("cacheType: Token"), "f:8:3: providers[0].cacheType: unknown field: this field belongs in tokenAttributes"},
 		"field of the file":       {provider("kind: x"), "unknown field: this field belongs at the top level of the file"},
-		"kubeconfig's exec":       {provider("command: x"), "unknown field: this field belongs in the exec section of a kubeconfig; use name"},
+		"kubeconfig's exec":       {provider("command: x"), "unknown field: this field belongs in the exec section of a kubeconfig; use the name field"},
 		"answer's":                {provider("cacheDuration: x"), "unknown field: this field belongs in the plugin's response; use defaultCacheDuration"},
 		"credentials":             {provider("password: " + canary.Password), "unknown field: credentials are not allowed here"},
 		"containerd's":            {provider("endpoint: []"), "unknown field: this field belongs in the container runtime's configuration"},

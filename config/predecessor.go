@@ -99,6 +99,6 @@ func (a *extraArgs) UnmarshalJSON(data []byte) error {
 
 func (extraArgs) shape() *shape {
 	item := shapeOf(reflect.TypeFor[EnvVar]())
-	item.others = "a list item must have name and value; without a dash, this is a mapping of names to values"
+	item.others = "each list item must have name and value; without dashes, the field is a mapping of names to values"
 	return &shape{noun: "a list of items with name and value, or a mapping of names to values", secret: true, elem: item, values: shapeOf(reflect.TypeFor[plugin.Secret]())}
 }

@@ -58,7 +58,7 @@ func TestPredecessorExample(t *testing.T) {
 // The document's example as it is written there is not YAML.
 func TestPredecessorExampleVerbatim(t *testing.T) {
 	_, err := Load("testdata/predecessor-unquoted.yaml")
-	const hint = ": not valid YAML: a value that begins with * must be quoted, or YAML parses it as an alias"
+	const hint = ": not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"
 	want := []string{"predecessor-unquoted.yaml:7:5" + hint, "predecessor-unquoted.yaml:8:5" + hint}
 	if diff := cmp.Diff(want, errorLines(t, filepath.FromSlash("testdata"), slashed(err))); diff != "" {
 		t.Errorf("errors (-want +got)\n%s", diff)
@@ -143,8 +143,8 @@ func TestPredecessorEnv(t *testing.T) {
 
 func TestPredecessorRejects(t *testing.T) {
 	const (
-		asterisk = "not valid YAML: a value that begins with * must be quoted, or YAML parses it as an alias"
-		isList   = "has an unknown field: a list item must have name and value; without a dash, this is a mapping of names to values"
+		asterisk = "not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"
+		isList   = "has an unknown field: each list item must have name and value; without dashes, the field is a mapping of names to values"
 		words    = " (YAML reads yes, no, on and off as booleans)"
 	)
 	replace := func(old, new string) string {
@@ -166,8 +166,8 @@ func TestPredecessorRejects(t *testing.T) {
 		{"field kind in another case", replace("kind:", "Kind:"), []string{"f:1:1: Kind: unknown field: did you mean kind? (case matters)"}},
 		{"version of today's kind", replace("RegistryCredentialConfig", "CredentialProviderConfig"), []string{
 			`f:2:13: apiVersion: not supported: must be kubelet.config.k8s.io/v1, kubelet.config.k8s.io/v1beta1 or kubelet.config.k8s.io/v1alpha1: "v1alpha1"`,
-			"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", `f:4:3: providers[0].defaultCacheDuration: required: cache duration for responses that set none, for example "12h"; "0s" disables caching`,
-			"f:5:3: providers[0].imageMatchers: unknown field: the out-of-tree proposal's name for matchImages",
+			"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", `f:4:3: providers[0].defaultCacheDuration: required: the cache duration for responses that do not set one, for example "12h"; "0s" disables caching`,
+			"f:5:3: providers[0].imageMatchers: unknown field: the name of matchImages in the out-of-tree proposal",
 			"f:6:3: providers[0].extraArgs: unknown field: a field of the out-of-tree proposal: use args or env"}},
 		{"today's fields", replace("imageMatchers", "matchImages") + "  args: []\n  env: []\n  defaultCacheDuration: 1h\n  tokenAttributes: {}\n", []string{
 			"f:5:3: providers[0].matchImages: unknown field: use imageMatchers in this kind of file",
@@ -242,7 +242,7 @@ func TestPredecessorRejects(t *testing.T) {
 
 // The hint to quote a pattern is the same for a kubelet's file.
 func TestUnquotedPatternOfToday(t *testing.T) {
-	const hint = ": not valid YAML: a value that begins with * must be quoted, or YAML parses it as an alias"
+	const hint = ": not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"
 	content := strings.Replace(testConfig, `["*.example.com"]`, "&all\n  - \"*.first.example\"\n  - *.example.com\n  - *\n  - *all\n  - x*y.example # *.z", 1)
 	path := writeFile(t, "f", content)
 	_, err := Load(path)

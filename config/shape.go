@@ -109,7 +109,7 @@ func (s *shape) hint(name string) string {
 		case name == "tokenAttributes":
 			return "supported only in version " + V1
 		case name == "imageMatchers":
-			return "the out-of-tree proposal's name for matchImages"
+			return "the name of matchImages in the out-of-tree proposal"
 		case name == "extraArgs":
 			return "a field of the out-of-tree proposal: use args or env"
 		}

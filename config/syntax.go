@@ -70,7 +70,7 @@ var yamlProblems = []struct{ text, msg string }{
 	{"unknown escape character", `unknown escape sequence inside "…"; use '…'`},
 	{"control characters", "the file contains control characters"},
 	{"UTF-8", "the file is not UTF-8 text"},
-	{"alphabetic or numeric character", "unquoted * or &; quote the value, and check for a missing closing quote above"},
+	{"alphabetic or numeric character", "unquoted * or &; quote the value, and check for a missing closing quote on an earlier line"},
 	{"unknown anchor", "an alias (*name) has no anchor (&name)"},
 	{"excessive aliasing", "aliases expand to too many values; write the values in full"},
 	{"invalid map key", "a mapping or list is used as a field name"},
@@ -97,7 +97,7 @@ func (s *source) aliasErrors() error {
 			continue
 		}
 		found.add(&FieldError{File: s.name, Line: line, Column: column,
-			Msg: "not valid YAML: a value that begins with * must be quoted, or YAML parses it as an alias"})
+			Msg: "not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"})
 	}
 	return found.join()
 }

@@ -115,7 +115,7 @@ func (v *validation) basics(i int, p *Provider) {
 	v.patterns(i, p, "the kubelet")
 	switch d := p.DefaultCacheDuration; {
 	case d == nil:
-		v.report(i, "", `required: cache duration for responses that set none, for example "12h"; "0s" disables caching`, "defaultCacheDuration")
+		v.report(i, "", `required: the cache duration for responses that do not set one, for example "12h"; "0s" disables caching`, "defaultCacheDuration")
 	case *d < 0:
 		v.report(i, d.String(), "must not be negative", "defaultCacheDuration")
 	}
@@ -236,7 +236,7 @@ func (v *validation) tokenAttributes(i int, p *Provider) {
 
 func (v *validation) cacheType(i int, t TokenCacheType) {
 	at := []any{"tokenAttributes", "cacheType"}
-	want := fmt.Sprintf("%s, or %s if the plugin returns the token or a credential that expires no later than the token", CachePerServiceAccount, CachePerToken)
+	want := fmt.Sprintf("%s, or %s if the plugin returns either the token or a credential that expires no later than the token", CachePerServiceAccount, CachePerToken)
 	switch {
 	case v.kubelet.minor < sinceCacheType:
 		if t != "" || v.c.has(i, at...) {

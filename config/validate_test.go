@@ -33,8 +33,8 @@ func loadTest(t testing.TB, content string) (c *Config, dir string) {
 }
 
 func TestValidate(t *testing.T) {
-	const duration = `required: cache duration for responses that set none, for example "12h"; "0s" disables caching`
-	const cacheTypes = "ServiceAccount, or Token if the plugin returns the token or a credential that expires no later than the token"
+	const duration = `required: the cache duration for responses that do not set one, for example "12h"; "0s" disables caching`
+	const cacheTypes = "ServiceAccount, or Token if the plugin returns either the token or a credential that expires no later than the token"
 	replace := func(old, new string) string {
 		if !strings.Contains(testConfig+testTokens, old) {
 			t.Fatalf("%q is not in the test configuration", old)
@@ -132,7 +132,7 @@ func TestValidateFor(t *testing.T) {
 		{"null tokenAttributes in 1.32", testConfig + "  tokenAttributes: null\n", "1.32", nil, []string{"f:8:20: providers[0].tokenAttributes: kubelet 1.32 does not support tokenAttributes (added in 1.33)"}},
 		{"null tokenAttributes in 1.33", testConfig + "  tokenAttributes: null\n", "1.33", nil, nil},
 		{"no cacheType in 1.33", noCacheType, "1.33", on(tokenGate), nil},
-		{"no cacheType in 1.34", noCacheType, "1.34.0", nil, []string{"f:9:5: providers[0].tokenAttributes.cacheType: missing: set ServiceAccount, or Token if the plugin returns the token or a credential that expires no later than the token"}},
+		{"no cacheType in 1.34", noCacheType, "1.34.0", nil, []string{"f:9:5: providers[0].tokenAttributes.cacheType: missing: set ServiceAccount, or Token if the plugin returns either the token or a credential that expires no later than the token"}},
 		{"tokens in 1.33 by default", noCacheType, "1.33", nil, []string{"f:9:5: providers[0].tokenAttributes: kubelet 1.33 supports tokenAttributes only with the feature gate " + tokenGate}},
 		{"tokens in 1.32, whatever the gate", noCacheType, "1.32", on(tokenGate), []string{
 			"f: kubelet 1.32 does not support the feature gate " + tokenGate + " (added in 1.33), and does not start if it is set" + out, "f:9:5: providers[0].tokenAttributes: kubelet 1.32 does not support tokenAttributes (added in 1.33)"}},
@@ -161,8 +161,8 @@ func TestValidateFor(t *testing.T) {
 		{"a gate that is locked, as it is", testConfig, "1.26", on(providerGate), nil},
 		{"more than one colon in 1.35", strings.Replace(testConfig, `"*.example.com"`, "a.b:80:80, '::1'", 1), "1.35", nil, nil},
 		{"more than one colon in 1.36", strings.Replace(testConfig, `"*.example.com"`, "a.b:80:80", 1), "1.36", nil, []string{
-			`f:5:17: providers[0].matchImages[0]: kubelet 1.36 rejects a host with more than one colon (new in 1.36; kubelets up to 1.35 accept the pattern, but it matches no image): ` +
-				`list each host separately, and write an IPv6 address in brackets with a port: "a.b:80:80"`}},
+			`f:5:17: providers[0].matchImages[0]: kubelet 1.36 rejects a host with more than one colon (new in 1.36; in kubelets up to 1.35, the pattern is accepted but matches no image): ` +
+				`list each host separately, and put an IPv6 address in brackets, followed by the port: "a.b:80:80"`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

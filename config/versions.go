@@ -85,8 +85,8 @@ func (k kubelet) unknown(what string, since int) string {
 
 // strictColons says that the kubelet is too new for a pattern.
 func (k kubelet) strictColons() string {
-	return fmt.Sprintf("kubelet 1.%d rejects a host with more than one colon (new in 1.%d; kubelets up to 1.%d accept the pattern, but it matches no image): "+
-		"list each host separately, and write an IPv6 address in brackets with a port", k.minor, sinceStrictColons, sinceStrictColons-1)
+	return fmt.Sprintf("kubelet 1.%d rejects a host with more than one colon (new in 1.%d; in kubelets up to 1.%d, the pattern is accepted but matches no image): "+
+		"list each host separately, and put an IPv6 address in brackets, followed by the port", k.minor, sinceStrictColons, sinceStrictColons-1)
 }
 
 // instead says which version of a group the kubelet does know.

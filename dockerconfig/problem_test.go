@@ -43,7 +43,7 @@ func TestProblems(t *testing.T) {
 		"comma":         {"{\"auths\":{},\n}", []string{"line 2, column 1: not JSON: trailing comma before the closing bracket: remove the comma"}},
 		"missing comma": {"{\"auths\":{}\n\"x\":1}", []string{"line 2, column 1: not JSON: missing comma or colon before this position"}},
 		"single quotes": {"{'auths':{}}", []string{"line 1, column 2: not JSON: single-quoted string"}},
-		"cut off":       {"{\"auths\":{\n", []string{"line 2, column 1: not JSON: ends before the last bracket is closed: check whether the file is truncated"}},
+		"cut off":       {"{\"auths\":{\n", []string{"line 2, column 1: not JSON: ends before all brackets are closed: check whether the file is truncated"}},
 		"NUL":           {"{}\x00", []string{"line 1, column 3: not JSON: a NUL"}},
 		"two":           {"{}\n{}", []string{"line 2, column 1: not JSON: unexpected text after the last bracket"}},
 		"wrapped text":  {auth(b64(secret)[:8] + "\n" + b64(secret)[8:]), []string{"line 3, column 36: not JSON: a line break or tab inside a string"}},

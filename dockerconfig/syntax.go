@@ -24,7 +24,7 @@ func syntaxProblem(data []byte, err error) *Problem {
 		msg = ": " + msg
 	}
 	if strings.Contains(err.Error(), "exceeded max depth") {
-		msg, fix = ": nested too deeply", "check that it is the right file"
+		msg, fix = ": nested too deeply", "check that this is the right file"
 	}
 	line, column := jsonplace.LineColumn(data, at)
 	return &Problem{ProblemSyntax, line, column, "", "not JSON" + cmp.Or(msg, " from here on"), fix}
@@ -43,9 +43,9 @@ func syntaxCause(data []byte, at int) (msg, fix string) {
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")), bytes.HasPrefix(data, []byte("{\x00")):
 		return "it is UTF-16", "save it as UTF-8 without a byte order mark"
 	case Encoded(data):
-		return "base64-encoded one time too many", "decode it with base64 -d (in a Secret, only the data field contains base64)"
+		return "base64-encoded one time too many", "decode the file with base64 -d (in a Secret, only the data field contains base64)"
 	case at >= len(data):
-		return "ends before the last bracket is closed", "check whether the file is truncated"
+		return "ends before all brackets are closed", "check whether the file is truncated"
 	case bytes.HasPrefix(text, []byte("<")):
 		return "looks like HTML or XML", "check whether the file is a server's error page"
 	}

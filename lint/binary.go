@@ -63,7 +63,7 @@ func ruleMissingBinary(b *program) []remark {
 		return say("install the target, or recreate the link", "%s is a dangling symlink to %s: %s does not exist, so %s", b.path, excerpt.Value(target), missing, b.reader.fails())
 	}
 	if near, cure := b.near(); near != "" {
-		return say(cure, "%s does not exist (%s does), so %s", b.path, filepath.Join(filepath.Dir(b.path), near), b.reader.fails())
+		return say(cure, "%s does not exist (but %s exists), so %s", b.path, filepath.Join(filepath.Dir(b.path), near), b.reader.fails())
 	}
 	return say("install the plugin there, or set --bin-dir", "%s does not exist, so %s", b.path, b.reader.fails())
 }
@@ -121,7 +121,7 @@ func ruleNotAProgram(b *program) []remark {
 	case b.Damage != nil:
 		return say("reinstall it", "%s cannot run: %v", b.path, b.Damage)
 	case b.Format == executable.MarkedScript:
-		return say("save it without a byte order mark", "%s cannot run, because a byte order mark precedes its #!", b.path)
+		return say("save it without a byte order mark", "%s cannot run, because a byte order mark precedes its #! line", b.path)
 	case b.Format == executable.Script && b.goos == "windows":
 		return say("install a Windows executable", "%s is a #! script, which Windows cannot run", b.path)
 	case b.Format == executable.Script && b.Interpreter == "":
@@ -174,7 +174,7 @@ func ruleMissingInterpreter(b *program) []remark {
 	}
 	suggestion := "install a statically linked build"
 	if b.Format == executable.Script {
-		suggestion = "install the interpreter, or change the #! line"
+		suggestion = "install the interpreter, or change the #! line line"
 	}
 	return say(suggestion, "%s needs %s, which does not exist here, so starting the plugin fails with \"no such file or directory\"", b.path, excerpt.Value(b.Interpreter))
 }

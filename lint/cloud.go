@@ -35,7 +35,7 @@ func ruleOtherHosts(p *config.Provider) (rs []remark) {
 		}
 		rs = and(rs, within(config.FieldPath{"matchImages", k},
 			"list the exact hosts, or pass regcred's plugin --other-hosts="+string(hostpattern.EmptyOthers),
-			"%q also matches hosts outside %s: regcred's plugin fails for these hosts, but the Amazon and Google plugins return a password",
+			"%q also matches hosts that do not belong to %s: regcred's plugin fails for these hosts, but the Amazon and Google plugins return a password",
 			excerpt.Value(excerpt.Pattern(pattern)), cloud.Owner)...)
 	}
 	return rs
@@ -76,7 +76,7 @@ func ruleMirrorOrigin(p *config.Provider) (rs []remark) {
 		rs = and(rs, within(config.FieldPath{"args", m.Arg},
 			"set server in hosts.toml to the mirror, and pass --mirror-origin="+string(mirror.OriginNone),
 			"the original registry can receive this credential: containerd sends it there if the mirror fails, "+
-				"and CRI-O and podman send it only there")...)
+				"and CRI-O and podman send it only to that registry")...)
 	}
 	return rs
 }

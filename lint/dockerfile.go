@@ -71,7 +71,7 @@ func ruleDockerForm(d *docker) []remark {
 	case d.root == nil:
 		return nil
 	case d.legacy && auths != nil && !isLogin(auths.Value):
-		return d.at(auths.Start, "auths", "save it as config.json, or in a Secret of type kubernetes.io/dockerconfigjson under .dockerconfigjson",
+		return d.at(auths.Start, "auths", "save it as config.json, or in a Secret of type kubernetes.io/dockerconfigjson under the key .dockerconfigjson",
 			"this .dockercfg is in the config.json format: the kubelet treats auths as a registry name and finds no credential")
 	case !d.legacy && auths == nil && d.store == nil && d.helpers == nil && len(strayLogins(d)) > 0 && len(strayLogins(d)) == len(d.root.Members):
 		return d.at(d.root.Start, "", `wrap it in {"auths": …}, or use a Secret of type kubernetes.io/dockercfg`,
@@ -189,7 +189,7 @@ func noLogin(keys []string) string {
 
 func ruleDockerDuplicate(d *docker) (rs []remark) {
 	for _, m := range d.emptied {
-		rs = and(rs, d.at(m.Start, "auths", "remove it", "auths is also set above, and this null discards all its credentials")...)
+		rs = and(rs, d.at(m.Start, "auths", "remove it", "auths is also set above, and this null value discards all its credentials")...)
 	}
 	for i := range d.entries {
 		e := &d.entries[i]

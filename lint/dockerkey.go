@@ -100,18 +100,18 @@ func ruleKeyOtherImage(e *dockerEntry) []remark {
 	case at.Port == "" && at.Host != "docker.io" && dockerAlias(at.Host):
 		return say("Docker Hub images are docker.io/…, which this key does not match")
 	case strings.Contains(authority, "@"):
-		return say("the kubelet ignores the text before the @, so a credential there has no effect")
+		return say("the kubelet ignores the text before the @, including any credential")
 	case strings.ContainsAny(rest, "?#"):
 		return say("the kubelet ignores the query and the fragment")
 	case apiPath(at.Path):
-		return say("it matches only repositories named %s, because the kubelet removes /v1/ and /v2/ only if they have the trailing slash", strings.Trim(at.Path, "/"))
+		return say("this key matches only repositories named %s, because the kubelet removes /v1/ and /v2/ only if they have the trailing slash", strings.Trim(at.Path, "/"))
 	case hasCapital(at.Host):
 		return say("matching is case-sensitive, and hosts in image names are lower case")
 	case at.Port == "443":
 		without := at
 		without.Port = ""
 		fix = without.String()
-		return say("it matches only images with an explicit port, because the kubelet compares ports as text")
+		return say("this key matches only images with an explicit port, because the kubelet compares ports as text")
 	case strings.HasPrefix(path, "v1/") || strings.HasPrefix(path, "v2/"):
 		if len(path) > 3 {
 			fix = at.String()

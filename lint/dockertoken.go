@@ -15,7 +15,7 @@ import (
 // soon is how long a password has to last for there to be nothing to say.
 const soon = 7 * 24 * time.Hour
 
-const renew = "create a new one, or use a credential provider"
+const renew = "create a new token, or use a credential provider"
 
 // lifetime is what a password says of its own end.
 type lifetime struct {

@@ -39,7 +39,7 @@ func settingRules() []rule[*config.Provider] {
 func ruleSplitFlag(p *config.Provider) (rs []remark) {
 	for k, a := range p.Arguments() {
 		if k > 0 && (a == "true" || a == "false") && isBareFlag(p.Args[k-1].Reveal()) {
-			rs = and(rs, within(config.FieldPath{"args", k}, "write the flag and its value as one item, joined by =", "a boolean flag takes its value only after =, so the flag is on and this is a separate argument")...)
+			rs = and(rs, within(config.FieldPath{"args", k}, "write the flag and its value as one item, joined by =", "a boolean flag takes its value only after =, so the flag is on and this text is a separate argument")...)
 		}
 	}
 	return rs
@@ -140,7 +140,7 @@ func ruleEmptyVariable(p *config.Provider) (rs []remark) {
 func ruleSecretInEnv(p *config.Provider) (rs []remark) {
 	for k, e := range p.Env {
 		if secretName(shownName(e)) && secretValue(e.Value.Reveal()) || urlPassword(e.Value.Reveal()) {
-			rs = and(rs, within(config.FieldPath{"env", k}, "store it in a file that only root can read", "%q contains a secret, and every user who can read this file can read it", shownName(e))...)
+			rs = and(rs, within(config.FieldPath{"env", k}, "store it in a file that only root can read", "%q contains a secret that every user with read access to this file can see", shownName(e))...)
 		}
 	}
 	return rs

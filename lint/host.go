@@ -45,7 +45,7 @@ func ruleBareWildcard(w *written) []remark {
 	if w.rung || w.scheme != "" || !dotless(w.meant) || !strings.Contains(w.meant.Host, "*") || !domainPossible(w.meant) {
 		return nil
 	}
-	return say("list the registries, using one * for each label", "%q matches only single-label hosts without a port, in practice localhost", w.shown)
+	return say("list the registries, using one * for each label", "%q matches only single-label hosts without a port (in practice, only localhost)", w.shown)
 }
 
 func ruleDoubleWildcard(w *written) []remark {
@@ -161,7 +161,7 @@ func ruleGoVersion(w *written) []remark {
 	if _, err := match.ParseLocation("x/" + path); err != nil {
 		return nil
 	}
-	return say("list each host separately, and write an IPv6 address in brackets with a port", "%q is valid only for kubelets built with an older Go: kubelet 1.36 rejects the whole configuration", w.shown)
+	return say("list each host separately, and put an IPv6 address in brackets, followed by the port", "%q is valid only for kubelets built with an older Go version: kubelet 1.36 rejects the whole configuration", w.shown)
 }
 
 // olderGoAccepts asks today's parser about the host without what only today's

@@ -179,7 +179,7 @@ func parseYAML(document []byte) (root yaml3.Node, err error) {
 func yamlLine(document []byte) (line int, why string) {
 	_, err := parseYAML(document)
 	if err == nil {
-		return 1, "a field has the wrong type, or its YAML aliases expand to too much"
+		return 1, "a field has the wrong type, or its YAML aliases expand to too much data"
 	}
 	line = 1
 	_, _ = fmt.Sscanf(err.Error(), "yaml: line %d:", &line)
@@ -191,7 +191,7 @@ func yamlLine(document []byte) (line int, why string) {
 			return n, "the line is indented with a tab, but YAML requires spaces"
 		}
 	}
-	return line, "invalid YAML on this line or above"
+	return line, "invalid YAML on this line or on a line above"
 }
 
 func (m *manifest) add(p *page, o object, n *yaml3.Node) {

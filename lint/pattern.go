@@ -68,7 +68,7 @@ func ruleUserinfo(w *written) []remark {
 	if !w.valid || !strings.Contains(authority, "@") {
 		return nil
 	}
-	return say(w.fixed(), "%q: the kubelet ignores the text before the @, so credentials there have no effect", w.shown)
+	return say(w.fixed(), "%q: the kubelet ignores the text before the @, including any credential", w.shown)
 }
 
 func ruleQuery(w *written) []remark {
@@ -133,7 +133,7 @@ func ruleSlashOnly(w *written) []remark {
 	if !w.matches || w.meant.Path != "/" {
 		return nil
 	}
-	return say(w.fixed(), "%q matches the same images without the slash; the slash excludes only registry lookups without a path", w.shown)
+	return say(w.fixed(), "%q matches the same images with or without the slash; the slash excludes only registry lookups without a path", w.shown)
 }
 
 func rulePortRange(w *written) []remark {

@@ -25,7 +25,7 @@ func lintOne(pattern string, tokens bool) []Finding {
 }
 
 func TestLintPatterns(t *testing.T) {
-	const registries, drop, ipv6 = "list the registries, using one * for each label", "", "list each host separately, and write an IPv6 address in brackets with a port"
+	const registries, drop, ipv6 = "list the registries, using one * for each label", "", "list each host separately, and put an IPv6 address in brackets, followed by the port"
 	tests := map[string][]string{
 		// Nothing to say.
 		"registry.example.com":       nil,
@@ -199,7 +199,7 @@ func TestLintMessages(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"harbor.example.com/*":                  `"harbor.example.com/*" never matches, because globs do not work in paths, which are matched as prefixes`,
 		"https://harbor.example.com":            `"https://harbor.example.com" never matches, because a pattern cannot have a scheme: "https:" is parsed as the host`,
-		"user:open-sesame@registry.example.com": `"…@registry.example.com": the kubelet ignores the text before the @, so credentials there have no effect`,
+		"user:open-sesame@registry.example.com": `"…@registry.example.com": the kubelet ignores the text before the @, including any credential`,
 		"*.example.com/team":                    `"*.example.com/team" also matches a.example.com/team-other/app, because a path is a plain prefix; a trailing slash excludes that repository, but also excludes the image a.example.com/team`,
 		"*example.com":                          `"*example.com" also matches evilexample.com, a domain that anyone can register`,
 		"<HOST>":                                `"<HOST>" never matches, because an image host cannot contain the label "<HOST>"`,

@@ -59,13 +59,13 @@ kind: Other
 		"2:7 kind predecessor-config: only regcred supports kind RegistryCredentialConfig, so the kubelet does not start with this file",
 		`4:9 providers[0].name docker-helper-name: "docker-credential-a" is named like a docker credential helper, which uses a different protocol from kubelet plugins`,
 		`5:19 providers[0].imageMatchers[0] path-glob: "a.example/*" never matches, because globs do not work in paths, which are matched as prefixes`,
-		`5:32 providers[0].imageMatchers[1] userinfo: "…@c.example": the kubelet ignores the text before the @, so credentials there have no effect`,
-		`7:5 providers[0].extraArgs.password secret-in-env: "PASSWORD" contains a secret, and every user who can read this file can read it`,
+		`5:32 providers[0].imageMatchers[1] userinfo: "…@c.example": the kubelet ignores the text before the @, including any credential`,
+		`7:5 providers[0].extraArgs.password secret-in-env: "PASSWORD" contains a secret that every user with read access to this file can see`,
 		`8:11 providers[0].extraArgs.home unexpanded-variable: no shell expands the variable HOME in the value of "HOME"`,
 		`9:5 providers[0].extraArgs.http_proxy proxied-metadata: "HTTP_PROXY" also sends metadata server requests through the proxy, unless NO_PROXY includes 169.254.169.254`,
 		`11:30 providers[1].imageMatchers[1] duplicate-pattern: "b.example" is already in matchImages[0]`,
 		`14:12 providers[1].extraArgs[0].value unexpanded-variable: no shell expands the variable X in the value of "X"`,
-		`15:5 providers[1].extraArgs[1] secret-in-env: "API-TOKEN" contains a secret, and every user who can read this file can read it`,
+		`15:5 providers[1].extraArgs[1] secret-in-env: "API-TOKEN" contains a secret that every user with read access to this file can see`,
 		"16:0  second-document: a second YAML document begins here, and regcred silently ignores it",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

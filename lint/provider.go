@@ -49,7 +49,7 @@ func ruleExeSuffix(p *config.Provider) []remark {
 	if ext := filepath.Ext(name); !strings.EqualFold(ext, ".exe") {
 		return nil
 	}
-	return within(config.FieldPath{"name"}, name[:len(name)-len(".exe")], "%q: Windows also finds the file without .exe, and other systems do not use .exe", name)
+	return within(config.FieldPath{"name"}, name[:len(name)-len(".exe")], "%q: Windows also finds the file if the name does not end in .exe, and other systems do not use .exe", name)
 }
 
 func ruleHiddenName(p *config.Provider) []remark {
@@ -114,9 +114,9 @@ func ruleEchoedToken(p *config.Provider) []remark {
 		if exchangesToken(p) {
 			return nil
 		}
-		return within(field, string(config.CachePerToken), "without --config and --exchange-url, %s returns the token as the password, which fails unless cacheType is Token", tokenProvider)
+		return within(field, string(config.CachePerToken), "without --config and --exchange-url, %s returns the token as the password and therefore requires cacheType Token", tokenProvider)
 	case slices.ContainsFunc(append(p.Arguments(), p.Name), namesPassthrough):
-		return within(field, string(config.CachePerToken), "this plugin seems to return the token as the password, which fails unless cacheType is Token")
+		return within(field, string(config.CachePerToken), "this plugin seems to return the token as the password; if so, it requires cacheType Token")
 	}
 	return nil
 }

@@ -129,7 +129,7 @@ func ruleSecretType(s *secret) []remark {
 	case key == "" || v != nil && (len(v.data) > 0 || v.problem != ""):
 		return nil
 	case astray != "":
-		return inDocument(s.typeAt, fmt.Sprintf("rename %s to %q if it contains a docker config", ShowName(astray), key), "the Secret is of type %s but has its file under %s: kubelets read only %q, and the API server rejects the Secret", s.kind, ShowName(astray), key)
+		return inDocument(s.typeAt, fmt.Sprintf("rename %s to %q if it contains a docker config", ShowName(astray), key), "the Secret is of type %s but has its data under %s: kubelets read only %q, and the API server rejects the Secret", s.kind, ShowName(astray), key)
 	}
 	return inDocument(s.at, "", "the Secret is of type %s but has no value under %q: kubelets ignore it, and the API server rejects it", s.kind, key)
 }

@@ -116,7 +116,7 @@ func ruleUnexpandedCommand(p *config.Provider) []remark {
 		if !commands().MatchString(s.text) {
 			return "", ""
 		}
-		return "set the command's output, or use a script as the plugin", "no shell runs the command in " + s.what
+		return "set the value to the command's output, or use a script as the plugin", "no shell runs the command in " + s.what
 	})
 }
 
@@ -171,7 +171,7 @@ func ruleOuterBlanks(p *config.Provider) []remark {
 		case strings.HasSuffix(s.text, "\r") || strings.HasSuffix(s.text, "\r\n"):
 			return "save the file with LF line endings", s.what + " ends with a carriage return, which is passed to the plugin"
 		case strings.HasSuffix(s.text, "\n"):
-			return "write it on one line, or use |- instead of |", s.what + " ends with a newline, which is passed to the plugin"
+			return "write the value on one line, or use |- instead of |", s.what + " ends with a newline, which is passed to the plugin"
 		}
 		return "remove the spaces", s.what + " begins or ends with spaces, which are passed to the plugin"
 	})

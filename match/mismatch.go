@@ -151,7 +151,7 @@ func (c *comparison) labelMismatch() string {
 		reason := fmt.Sprintf("%s: %q does not match %q", where, got, want)
 		switch {
 		case got == want:
-			reason += " (brackets without a port are parsed as a character class)"
+			reason += " (if no port follows the brackets, they are parsed as a character class)"
 		case strings.EqualFold(got, want):
 			reason += " (matching is case-sensitive)"
 		}
@@ -180,7 +180,7 @@ func pathMismatch(want, got string) string {
 	case strings.ContainsFunc(want, unicode.IsUpper):
 		reason += " (image paths are lower case)"
 	case got != "" && got+"/" == want:
-		reason += " (the trailing slash requires a longer path)"
+		reason += " (the trailing slash in the pattern requires a longer image path)"
 	}
 	return reason
 }

@@ -109,7 +109,7 @@ func TestMismatchReason(t *testing.T) {
 			`path: "/a" does not begin with "/a@sha256:00" (matching ignores tags and digests)`, "registry.example/a",
 		},
 		{"registry.example/Team/", "registry.example/team/a", `path: "/team/a" does not begin with "/Team/" (image paths are lower case)`, "registry.example/team/"},
-		{"registry.example/a/", "registry.example/a", `path: "/a" does not begin with "/a/" (the trailing slash requires a longer path)`, "registry.example/a"},
+		{"registry.example/a/", "registry.example/a", `path: "/a" does not begin with "/a/" (the trailing slash in the pattern requires a longer image path)`, "registry.example/a"},
 		{
 			"docker.io/nginx", "docker.io/library/nginx",
 			`path: "/library/nginx" does not begin with "/nginx" (official Docker Hub images are under library/)`, "docker.io/library/nginx",

@@ -221,11 +221,11 @@ func nameError(name, path string) error {
 	case found && strings.ContainsAny(first, ".:") && !isHostPort(first):
 		return invalid("the text before the first slash is not host[:port]")
 	case found && strings.Contains("/"+path+"/", "//"):
-		return invalid("the name has an empty part before, after or between slashes")
+		return invalid("the name has an empty path component before, after or between slashes")
 	case strings.ContainsFunc(path, unicode.IsUpper):
 		return invalid("repository name (" + shorten(path) + ") must be lowercase")
 	case path != "" && strings.Trim(path, "abcdefghijklmnopqrstuvwxyz0123456789./_-") == "":
-		return invalid("separate letters and digits with one ., one or two _, or any number of -")
+		return invalid("use one period, one or two underscores, or any number of hyphens to separate letters and digits")
 	}
 	return errors.New(invalidFormat)
 }

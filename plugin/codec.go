@@ -188,7 +188,7 @@ func encodeResponse(resp *Response, now time.Time) ([]byte, error) {
 
 func encodeLogin(resp *Response, now time.Time) ([]byte, error) {
 	if n := len(resp.Auth); n > 1 {
-		return nil, fmt.Errorf("encode %s: auth has %d credentials, but the protocol supports only one", KindOutOfTreeResponse, n)
+		return nil, fmt.Errorf("encode %s: auth has %d credentials, but the out-of-tree protocol supports only one", KindOutOfTreeResponse, n)
 	}
 	wire := wireLogin{wireMeta: wireMeta{Kind: KindOutOfTreeResponse, APIVersion: OutOfTree}}
 	if d := resp.CacheDuration; d != nil && *d > 0 {

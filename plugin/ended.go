@@ -62,21 +62,21 @@ func endedBy(state string, code int, stderr string) string {
 	case signaled:
 		return signals[strings.TrimSuffix(name, " (core dumped)")]
 	case has("panic: ") && has("goroutine "):
-		return "the plugin crashed with a Go panic; report this to its authors"
+		return "the plugin crashed with a Go panic; report the crash to the plugin's authors"
 	case has("unknown flag") || has("flag provided but not defined") || has("unknown shorthand flag") || has("unrecognized argument") || has("invalid option"):
 		return unknownFlag
 	case has("unknown command") || has("unknown subcommand") || has("invalid choice"):
 		return "the plugin rejected the subcommand in args; compare args with the installed version's --help output"
 	case code == 126:
-		return "by shell convention, this means that a command run by the plugin is not executable; check the command's mode and format"
+		return "by shell convention, this exit code means that a command run by the plugin is not executable; check the command's mode and format"
 	case code == 127:
-		return "by shell convention, this means that a command or library needed by the plugin was not found; the plugin uses the kubelet's PATH unless its env sets PATH"
+		return "by shell convention, this exit code means that a command or library needed by the plugin was not found; the plugin uses the kubelet's PATH unless env in the plugin's entry sets PATH"
 	case code == shells+9:
-		return "by shell convention, this means that a command run by the plugin was " + signals["killed"]
+		return "by shell convention, this exit code means that a command run by the plugin was " + signals["killed"]
 	case code == shells+13:
-		return "by shell convention, this means that a command run by the plugin wrote to a closed pipe"
+		return "by shell convention, this exit code means that a command run by the plugin wrote to a closed pipe"
 	case code == shells+11:
-		return "by shell convention, this means that a command run by the plugin crashed"
+		return "by shell convention, this exit code means that a command run by the plugin crashed"
 	}
 	return ""
 }
@@ -86,9 +86,9 @@ func endedBy(state string, code int, stderr string) string {
 var signals = map[string]string{
 	"killed":                   "killed by the system or another process, usually because memory ran out; check \"journalctl -k\" and the memory limit of the kubelet's unit",
 	"terminated":               "stopped by another process, for example because the kubelet's unit was stopped",
-	"segmentation fault":       "the plugin crashed; report this to its authors",
-	"aborted":                  "the plugin crashed; report this to its authors",
-	"bus error":                "the plugin crashed, or its file changed while it ran; install the file under another name, then rename it",
+	"segmentation fault":       "the plugin crashed; report the crash to the plugin's authors",
+	"aborted":                  "the plugin crashed; report the crash to the plugin's authors",
+	"bus error":                "the plugin crashed, or its file changed while it was running; install the new file under another name, then rename it",
 	"illegal instruction":      "the plugin was built for a newer CPU, or its file is corrupt",
 	"bad system call":          "a system call filter blocked the plugin; check SystemCallFilter in the kubelet's unit",
 	"file size limit exceeded": "the plugin exceeded the file size limit; check LimitFSIZE in the kubelet's unit",

@@ -209,13 +209,13 @@ var otherNames = map[string][2]string{
 	"identitytoken":       {"password", "this is a docker config field; put the token in password, with the user name that the registry expects"},
 	"secret":              {"password", "use password"},
 	"user":                {"username", "use username"},
-	"username":            {"auth", "move it into the registry's entry under auth"},
-	"password":            {"auth", "move it into the registry's entry under auth"},
-	"email":               {"password", "this is a docker config field; remove it"},
+	"username":            {"auth", "move this field into the registry's entry under auth"},
+	"password":            {"auth", "move this field into the registry's entry under auth"},
+	"email":               {"password", "remove this docker config field"},
 	"image":               {"auth", "this is a request field; check whether the plugin copies its standard input to standard output"},
 	"metadata":            {"auth", "responses have no metadata"},
-	"status":              {"auth", "move its fields to the top level, next to kind"},
-	"spec":                {"auth", "move its fields to the top level, next to kind"},
+	"status":              {"auth", "move the fields of this object to the top level, next to kind"},
+	"spec":                {"auth", "move the fields of this object to the top level, next to kind"},
 }
 
 // otherName says what was meant by a field that there is not.

@@ -127,7 +127,7 @@ func (h *headTail) text(secrets []scrub.Secret) string {
 	case len(h.head) == 0:
 		return ""
 	case len(secrets) > maxSecrets:
-		return fmt.Sprintf("(standard error hidden because it might contain one of %d secrets)", len(secrets))
+		return fmt.Sprintf("(standard error is hidden because it might contain one of %d secrets)", len(secrets))
 	case h.dropped == 0:
 		return scrub.Part(string(h.head)+string(h.tail), secrets, false, false)
 	}

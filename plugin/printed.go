@@ -18,7 +18,7 @@ import (
 // What to do, by what was printed.
 const (
 	toStderr     = "write only the response to standard output and everything else to standard error"
-	noSubcommand = "check whether args needs a subcommand such as get-credentials, or has one that this version does not support"
+	noSubcommand = "check whether args lacks a required subcommand, such as get-credentials, or has one that this plugin version does not support"
 	wrongKind    = "the kubelet accepts only a " + KindResponse
 )
 
@@ -75,15 +75,15 @@ func printedText(text string) string {
 	}
 	switch {
 	case strings.HasPrefix(lower, "<!doctype html") || strings.HasPrefix(lower, "<html"):
-		return "the output is an HTML page, such as a proxy's error or login page; the plugin must fail if it gets one"
+		return "the output is an HTML page, such as a proxy's error or login page; a plugin that receives an HTML page must fail"
 	case strings.HasPrefix(text, "<?xml") || strings.HasPrefix(text, "<") && strings.HasSuffix(text, ">"):
-		return "the output is XML, such as a cloud API error; write the response as JSON, and fail on errors"
+		return "the output is XML, such as a cloud API error; write the response as JSON, and exit with a nonzero code on errors"
 	case isHelper(lower):
 		return "the plugin " + helperSpeaks
 	case has("panic: ", "traceback (most recent call last)", "exception in thread"):
 		return "the output is a crash trace; " + toStderr
 	case isShellError(first):
-		return "the output is a shell error; a command is missing or not executable (the plugin uses the kubelet's PATH), and the script needs \"set -e\" to fail on errors"
+		return "the output is a shell error; a command is missing or not executable (the plugin uses the kubelet's PATH), and the script does not use \"set -e\" to fail on errors"
 	case has("usage:", "usage of ", "available commands:", "unknown command", "--help\" for more", "unknown flag", "flag provided but not defined"):
 		return "the output is a usage message; " + noSubcommand
 	case isYAML(text):
@@ -170,7 +170,7 @@ func around(before, after string) string {
 	case after == "":
 		return describeLines(before) + " before the response"
 	}
-	return describeLines(before) + " before the response, and more after it"
+	return describeLines(before) + " before the response, and there is more text after the response"
 }
 
 // describeLines says what lines around an answer are.
@@ -226,7 +226,7 @@ func almostJSON(text string) string {
 	case strings.HasPrefix(rest, "'"):
 		return "strings are in single quotes, as printed by Python; JSON needs double quotes"
 	case text[0] == '{' && rest != "" && rest[0] != '"' && rest[0] != '}':
-		return "names have no quotes, as in YAML or JavaScript; JSON needs double quotes"
+		return "field names have no quotes, as in YAML or JavaScript; JSON needs double quotes"
 	}
 	return ""
 }
@@ -260,7 +260,7 @@ func brokenAt(data []byte, at int64) string {
 	case len(bytes.TrimSpace(data[at:])) == 0: // the line end of what printed half an answer
 		return cutShort
 	case (c == '}' || c == ']') && bytes.HasSuffix(before, []byte(",")):
-		return "there is a comma before a closing bracket"
+		return "there is a trailing comma before a closing bracket"
 	case c < ' ':
 		return "a string contains a line break or another control character; write it as \\n, or trim the password"
 	case c == '\'':
@@ -312,7 +312,7 @@ var printedKinds = []struct {
 		func(m wireMeta, _ func(...string) bool) bool {
 			return m.Kind == "ExecCredential" || strings.HasPrefix(m.APIVersion, "client.authentication.k8s.io/")
 		}},
-	{"the request; the plugin copies its standard input to standard output",
+	{"the request itself; the plugin copies its standard input to standard output",
 		func(m wireMeta, has func(...string) bool) bool {
 			return m.Kind == KindRequest || has("image") && !has("auth")
 		}},
@@ -321,12 +321,12 @@ var printedKinds = []struct {
 	{"a CredentialProviderConfig, which configures the kubelet; " + wrongKind, func(m wireMeta, _ func(...string) bool) bool { return m.Kind == "CredentialProviderConfig" }},
 	{"a docker config file (auths); move its entries to auth, with username and password in plain text", func(_ wireMeta, has func(...string) bool) bool { return has("auths") }},
 	{"the output of \"aws ecr get-authorization-token\"; decode authorizationToken into username and password", func(_ wireMeta, has func(...string) bool) bool { return has("authorizationData") }},
-	{"AWS credentials, as printed by a credential_process, instead of registry credentials", func(_ wireMeta, has func(...string) bool) bool { return has("AccessKeyId") || has("Credentials") }},
+	{"AWS credentials (as printed by a credential_process), not registry credentials", func(_ wireMeta, has func(...string) bool) bool { return has("AccessKeyId") || has("Credentials") }},
 	{"a cloud access token, as returned by a metadata server or CLI; use it in the username and password of an auth entry",
 		func(_ wireMeta, has func(...string) bool) bool {
 			return has("access_token") || has("accessToken") || has("refresh_token") || has("token") && !has("auth")
 		}},
-	{"an error from a server; exit with an error instead of printing it",
+	{"an error from a server; if the server returns an error, exit with a nonzero code and do not print the error to standard output",
 		func(_ wireMeta, has func(...string) bool) bool {
 			return has("errors") || has("error") || has("code", "message")
 		}},

@@ -23,10 +23,10 @@ func TestPrinted(t *testing.T) {
 	}
 	little := wide(func(u uint16) string { return string([]byte{byte(u), byte(u >> 8)}) })
 	big := wide(func(u uint16) string { return string([]byte{byte(u >> 8), byte(u)}) })
-	const usage, shell, logged, cut, helper = "the output is a usage message; check whether args needs a subcommand such as get-credentials, or has one that this version does not support", "the output is a shell error; a command is missing or not executable (the plugin uses the kubelet's PATH), and the script needs \"set -e\" to fail on errors",
+	const usage, shell, logged, cut, helper = "the output is a usage message; check whether args lacks a required subcommand, such as get-credentials, or has one that this plugin version does not support", "the output is a shell error; a command is missing or not executable (the plugin uses the kubelet's PATH), and the script does not use \"set -e\" to fail on errors",
 		"there is a log line before the response; write only the response to standard output and everything else to standard error", "unexpected end of JSON: the plugin did not write the whole response; check whether it was killed or whether a pipe or variable truncated the output", "got a response from a docker credential helper (ServerURL, Username, Secret), which uses a different protocol; configure the vendor's kubelet plugin"
 	for name, tt := range map[string]struct{ stdout, want string }{
-		"nothing":                  {"", "the plugin exited 0 and wrote nothing to standard output; check whether args needs a subcommand"},
+		"nothing":                  {"", "the plugin exited 0 and wrote nothing to standard output; check whether args lacks a required subcommand,"},
 		"line ends":                {"\n\n", "the plugin exited 0 and wrote nothing to standard output"},
 		"usage of package flag":    {"Usage of ecr:\n  -region string\n    \t" + secret, usage},
 		"usage of cobra":           {"ECR plugin " + secret + "\n\nUsage:\n  ecr [command]\n\nAvailable Commands:\n  get-credentials", usage},
@@ -39,12 +39,12 @@ func TestPrinted(t *testing.T) {
 		"text before it":           {"got " + secret + "\nand more\n" + goodResponse, "there are lines of text before the response"},
 		"usage in a log":           {"memory usage: " + secret + "\n" + goodResponse, "there is a line of text before the response"},
 		"text behind it":           {goodResponse + "\ndone " + secret, "unexpected data after the JSON value: there is a line of text after the response"},
-		"around it":                {"begin\n" + goodResponse + "\nend", "there is a line of text before the response, and more after it"},
+		"around it":                {"begin\n" + goodResponse + "\nend", "there is a line of text before the response, and there is more text after the response"},
 		"two answers":              {goodResponse + goodResponse, "unexpected data after the JSON value: there is another JSON value after the response"},
 		"only a log":               {"I0102 15:04:05.000000 1 main.go:12] " + secret, "the output is text; write only the response to standard output and everything else to standard error"},
 		"level in brackets":        {"[INFO] " + secret, "the output is a log line; write only"},
-		"HTML":                     {"<!DOCTYPE html>\n<p>" + secret, "the output is an HTML page, such as a proxy's error or login page; the plugin must fail if it gets one"},
-		"XML":                      {"<?xml version=\"1.0\"?>\n<Error>" + secret, "the output is XML, such as a cloud API error; write the response as JSON, and fail on errors"},
+		"HTML":                     {"<!DOCTYPE html>\n<p>" + secret, "the output is an HTML page, such as a proxy's error or login page; a plugin that receives an HTML page must fail"},
+		"XML":                      {"<?xml version=\"1.0\"?>\n<Error>" + secret, "the output is XML, such as a cloud API error; write the response as JSON, and exit with a nonzero code on errors"},
 		"YAML":                     {"kind: CredentialProviderResponse\nauth:\n  r.example:\n    password: " + secret, "the output is YAML; write JSON"},
 		"a status, no shell":       {"404: " + secret + " not found", "unexpected data after the JSON value: the output is text"},
 		"push, no shell":           {"cannot push: permission denied", "invalid JSON: the output is text"},
@@ -68,8 +68,8 @@ func TestPrinted(t *testing.T) {
 		"binary":                   {"\x00\xff\x01" + secret, "the output is not UTF-8 text"},
 		"text":                     {secret, "the output is text; write only the response to standard output and everything else to standard error"},
 		"Python's quotes":          {"{'kind': '" + secret + "'}", "strings are in single quotes, as printed by Python; JSON needs double quotes"},
-		"no quotes":                {"{kind: " + secret + "}", "names have no quotes, as in YAML or JavaScript; JSON needs double quotes"},
-		"comma at the end":         {`{"kind":"x",}`, "there is a comma before a closing bracket"},
+		"no quotes":                {"{kind: " + secret + "}", "field names have no quotes, as in YAML or JavaScript; JSON needs double quotes"},
+		"comma at the end":         {`{"kind":"x",}`, "there is a trailing comma before a closing bracket"},
 		"line end in a string":     {"{\"auth\":{\"r.example\":{\"password\":\"" + secret + "\n\"}}}", "a string contains a line break or another control character; write it as \\n, or trim the password"},
 		"quote in a string":        {`{"auth":{"r.example":{"password":"a"` + secret + `"}}}`, "a comma or colon is missing, or a double quote in a string is not escaped"},
 		"empty variable":           {`{"cacheDuration":,"auth":{}}`, "a value is missing or not quoted; check whether a script variable is empty"},
@@ -84,7 +84,7 @@ func TestPrinted(t *testing.T) {
 		"request":                  {`{"kind":"CredentialProviderRequest","apiVersion":"` + V1 + `","image":"r.example/x"}`, "image: unknown field; this is a request field; check whether the plugin copies its standard input to standard output"},
 		"configuration":            {`{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io/v1"}`, "got a CredentialProviderConfig"},
 		"aws ecr":                  {`{"authorizationData":[{"authorizationToken":"` + secret + `"}]}`, `got the output of "aws ecr get-authorization-token"; decode authorizationToken into username and password`},
-		"credential_process":       {`{"Version":1,"AccessKeyId":"` + secret + `"}`, "got AWS credentials, as printed by a credential_process, instead of registry credentials"},
+		"credential_process":       {`{"Version":1,"AccessKeyId":"` + secret + `"}`, "got AWS credentials (as printed by a credential_process), not registry credentials"},
 		"metadata server":          {`{"access_token":"` + secret + `","token_type":"Bearer"}`, "got a cloud access token, as returned by a metadata server or CLI; use it in the username and password of an auth entry"},
 		"az":                       {`{"accessToken":"` + secret + `","expiresOn":"x"}`, "got a cloud access token, as returned by a metadata server or CLI; use it in the username and password of an auth entry"},
 		"error of a registry":      {`{"errors":[{"code":"UNAUTHORIZED","message":"` + secret + `"}]}`, "got an error from a server"},
@@ -92,7 +92,7 @@ func TestPrinted(t *testing.T) {
 		"other case":               {`{"Kind":"CredentialProviderResponse","CacheKeyType":"Image"}`, "fields in the wrong case; use kind, apiVersion, cacheKeyType, cacheDuration and auth"},
 		"auths":                    {strings.Replace(goodResponse, `"auth"`, `"auths"`, 1), "auths: unknown field; this is a docker config field; use auth, with username and password in plain text"},
 		"expirationTimestamp":      {strings.Replace(goodResponse, `"auth"`, `"expirationTimestamp":"x","auth"`, 1), "use cacheDuration, the time for which the response may be cached"},
-		"username outside":         {strings.Replace(goodResponse, `"auth"`, `"username":"x","auth"`, 1), "move it into the registry's entry under auth"},
+		"username outside":         {strings.Replace(goodResponse, `"auth"`, `"username":"x","auth"`, 1), "move this field into the registry's entry under auth"},
 		"misspelled":               {strings.Replace(goodResponse, "cacheKeyType", "cacheKeyTpye", 1), "did you mean cacheKeyType?"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,12 +137,12 @@ func TestWhyEnded(t *testing.T) {
 	}{
 		{"exit status 1", 1, "no route to host", ""},
 		{"exit status 2", 2, "", ""},
-		{"exit status 2", 2, "panic: x\n\ngoroutine 1 [running]:", "the plugin crashed with a Go panic; report this to its authors"},
+		{"exit status 2", 2, "panic: x\n\ngoroutine 1 [running]:", "the plugin crashed with a Go panic; report the crash to the plugin's authors"},
 		{"exit status 2", 2, "flag provided but not defined: -x", "the plugin rejected a flag in args; compare args with the installed version's --help output"},
 		{"exit status 1", 1, "Error: unknown flag: --x", "the plugin rejected a flag in args; compare args with the installed version's --help output"},
 		{"exit status 1", 1, `Error: unknown command "get" for "ecr"`, "the plugin rejected the subcommand in args; compare args with the installed version's --help output"},
-		{"exit status 126", 126, "", "by shell convention, this means that a command run by the plugin is not executable; check the command's mode and format"},
-		{"exit status 127", 127, "sh: jq: not found", "by shell convention, this means that a command or library needed by the plugin was not found; the plugin uses the kubelet's PATH unless its env sets PATH"},
+		{"exit status 126", 126, "", "by shell convention, this exit code means that a command run by the plugin is not executable; check the command's mode and format"},
+		{"exit status 127", 127, "sh: jq: not found", "by shell convention, this exit code means that a command or library needed by the plugin was not found; the plugin uses the kubelet's PATH unless env in the plugin's entry sets PATH"},
 		{"exit status 137", 137, "", "a command run by the plugin was killed by the system or another process, usually because memory ran out; check \"journalctl -k\" and the memory limit of the kubelet's unit"},
 		{"exit status 139", 139, "", "a command run by the plugin crashed"},
 		{"signal: killed", -1, "", "killed by the system or another process, usually because memory ran out; check \"journalctl -k\" and the memory limit of the kubelet's unit"},

@@ -114,7 +114,7 @@ func TestTooManySecrets(t *testing.T) {
 	var h headTail
 	h.Write([]byte("hello " + canary.Password))
 	got := h.text(unnamed(slices.Repeat([]string{canary.Password}, maxSecrets+1)))
-	if want := "(standard error hidden because it might contain one of 1001 secrets)"; got != want {
+	if want := "(standard error is hidden because it might contain one of 1001 secrets)"; got != want {
 		t.Errorf("got %d bytes, want %q", len(got), want)
 	}
 }

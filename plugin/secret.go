@@ -77,7 +77,7 @@ func (s Secret) Format(f fmt.State, verb rune) {
 // LogValue returns a mask.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-var errMarshalSecret = errors.New("a Secret cannot be marshalled; marshal the result of its Reveal method if needed")
+var errMarshalSecret = errors.New("a Secret cannot be marshalled; if needed, marshal the result of its Reveal method")
 
 // MarshalJSON always fails: a mask must never be written as a password.
 func (s Secret) MarshalJSON() ([]byte, error) { return nil, errMarshalSecret }

@@ -25,7 +25,7 @@ func checkStage(stage plugin.Stage, ok, kubelet, fix string) func(*suite) []Find
 		case r.answered() || r.failed(order[slices.Index(order, stage)+1:]...):
 			return pass(r.did, "%s", ok)
 		}
-		return skip("no response for %q to check; see base-answer", s.image)
+		return skip("the plugin returned no response for %q; see the base-answer check", s.image)
 	}
 }
 
@@ -44,7 +44,7 @@ func checkDuration(s *suite, resp *plugin.Response) []Finding {
 	case *d < 0:
 		return found(Error, did, fmt.Sprintf("cacheDuration %v", *d),
 			"The kubelet treats the response as expired and runs the plugin for every pull.",
-			"Return \"0s\" for a credential that is about to expire, or better, get a new one.")
+			"For a credential that is about to expire, return \"0s\" or, better, get a new credential.")
 	case *d == 0:
 		return found(Warning, did, "cacheDuration 0s",
 			"The kubelet runs the plugin for every pull, and each run queries the token service.",
@@ -77,8 +77,8 @@ func checkEmpty(s *suite, resp *plugin.Response) []Finding {
 func checkEmptyGlobal(s *suite, _ *plugin.Response) []Finding {
 	for _, r := range []*run{s.base(), s.ask(s.questionFor(lookalike(s.image)))} {
 		if r.answered() && len(r.x.Response.Auth) == 0 && r.x.Response.CacheKeyType == plugin.CacheGlobal {
-			return found(Warning, r.did, "a response without a credential, for all images (Global)",
-				"Until the response expires, the kubelet does not call this plugin for any image, even those that the plugin serves.",
+			return found(Warning, r.did, "a response without a credential, which applies to all images (Global)",
+				"Until the response expires, the kubelet does not call this plugin for any image, even if the plugin serves the image.",
 				"Return cacheKeyType Image or Registry when you have no credential.")
 		}
 	}

@@ -25,7 +25,7 @@ func checkRuns(s *suite) []Finding {
 	for _, f := range lint.Binary(s.cmd.Path) {
 		if f.Severity == lint.SeverityError {
 			findings = append(findings, found(Error, did, f.Message,
-				"The kubelet cannot run the plugin, so it exits or pulls anonymously.", firstOf(f.Suggestion, "Install a build for this machine with mode 0755."))...)
+				"The kubelet cannot run the plugin, so the kubelet exits or pulls anonymously.", firstOf(f.Suggestion, "Install a build for this machine with mode 0755."))...)
 		}
 		if f.Rule == "unreadable-binary" {
 			return skip("%s", f.Message)
@@ -52,7 +52,7 @@ func checkStatic(s *suite) []Finding {
 	if info, err := executable.Read(s.cmd.Path); err == nil && info.Format == executable.Script {
 		return found(Warning, did, fmt.Sprintf("a script for %q", shorten(strings.TrimSpace(info.Line))),
 			"The kubelet cannot run the script on a node without the interpreter, and several node images have no shell.",
-			"Install the interpreter too, or make the plugin a static binary.")
+			"Install the script's interpreter, or make the plugin a static binary.")
 	}
 	return pass(did, "needs no library or interpreter from the host")
 }

@@ -131,7 +131,7 @@ func requestRows() []row {
 		{check: "request-unknown-field", plugin: "good", want: Pass},
 		{check: "request-unknown-field", plugin: "strict", want: Error, got: "unknown field"},
 		{check: "request-unknown-field", plugin: "guess", want: Error, got: "user name for"},
-		{check: "request-unknown-field", plugin: "no-cloud", want: Skip, got: "see base-answer"},
+		{check: "request-unknown-field", plugin: "no-cloud", want: Skip, got: "see the base-answer check"},
 		{check: "request-unknown-field", plugin: "token-needed", want: Pass, opts: account(ServiceAccount{})},
 		{check: "request-strict", plugin: "good", want: Pass},
 		{check: "request-strict", plugin: "lenient", want: Info, got: "exit code 0 and"},
@@ -173,17 +173,17 @@ func predecessorRows() []row {
 		{check: "get-credentials", plugin: "argument-other", want: Error, got: "the response differs from the base response: the user name"},
 		{check: "get-credentials", plugin: "argument-garbage", want: Error, got: "invalid JSON"},
 		{check: "get-credentials", plugin: "argument-hang", want: Error, got: "it did not exit", change: hasty},
-		{check: "get-credentials", plugin: "no-cloud", want: Skip, got: "see base-answer"},
+		{check: "get-credentials", plugin: "no-cloud", want: Skip, got: "see the base-answer check"},
 		{check: "get-credentials", want: Skip, got: "cannot be started", change: path(func(dir string) string { return filepath.Join(dir, "missing") })},
 		{check: "get-credentials", plugin: "good", want: Pass, got: "cacheKeyType Registry", change: inOutOfTree},
 		{check: "get-credentials", plugin: "login", want: Info, got: "an out-of-tree response to a request in the current protocol", change: inOutOfTree},
 		{check: "get-credentials", plugin: "no-cloud", want: Pass, got: "refused", change: inOutOfTree},
 		{check: "get-credentials", plugin: "hang", want: Error, got: "it did not exit", change: hastyOutOfTree},
 
-		{check: "predecessor", plugin: "good", want: Pass, got: "a response with get-credentials, an error without it"},
-		{check: "predecessor", plugin: "good", want: Pass, got: "a response with get-credentials, an error without it", change: given},
-		{check: "predecessor", plugin: "good", want: Pass, got: "a response with get-credentials, an error without it", change: inOutOfTree},
-		{check: "predecessor", plugin: "with-flags", want: Pass, got: "a response with get-credentials, an error without it", change: behind},
+		{check: "predecessor", plugin: "good", want: Pass, got: "a response with get-credentials, and an error without get-credentials"},
+		{check: "predecessor", plugin: "good", want: Pass, got: "a response with get-credentials, and an error without get-credentials", change: given},
+		{check: "predecessor", plugin: "good", want: Pass, got: "a response with get-credentials, and an error without get-credentials", change: inOutOfTree},
+		{check: "predecessor", plugin: "with-flags", want: Pass, got: "a response with get-credentials, and an error without get-credentials", change: behind},
 		{check: "predecessor", plugin: "only-today", want: Pass, got: "both rejected"},
 		{check: "predecessor", plugin: "no-cloud", want: Pass, got: "both rejected"},
 		{check: "predecessor", plugin: "argument-login", want: Pass, got: "a response with get-credentials"},
@@ -246,7 +246,7 @@ func answerRows() []row {
 		{check: "cache-scope", plugin: "image-empty", want: Error, got: "unlike the plugin's response for that image"},
 		{check: "cache-scope", plugin: "global-one-key", want: Error, got: "has no key for"},
 		{check: "cache-scope", plugin: "global-one-key", want: Error, got: "other.example/team/app", opts: images(DefaultImage, "other.example/team/app")},
-		{check: "cache-scope", plugin: "one-image", want: Skip, got: "compare; specify more images"},
+		{check: "cache-scope", plugin: "one-image", want: Skip, got: "compare with; specify more images"},
 
 		{check: "cache-duration", plugin: "good", want: Pass},
 		{check: "cache-duration", plugin: "forever", want: Info, got: "no cacheDuration"},
@@ -270,7 +270,7 @@ func answerRows() []row {
 		{check: "credential-empty", plugin: "empty-user", want: Warning, got: "an empty user name"},
 		{check: "credential-empty", plugin: "empty-password", want: Error, got: "without a password"},
 		{check: "credential-empty", plugin: "anonymous-elsewhere", want: Pass},
-		{check: "credential-empty", plugin: "empty", want: Skip, got: "see answer-empty"},
+		{check: "credential-empty", plugin: "empty", want: Skip, got: "see the answer-empty check"},
 		{check: "credential-space", plugin: "good", want: Pass},
 		{check: "credential-space", plugin: "line-end", want: Warning, got: "the password under"},
 		{check: "credential-space", plugin: "padded-user", want: Warning, got: "the user name under"},
@@ -298,7 +298,7 @@ func keyRows() []row {
 		{check: "auth-key-wide", plugin: "wide-tld", want: Warning, got: `"*.io"`},
 		{check: "auth-key-port", plugin: "good", want: Pass},
 		{check: "auth-key-port", plugin: "any-host", want: Pass},
-		{check: "auth-key-port", plugin: "key-static", want: Info, got: "none of which match"},
+		{check: "auth-key-port", plugin: "key-static", want: Info, got: "and no key matches"},
 	}
 }
 
@@ -320,7 +320,7 @@ func tokenRows() []row {
 		{check: "token-used", plugin: "token-refused", want: Pass, got: "no response with the token"},
 		{check: "token-used", plugin: "token-needed", want: Pass, got: "no response without the token", opts: account(ServiceAccount{})},
 		{check: "token-used", plugin: "rotating", want: Skip, got: "gets a new password"},
-		{check: "token-used", plugin: "no-cloud", want: Skip, got: "with or without the token: see base-answer"},
+		{check: "token-used", plugin: "no-cloud", want: Skip, got: "with or without the token: see the base-answer check"},
 		{check: "token-echo", plugin: "good", want: Pass},
 		{check: "token-echo", plugin: "token-echo", want: Warning, got: "the token itself"},
 		{check: "token-echo", plugin: "token-echo", want: Pass, opts: tokenType(config.CachePerToken)},
@@ -378,7 +378,7 @@ func processRows() []row {
 		{check: "concurrent", plugin: "good", want: Pass, got: "every run returned the same response"},
 		{check: "concurrent", plugin: "throttled", want: Error, got: `6 of 10 runs failed; first failure: exit status 1; stderr: "plugintest.test: the token service says 429"`, opts: Options{Concurrency: 10}},
 		{check: "concurrent", plugin: "drifting", want: Error, got: "cacheKeyType is Image, not Registry", opts: Options{Concurrency: 10}},
-		{check: "concurrent", plugin: "no-cloud", want: Skip, got: "see base-answer"},
+		{check: "concurrent", plugin: "no-cloud", want: Skip, got: "see the base-answer check"},
 	}
 }
 
@@ -397,7 +397,7 @@ func environmentRows() []row {
 			c.Env = append(c.Env, redirections()...)
 		}},
 		{check: "env-empty", plugin: "needs-proxy", want: Pass, change: environ("https_proxy=http://127.0.0.1:1")},
-		{check: "env-empty", plugin: "needs-setting", want: Skip, got: "see base-answer"},
+		{check: "env-empty", plugin: "needs-setting", want: Skip, got: "see the base-answer check"},
 		{check: "env-empty", plugin: "needs-setting", want: Pass, change: func(_ testing.TB, c *plugin.Command) { c.Env = append(c.Env, "SETTING=1") }},
 		{check: "env-no-home", plugin: "good", want: Pass},
 		{check: "env-no-home", plugin: "needs-home", want: Error, got: "exit status 1", change: environ("HOME=/root")},

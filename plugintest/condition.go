@@ -14,7 +14,7 @@ func answered(f func(*suite, *plugin.Response) []Finding) func(*suite) []Finding
 	return func(s *suite) []Finding {
 		base := s.base()
 		if !base.answered() {
-			return skip("no response for %q to check; see base-answer", s.image)
+			return skip("the plugin returned no response for %q; see the base-answer check", s.image)
 		}
 		return f(s, base.x.Response)
 	}
@@ -24,7 +24,7 @@ func answered(f func(*suite, *plugin.Response) []Finding) func(*suite) []Finding
 func withCredential(f func(*suite, *plugin.Response) []Finding) func(*suite) []Finding {
 	return answered(func(s *suite, resp *plugin.Response) []Finding {
 		if len(resp.Auth) == 0 {
-			return skip("the response for %q has no credential; see answer-empty", s.image)
+			return skip("the response for %q has no credential; see the answer-empty check", s.image)
 		}
 		return f(s, resp)
 	})

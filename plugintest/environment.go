@@ -34,7 +34,7 @@ func (s *suite) elsewhere(severity Severity, where string, base *plugin.Response
 
 func checkEnvEmpty(s *suite, base *plugin.Response) []Finding {
 	if names := s.redirected(); len(names) > 0 {
-		return skip("the inherited environment sets a cloud endpoint (%s), without which the plugin might contact the real cloud; "+
+		return skip("the inherited environment sets a cloud endpoint (%s), and the plugin might contact the real cloud if the endpoint is not set; "+
 			"pass the plugin's whole configuration with --env (Command.Env)", strings.Join(names, ", "))
 	}
 	return s.elsewhere(Warning, "with only the configured environment", base,
@@ -91,7 +91,7 @@ func checkEnvHome(s *suite, base *plugin.Response) []Finding {
 				return name == "HOME" || runtime.GOOS == "windows" && strings.EqualFold(name, "USERPROFILE")
 			})
 		},
-		"As a system service, the kubelet has no HOME, so the plugin inherits none.",
+		"If the kubelet runs as a system service, HOME is not set for the kubelet or the plugin.",
 		"Do not use a home directory. Read files from configured paths.")
 }
 
@@ -107,7 +107,7 @@ func (s *suite) environ() []string {
 func checkDirRoot(s *suite, base *plugin.Response) []Finding {
 	return s.elsewhere(Error, "in the directory /", base,
 		func(c *plugin.Command) { c.Dir = filepath.VolumeName(c.Path) + string(filepath.Separator) },
-		"Under systemd, the kubelet runs in /, and so does the plugin.",
+		"Under systemd, the working directory of the kubelet and the plugin is /.",
 		"Do not rely on the working directory. Use absolute paths.")
 }
 
@@ -163,7 +163,7 @@ func checkLeavesFiles(s *suite) []Finding {
 	did := r.did + ", in an empty directory with an empty TMPDIR"
 	if left := files(dir, work, temp); len(left) > 0 {
 		return found(Warning, did, "it left behind "+listed(left),
-			"The kubelet runs the plugin for many pulls, so the files fill the disk and might contain credentials.",
+			"The kubelet runs the plugin for many pulls, so files that the plugin leaves behind fill the disk and might contain credentials.",
 			"Do not write files, because the kubelet caches the response. Remove temporary files before exiting.")
 	}
 	return pass(did, "no files were left behind")

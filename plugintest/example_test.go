@@ -40,7 +40,7 @@ func ExampleRun() {
 	// version-v1beta1: a response with a different apiVersion than the request
 	// version-v1alpha1: a response with a different apiVersion than the request
 	// cache-duration: cacheDuration 21.6µs
-	// auth-key-match: 1 key, none of which match: "registry.example/*": path: "/team/app" does not begin with "/*" (globs do not work in paths)
+	// auth-key-match: the response has 1 key, and no key matches: "registry.example/*": path: "/team/app" does not begin with "/*" (globs do not work in paths)
 }
 
 func ExampleTest() {

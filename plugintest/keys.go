@@ -27,7 +27,7 @@ func checkKeyMatch(s *suite, resp *plugin.Response) []Finding {
 	for _, key := range all[:min(len(all), maxListed)] {
 		reasons = append(reasons, fmt.Sprintf("%q: %s", shownKey(key), whyNot(key, s.image)))
 	}
-	return found(Error, s.base().did, fmt.Sprintf("%s, none of which match: %s", plural(len(all), "key"), strings.Join(reasons, "; ")),
+	return found(Error, s.base().did, fmt.Sprintf("the response has %s, and no key matches: %s", plural(len(all), "key"), strings.Join(reasons, "; ")),
 		"The kubelet matches keys the same way as matchImages patterns, finds no match, and pulls anonymously.",
 		fmt.Sprintf("Use the registry as the auth key: %q.", registry(s.image)))
 }
@@ -121,7 +121,7 @@ func checkKeyPort(s *suite, _ *plugin.Response) []Finding {
 	if len(all) == 0 || len(selected(all, image)) > 0 {
 		return pass(r.did, "a response with %s", plural(len(all), "auth key"))
 	}
-	return found(Info, r.did, fmt.Sprintf("the keys %s, none of which match", shownKeys(all)),
+	return found(Info, r.did, fmt.Sprintf("the response has the keys %s, and no key matches", shownKeys(all)),
 		"The kubelet finds no key for the image and pulls anonymously.",
 		"Use the image's host and port as the key, or return no credential for a port that you do not serve.")
 }

@@ -139,7 +139,7 @@ func stderrUsage(r *run) []Finding {
 	if !r.ended() || !regexp.MustCompile(`(?mi)^\s*(usage( of .*)?|(global )?flags|(available )?commands|options):`).MatchString(r.x.Stderr) {
 		return nil
 	}
-	return found(Warning, r.did, fmt.Sprintf("%v, with a usage message on stderr", r.err.Err),
+	return found(Warning, r.did, fmt.Sprintf("%v, with a usage message on standard error", r.err.Err),
 		"The kubelet logs the usage message on each pull.",
 		"Print the usage message only for invalid arguments (with cobra, set SilenceUsage).")
 }
@@ -150,5 +150,5 @@ func lingering(r *run) []Finding {
 	}
 	return found(Error, r.did, "the plugin exited, but a process that it started kept its standard output or standard error open",
 		"The kubelet and the pull wait until the process exits, even past the one-minute timeout.",
-		"Do not start a process that outlives the plugin, or connect the process's three standard streams to /dev/null.")
+		"Do not start a process that outlives the plugin; if this is unavoidable, connect the process's three standard streams to /dev/null.")
 }

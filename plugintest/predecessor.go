@@ -72,10 +72,10 @@ func checkGetCredentials(s *suite) []Finding {
 	case r.ended() && s.outOfTree():
 		return pass(did, "refused: %s", r.outcome())
 	case !base.answered():
-		return skip("no response for %q to compare; see base-answer", s.image)
+		return skip("the plugin returned no response for %q to compare with; see the base-answer check", s.image)
 	case r.ended():
 		return found(Info, did, "refused: "+r.outcome(),
-			"The kubelet gets no credential if the configuration passes the argument, as on GKE and EKS.",
+			"If the configuration passes the argument, as GKE and EKS configurations do, the kubelet gets no credential.",
 			"Ignore the argument, or document that the plugin does not accept it.")
 	case !r.answered():
 		return found(Error, did, r.outcome(), "The kubelet rejects the response and pulls anonymously.", "Ignore or reject the argument.")
@@ -101,8 +101,8 @@ func isLogin(r *run) bool {
 // its protocol, if at all, and only with the argument.
 func checkPredecessor(s *suite) []Finding {
 	stdin := s.rawRequest("", plugin.OutOfTree, "")
-	with := s.aside(s.bare(plugin.OutOfTree), "sent a request with only an image, with the argument "+getCredentials, stdin)
-	without := s.aside(s.bare(plugin.V1), "sent a request with only an image, without the argument "+getCredentials, stdin)
+	with := s.aside(s.bare(plugin.OutOfTree), "sent a request that contains only an image, with the argument "+getCredentials, stdin)
+	without := s.aside(s.bare(plugin.V1), "sent a request that contains only an image, without the argument "+getCredentials, stdin)
 	for _, r := range []*run{with, without} {
 		if f := r.unfit(); f != nil {
 			return f
@@ -118,9 +118,9 @@ func checkPredecessor(s *suite) []Finding {
 			"The kubelet never sends this request, but a caller that sends it by mistake gets a credential.",
 			"Check kind and apiVersion, unless the first argument is "+getCredentials+".")
 	case without.alike(s.base()):
-		return skip("the plugin fails in the same way for a valid request; see base-answer")
+		return skip("the plugin fails in the same way for a valid request; see the base-answer check")
 	case with.answered():
-		return pass(with.did+", and without", "a response with get-credentials, an error without it")
+		return pass(with.did+", and without", "a response with get-credentials, and an error without get-credentials")
 	}
 	return pass(with.did+", and without", "both rejected")
 }

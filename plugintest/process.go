@@ -81,7 +81,7 @@ func checkSIGTERM(s *suite) []Finding {
 	if failed, ok := errors.AsType[*plugin.ExecError](err); ok && failed.Stage == plugin.StageStart {
 		return skip("%v", failed.Err)
 	}
-	did := "kept standard input open mid-request and sent SIGTERM"
+	did := "sent part of a request, kept standard input open, and sent SIGTERM"
 	select {
 	case sent := <-asked:
 		if took := ended.Sub(sent); took < s.patience {
@@ -91,7 +91,7 @@ func checkSIGTERM(s *suite) []Finding {
 		return skip("the plugin does not wait for the end of its input")
 	}
 	return found(Warning, did, fmt.Sprintf("the plugin was still running after %v and was killed", s.patience),
-		"The kubelet sends SIGKILL at its deadline, not SIGTERM, but service managers and other hosts send SIGTERM and wait.",
+		"At its deadline, the kubelet sends SIGKILL and not SIGTERM, but service managers and other hosts send SIGTERM and wait.",
 		"Keep SIGTERM's default action, or exit on SIGTERM regardless of what the plugin is waiting for.")
 }
 
@@ -117,7 +117,7 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 		if !r.answered() {
 			what = r.outcome()
 		} else if d := s.difference(base, r.x.Response); d != "" {
-			what = "the response differs from a single run's: " + d
+			what = "the response differs from the response of a single run: " + d
 		}
 		if what != "" {
 			if bad++; bad == 1 {
@@ -127,7 +127,7 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 	}
 	if bad > 0 {
 		return found(Error, did, fmt.Sprintf("%d of %d runs failed; first failure: %s", bad, n, first),
-			"When a node starts, the kubelet runs one plugin per image concurrently, and the pulls fail.",
+			"When a node starts, the kubelet runs the plugin for many images at the same time, and the pulls fail.",
 			"Do not share files or locks between runs. Expect the token service to throttle requests, and retry with jitter before the timeout.")
 	}
 	return pass(did, "every run returned the same response")

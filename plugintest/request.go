@@ -25,7 +25,7 @@ func checkBase(s *suite) []Finding {
 	}
 	return found(Error, r.did, r.outcome(),
 		"The kubelet discards the response, logs the error, and pulls anonymously.",
-		"See the other findings. The plugin did not start, hung or returned invalid output.")
+		"See the other findings. The plugin did not start, it hung, or it returned invalid output.")
 }
 
 // checkVersion checks that a version is answered in itself, or refused.
@@ -40,9 +40,9 @@ func checkVersion(version string) func(*suite) []Finding {
 				"The kubelet rejects the response, logs the apiVersion mismatch, and pulls anonymously.",
 				"Copy apiVersion from the request to the response, or reject versions that you do not support.")
 		case !r.ended():
-			return skip("the result is inconclusive; see base-answer (%s)", r.outcome())
+			return skip("the result is inconclusive (%s); see the base-answer check", r.outcome())
 		case r == base || !base.answered():
-			return skip("the plugin fails with every version, so its support for %s is unknown; see base-answer", short(version))
+			return skip("the plugin fails with every version, so its support for %s is unknown; see the base-answer check", short(version))
 		case version == plugin.V1:
 			return found(Warning, r.did, "refused: "+r.outcome(),
 				"The plugin works only with an older apiVersion in the provider's entry, and never in service-account mode.",
@@ -95,7 +95,7 @@ func malformedKind() malformed {
 
 func malformedGarbage() malformed {
 	return malformed{
-		did:    "sent the line \"registry.example\", as to a docker credential helper",
+		did:    "sent the line \"registry.example\", which is input for a docker credential helper",
 		stdin:  func(*suite) string { return "registry.example\n" },
 		answer: Warning,
 		fix:    "Parse standard input as JSON, and exit with a nonzero code if parsing fails.",
@@ -134,7 +134,7 @@ func refused(m malformed) func(*suite) []Finding {
 		}
 		switch {
 		case r.alike(s.base()):
-			return skip("the plugin fails in the same way for a valid request; see base-answer")
+			return skip("the plugin fails in the same way for a valid request; see the base-answer check")
 		case r.x.ExitCode == 0 && r.silent():
 			return found(m.answer, m.did, "exit code 0 and nothing on standard output",
 				"The kubelet never sends this request, but other callers treat exit code 0 as success.", m.fix)
@@ -229,9 +229,9 @@ func checkOversized(s *suite) []Finding {
 	case r.answered() || r.ended() && r.crashed() == "":
 		return pass(r.did, "%s", r.outcome())
 	case !r.ended() && !s.base().answered():
-		return skip("the plugin fails in the same way for every request; see base-answer")
+		return skip("the plugin fails in the same way for every request; see the base-answer check")
 	}
 	return found(Error, r.did, r.outcome(),
-		"The kubelet never sends this much data, but a caller that does gets no response and no reason.",
+		"The kubelet never sends such a large request, but a caller that sends one gets no response and no reason.",
 		"Limit the size of standard input, and reject longer input with a one-line error.")
 }

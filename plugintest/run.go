@@ -121,7 +121,7 @@ func (r *run) unfit() []Finding {
 	return nil
 }
 
-func notStarted() []Finding { return skip("the plugin cannot be started; see base-answer") }
+func notStarted() []Finding { return skip("the plugin cannot be started; see the base-answer check") }
 
 func hangs(r *run) []Finding {
 	return found(Error, r.did, "it did not exit: "+r.outcome(),

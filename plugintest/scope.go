@@ -31,7 +31,7 @@ func (s *suite) promised(scope plugin.CacheKeyType) []string {
 func checkScope(s *suite, resp *plugin.Response) []Finding {
 	scope := resp.CacheKeyType
 	if scope == plugin.CacheImage {
-		return pass(s.base().did, "cacheKeyType Image, which covers no other images")
+		return pass(s.base().did, "cacheKeyType Image, so the response covers no other images")
 	}
 	var same, silent []string
 	for _, image := range s.promised(scope) {
@@ -49,7 +49,7 @@ func checkScope(s *suite, resp *plugin.Response) []Finding {
 		same = append(same, image)
 	}
 	if len(same) == 0 {
-		return skip("cacheKeyType is %s, but there is no response for %s to compare; specify more images that the plugin serves", scope, listed(silent))
+		return skip("cacheKeyType is %s, but the plugin returned no response for %s to compare with; specify more images that the plugin serves", scope, listed(silent))
 	}
 	return pass(fmt.Sprintf("%s, and for %s", s.base().did, listed(same)), "cacheKeyType %s, and the same credential", scope)
 }

@@ -41,7 +41,7 @@ func checkTokenAbsent(s *suite) []Finding {
 		case r.crashed() != "":
 			return found(Error, r.did, r.outcome(),
 				"The kubelet gets no credential and no reason for a pod without a service account.",
-				"Check that the request has a token before using it.")
+				"Before using the token, check that the request has one.")
 		case !r.answered() && !r.ended() && s.base().answered():
 			return found(Error, r.did, r.outcome(),
 				"The kubelet gets no credential for a pod without a service account.",
@@ -54,7 +54,7 @@ func checkTokenAbsent(s *suite) []Finding {
 // reason is why there is no answer with the token.
 func (s *suite) reason(r *run) string {
 	if base := s.base(); r == base || r.alike(base) {
-		return "see base-answer"
+		return "see the base-answer check"
 	}
 	return "with it, " + r.outcome()
 }
@@ -78,7 +78,7 @@ func checkTokenUsed(s *suite) []Finding {
 		return pass(did, "with the token, %s", what)
 	}
 	if s.rotating() {
-		return skip("each request gets a new password, so whether the password depends on the token is unknown")
+		return skip("it is unknown whether the password depends on the token, because each request gets a new password")
 	}
 	if s.opts.ServiceAccount == nil {
 		return pass(did, "the same response, so this plugin needs no tokenAttributes")
@@ -102,7 +102,7 @@ func checkTokenEcho(s *suite) []Finding {
 	const kubelet = "The kubelet rejects the response unless tokenAttributes.cacheType is Token."
 	switch {
 	case s.opts.ServiceAccount != nil && s.opts.ServiceAccount.CacheType == config.CachePerToken:
-		return pass(r.did, "the token itself as the password, which cacheType Token allows")
+		return pass(r.did, "the token itself as the password (allowed because cacheType is Token)")
 	case s.opts.ServiceAccount != nil && s.opts.ServiceAccount.CacheType == config.CachePerServiceAccount:
 		return found(Error, r.did, "the token itself as the password, with cacheType ServiceAccount", kubelet,
 			"Set cacheType: Token for this plugin.")
@@ -135,7 +135,7 @@ func checkTokenOldVersion(s *suite) []Finding {
 		case r.failed(plugin.StageStart):
 			return notStarted()
 		case r.hung():
-			return found(Warning, r.did, "it did not exit: "+r.outcome(), "The kubelet never sends this request.", "Ignore fields that the version does not have.")
+			return found(Warning, r.did, "it did not exit: "+r.outcome(), "The kubelet never sends this request.", "Ignore fields that do not exist in the request's version.")
 		case !r.answered():
 			continue
 		}
@@ -148,7 +148,7 @@ func checkTokenOldVersion(s *suite) []Finding {
 		}
 		if what != "" {
 			return found(Warning, r.did, "the token is used: "+what,
-				"The kubelet never sends this request. A token in an old version bypasses the kubelet's rules.",
+				"The kubelet never sends this request. A plugin that accepts a token in an older version bypasses the kubelet's rules for tokens.",
 				"Read the service account fields only in v1 requests.")
 		}
 		fine = append(fine, short(version))

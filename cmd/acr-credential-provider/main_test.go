@@ -255,7 +255,7 @@ func TestFailures(t *testing.T) {
 		"IMDS":                  {[]string{"CONFIG"}, testcloud.Fault{Path: "/metadata", Status: 400, Body: `{"error":"invalid_request","x":"` + canary.Token + `"}`}, "status 400 Bad Request (invalid_request)", plugin.Request{}},
 		"exchange": {[]string{"CONFIG", "--v=4"}, testcloud.Fault{Path: "/oauth2/exchange", Status: 401, Body: canary.Token},
 			"exchange the token: POST https://foo.azurecr.io/oauth2/exchange: status 401", pod("foo.azurecr.io/app")},
-		"pod": {[]string{"CONFIG"}, testcloud.Fault{}, "the service account has no annotation kubernetes.azure.com/acr-client-id",
+		"pod": {[]string{"CONFIG"}, testcloud.Fault{}, "the service account does not have the annotation kubernetes.azure.com/acr-client-id",
 			plugin.Request{Image: "foo.azurecr.io/app", ServiceAccountToken: plugin.NewSecret(canary.Token)}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,13 +30,13 @@ func program() pluginmain.Program {
 		"`URL` of the cluster's identity provider; pods with the annotation "+gcr.AnnotationEnable+" pull as their service account")
 	flags.StringVar(&opts.ProjectID, "project-id", "", "`project` of the workload identity pool; required with --identity-provider")
 	flags.StringVar(&opts.STSAudience, "sts-audience", "",
-		"`audience` of a workload identity provider; all pods then pull as their service account and need no annotation")
-	flags.BoolVar(&opts.RequireWorkloadIdentity, "require-workload-identity", false, "reject pods that would pull as the node")
+		"`audience` of a workload identity provider; if it is set, all pods pull as their service account and need no annotation")
+	flags.BoolVar(&opts.RequireWorkloadIdentity, "require-workload-identity", false, "reject requests for pods that would pull with the node's identity")
 	flags.BoolVar(&opts.Impersonate, "impersonate", false,
-		"impersonate the Google service account in the annotation "+gcr.AnnotationAccount)
+		"impersonate the Google service account named in the annotation "+gcr.AnnotationAccount)
 	flags.StringVar(&opts.UniverseDomain, "universe-domain", "googleapis.com", "`domain` of Google's services")
 	flags.StringSliceVar(&opts.AllowHosts, "allow-host", nil,
-		"additional `host[:port]` that receives the access token; * matches within one label; repeatable")
+		"additional `host[:port]` that receives the access token; * matches any part of one DNS label; repeatable")
 	flags.BoolVar(&opts.AnyHost, "any-host", false,
 		"send the access token to every host that matchImages matches, as the upstream plugin does")
 	pluginmain.OtherHosts(flags, &opts.OtherHosts)

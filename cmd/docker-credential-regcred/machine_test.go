@@ -30,7 +30,7 @@ func TestWhereTheConfigurationIs(t *testing.T) {
 	stdout, code = b.run(b.command("", []string{"list"}))
 	b.refused("list", stdout, code, "no credential provider configuration")
 	stdout, code = b.get("r.example", "REGCRED_CONFIG="+b.path("c.yaml"))
-	b.refused("half", stdout, code, "REGCRED_CONFIG is set without REGCRED_BIN_DIR")
+	b.refused("half", stdout, code, "REGCRED_CONFIG is set, but REGCRED_BIN_DIR is not set")
 	stdout, code = b.get("r.example", "REGCRED_CONFIG="+b.path("absent.yaml"), "REGCRED_BIN_DIR="+b.dir)
 	b.refused("absent", stdout, code, "REGCRED_CONFIG: "+b.path("absent.yaml")+": cannot be found", "the kubelet would not start without this configuration; set another path or create the file")
 	stdout, code = b.get("r.example", "REGCRED_CONFIG=absent.yaml", "REGCRED_BIN_DIR="+b.dir)
@@ -77,7 +77,7 @@ func TestConfigurationOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	stdout, code := b.get("r.example")
-	b.refused("writable by others", stdout, code, "refusing this machine's configuration", "writable by all users", "chmod go-w", "or set REGCRED_CONFIG and REGCRED_BIN_DIR to use it anyway")
+	b.refused("writable by others", stdout, code, "refusing this machine's configuration", "writable by all users", "chmod go-w", "or set REGCRED_CONFIG and REGCRED_BIN_DIR to use this configuration anyway")
 	if plugins, _ := b.runs(); len(plugins) > 0 {
 		t.Errorf("runs of %q", plugins)
 	}

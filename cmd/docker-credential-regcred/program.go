@@ -24,9 +24,9 @@ const (
 	usage = "Usage: " + name + " <get|list|erase|store|version>"
 	help  = usage + `
 
-A docker credential helper: get reads a registry name from standard input and
-prints the first credential that this machine's Kubernetes credential providers
-return for it. list prints the configuration's registries.
+A docker credential helper: the get command reads a registry name from standard
+input and prints the first credential that this machine's Kubernetes credential
+providers return for it. The list command prints the configuration's registries.
 
 The configuration is taken from REGCRED_CONFIG and REGCRED_BIN_DIR, the node, or
 ` + node.OwnConfig + ` with its plugins in ` + node.OwnBinDir + `.`
@@ -148,7 +148,7 @@ func (p program) readInput(ctx context.Context) (io.Reader, error) {
 	const what = "read standard input"
 	data, err := await.Result(ctx, what, func() ([]byte, error) { return io.ReadAll(io.LimitReader(p.stdin, maxInput+1)) })
 	if err == nil && len(data) > maxInput {
-		err = fmt.Errorf("%s: more than %d bytes is too long for a registry name", what, maxInput)
+		err = fmt.Errorf("%s: the registry name is longer than the limit of %d bytes", what, maxInput)
 	}
 	return bytes.NewReader(data), err
 }

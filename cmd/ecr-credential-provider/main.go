@@ -21,7 +21,7 @@ func program() pluginmain.Program {
 	var opts ecr.Options
 	flags := pluginmain.Flags()
 	flags.StringArrayVar(&opts.AllowHosts, "allow-host", nil,
-		"also serve `HOST[=REGION]` outside the ECR domains; * matches within one label; repeatable")
+		"also serve this `HOST[=REGION]` outside the ECR domains; * matches any part of one DNS label; repeatable")
 	flags.BoolVar(&opts.AnyHost, "any-host", false,
 		"serve every host, as the upstream plugin does; this sends the ECR password to every registry that matchImages matches")
 	pluginmain.OtherHosts(flags, &opts.OtherHosts)
@@ -33,7 +33,7 @@ func program() pluginmain.Program {
 	flags.StringVar(&opts.SessionName, "session-name", "",
 		"`NAME` for all STS sessions (default: the service account's name; the upstream plugin uses ecr-credential-provider)")
 	flags.BoolVar(&opts.PlainEndpoints, "plain-endpoints", false,
-		"use the plain ECR and STS endpoints for FIPS and dual-stack hosts too, as the upstream plugin does")
+		"use the plain ECR and STS endpoints even for FIPS and dual-stack hosts, as the upstream plugin does")
 	return pluginmain.Program{
 		Name:             "ecr-credential-provider",
 		Version:          version,

@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		Summary: "The plugin that regcred configures in the kubelet: it calls the providers of the\n" +
 			"node's current generation, which \"regcred install\" and \"regcred rollback\" change.\n" +
 			"It reads one CredentialProviderRequest from standard input. The name under which\n" +
-			"it is run selects the entry in the kubelet's configuration to respond for.",
+			"it is run determines which entry in the kubelet's configuration it responds for.",
 		New: func(pluginmain.Input) (plugin.Provider, error) { return d, nil },
 	}.Run(ctx, args[1:], stdin, stdout, stderr, getenv)
 	d.end()

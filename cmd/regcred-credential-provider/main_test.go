@@ -281,7 +281,7 @@ func TestFaults(t *testing.T) {
 		{"a directory for the record of entries", func(n *testNode) { n.must(os.Mkdir(n.store.Path(generation.AppliedFile), 0o700)) }, "", ""},
 		{"no such entry", func(n *testNode) {
 			n.must(os.Rename(filepath.Join(n.bin, entries.Name), filepath.Join(n.bin, entries.Name+"-7")))
-		}, entries.Name + "-7", `no entry "regcred-credential-provider-7", which is the name this program was run as; regcred status`},
+		}, entries.Name + "-7", `no entry named "regcred-credential-provider-7", the name under which this program was run; regcred status`},
 		{"plugin deleted", func(n *testNode) { n.must(os.Remove(n.store.BinPath(1, "plugin-a"))) }, "", "no such file or directory"},
 		{"plugin of another machine", func(n *testNode) {
 			path := n.store.BinPath(1, "plugin-a")

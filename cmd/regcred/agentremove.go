@@ -30,18 +30,18 @@ func (a *app) agentRemoveCmd() *cobra.Command {
 	r := &agentRemoveFlags{}
 	cmd := &cobra.Command{
 		Use:   "remove --namespace NS --state-configmap NAME",
-		Short: "Make the chart's pods uninstall regcred from their nodes, and wait for them",
-		Long: `Set the state in a ConfigMap to "absent", which the pods see within about a
-minute, and wait until each pod reports that regcred is completely removed from
+		Short: "Make the chart's pods uninstall regcred from their nodes, and wait until they finish",
+		Long: `Set the state in a ConfigMap to "absent" (the pods see the change within about a
+minute), and wait until each pod reports that regcred is completely removed from
 its node. The chart runs this command before it is uninstalled. The command does
-not wait for nodes that are deleted in the meantime.
+not wait for nodes that are deleted while it is running.
 
 After the timeout, each remaining node is listed with the reason and the action
 to take. You can run the command again.
 
-It needs permission to patch the ConfigMap, list pods and get pods/log in the
-namespace. With permission to list nodes, it detects deleted and unreachable
-nodes sooner.
+The command needs permission to patch the ConfigMap, list pods and get pods/log
+in the namespace. With permission to list nodes, it detects deleted and
+unreachable nodes sooner.
 
 The exit code is 0 if regcred is removed from every node, and 1 otherwise. With
 --allow-missing, missing nodes cause only warnings.`,
@@ -54,7 +54,7 @@ The exit code is 0 if regcred is removed from every node, and 1 otherwise. With
 				}
 			}
 			if r.opts.Timeout <= 0 {
-				return usageError("", "--timeout: %v must be greater than 0", r.opts.Timeout)
+				return usageError("", "--timeout is %v; it must be greater than 0", r.opts.Timeout)
 			}
 			return atMost()(cmd, args)
 		},
@@ -144,6 +144,6 @@ func removeError(err error, o fleet.RemoveOptions) error {
 	if e.Verb == "patch" {
 		what += " " + o.ConfigMap
 	}
-	return withHint(err, fmt.Sprintf("allow this service account to %s %s in namespace %s; it needs patch on configmaps %s, list on pods and get on pods/log",
+	return withHint(err, fmt.Sprintf("allow this service account to %s %s in namespace %s; in total, the account needs permission to patch configmaps %s, list pods and get pods/log",
 		e.Verb, what, o.Namespace, o.ConfigMap))
 }

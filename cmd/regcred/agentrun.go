@@ -33,15 +33,16 @@ func (a *app) agentRunCmd() *cobra.Command {
 		Use:   "run",
 		Short: "Install the chart's configuration on this pod's node and keep it installed",
 		Long: `Keep regcred installed on this pod's node. Stopping the process changes nothing
-on the node. The pod itself does not change the node: it has the node's systemd
-run "regcred install", "status" and "uninstall" on the node. Every --interval,
-it compares the node with the installed state and reinstalls if they differ. If
-the --state file contains "absent", it uninstalls regcred.
+on the node. The pod itself does not change the node: it asks the node's systemd
+to run "regcred install", "status" and "uninstall" on the node. Every
+--interval, the agent compares the node with the installed state and reinstalls
+regcred if they differ. If the --state file contains "absent", the agent
+uninstalls regcred.
 
-An install or uninstall that restarted the kubelet and was rolled back is not
-retried by this pod, even if its container restarts. Other failures are retried
-with increasing delays. The node's state is printed to stdout as a line of JSON,
-for "regcred agent ready", and exported as metrics.`,
+This pod does not retry an installation or uninstallation that restarted the
+kubelet and was rolled back, even if the pod's container restarts. Other
+failures are retried with increasing delays. The node's state is printed to
+stdout as a line of JSON, for "regcred agent ready", and exported as metrics.`,
 		Example: `  regcred agent run --node $NODE --owner regcred/regcred --revision regcred-1a2b \
     --host-work /var/lib/kubelet/pods/$POD_UID/volumes/kubernetes.io~empty-dir/work --restart`,
 		Args: exactly(),
@@ -62,22 +63,22 @@ func (r *agentFlags) register(cmd *cobra.Command) {
 	f.Var(&r.owner, "owner", "the chart's `NAMESPACE/RELEASE`; installations by other releases are not changed")
 	f.StringVar(&r.Revision, "revision", "", "`name` of the ConfigMap with the configuration")
 	f.StringVar(&r.Config, "config", "/config", "`path` of the configuration")
-	f.StringVar(&r.State, "state", "/state/state", "`file` that contains present or absent; nothing is changed while it contains neither")
+	f.StringVar(&r.State, "state", "/state/state", "`file` that contains present or absent; nothing is changed while the file contains anything else")
 	f.StringVar(&r.Plugins, "plugins", "/plugins", "`directory` with plugins from other images; searched first")
 	f.StringVar(&r.ImagePlugins, "image-plugins", "/plugins", "`directory` with the plugins of this image")
-	f.StringVar(&r.Work, "work", agentWork, "`directory` where --host-work of the node is mounted; it survives container restarts")
+	f.StringVar(&r.Work, "work", agentWork, "`directory` where the node's --host-work directory is mounted; its content survives container restarts")
 	f.StringVar(&r.hostWork, "host-work", "", "`path` of the --work directory on the node")
 	i := &r.Install
 	f.BoolVar(&i.DryRun, "dry-run", false, "show what would change without changing anything")
 	f.BoolVar(&i.Restart, "restart", false, "allow a kubelet restart if one is needed; running containers are not affected")
-	f.StringVar(&i.Probe, "probe", "", "`image` to pull after each change; if that fails, the change is rolled back")
+	f.StringVar(&i.Probe, "probe", "", "`image` to pull after each change; if the pull fails, the change is rolled back")
 	f.StringArrayVar(&i.Reserve, "reserve", nil, "additional `pattern` for the kubelet's entries; may be repeated")
-	f.BoolVar(&i.AnyImage, "any-image", false, "match every image in the kubelet's entries")
+	f.BoolVar(&i.AnyImage, "any-image", false, "make the kubelet's entries match every image")
 	f.DurationVar(&i.MaxStale, "max-stale", generation.DefaultMaxStale, "maximum `time` that the kubelet may cache a response")
 	f.IntVar(&i.Keep, "keep", 5, "`number` of generations to keep")
 	f.StringVar(&i.StateDir, "state-dir", generation.DefaultDir, "`directory` on the node for the generations")
-	f.BoolVar(&i.Reapplied, "reapplied", false, "install even if the node's operating system reverts the change; this agent reinstalls it")
-	f.DurationVar(&i.Timeout, "timeout", 4*time.Minute, "maximum `time` for a restarted kubelet to become healthy; after that the change is rolled back")
+	f.BoolVar(&i.Reapplied, "reapplied", false, "install even if the node's operating system reverts the change, because this agent makes it again")
+	f.DurationVar(&i.Timeout, "timeout", 4*time.Minute, "maximum `time` for a restarted kubelet to become healthy before the change is rolled back")
 	f.DurationVar(&r.Interval, "interval", time.Minute, "`time` between checks of the node")
 	// Not a string: an empty one is a value.
 	f.Func("listen", "`address` of /metrics and /healthz (default \""+r.listen+"\"); \"\" for none", func(v string) error { r.listen = v; return nil })
@@ -92,9 +93,9 @@ func (r *agentFlags) complete() (err error) {
 	}
 	switch i := r.Install; {
 	case !path.IsAbs(r.hostWork):
-		return usageError("", "--host-work %q: must be an absolute path on the node", r.hostWork)
+		return usageError("", "--host-work is %q; it must be an absolute path on the node", r.hostWork)
 	case !path.IsAbs(i.StateDir):
-		return usageError("", "--state-dir %q: must be an absolute path on the node", i.StateDir)
+		return usageError("", "--state-dir is %q; it must be an absolute path on the node", i.StateDir)
 	case r.Interval < time.Second:
 		return usageError("", "--interval is %v; it must be at least 1s", r.Interval)
 	case i.Keep < 1:

@@ -21,7 +21,7 @@ import (
 type caFile string
 
 func (f *caFile) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar((*string)(f), "ca-file", "", "PEM `file` of CA certificates to trust in addition to the kubeconfig's")
+	cmd.Flags().StringVar((*string)(f), "ca-file", "", "PEM `file` of CA certificates to trust in addition to those in the kubeconfig")
 }
 
 // maxCAFile bounds a file of certificates, in bytes. That of a whole system has

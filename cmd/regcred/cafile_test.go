@@ -132,7 +132,7 @@ func otherAuthority(t *testing.T) []byte {
 func TestPullTimeout(t *testing.T) {
 	args := append([]string{"pull", "--layout", t.TempDir(), "--timeout", "1ns", "127.0.0.1:1/app:v1"}, writeRuntimeConfig(t, "good", "elsewhere.example")...)
 	code, out, _ := runApp(t, args...)
-	if code != exitFailed || !strings.Contains(out, "not finished within --timeout 1ns: context deadline exceeded\n") {
+	if code != exitFailed || !strings.Contains(out, "the pull did not finish within --timeout 1ns: context deadline exceeded\n") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 }

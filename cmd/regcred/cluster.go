@@ -27,7 +27,7 @@ type kubeFlags struct {
 func (k *kubeFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&k.kubeconfig, "kubeconfig", "",
-		"kubeconfig `file` for the API server (default: with --as-kubelet, the kubelet's; otherwise KUBECONFIG, the pod's service account, or ~/.kube/config)")
+		"kubeconfig `file` for the API server (default: with --as-kubelet, the kubelet's kubeconfig; otherwise KUBECONFIG, the pod's service account, or ~/.kube/config)")
 	f.StringVar(&k.context, "context", "", "`name` of the kubeconfig context to use")
 	k.caFile.register(cmd)
 	inGroup(cmd, groupCluster, "kubeconfig", "context", "ca-file")
@@ -67,7 +67,7 @@ func (k *kubeFlags) config(ctx context.Context, o *node.Origin) (*rest.Config, s
 	opts := kube.ConfigOptions{Kubeconfig: k.kubeconfig, Context: k.context, Environ: o.Environ}
 	if k.kubeconfig == "" && o.OfKubelet() {
 		if opts.Kubeconfig = o.Kubeconfig; opts.Kubeconfig == "" {
-			return nil, "", withHint(fmt.Errorf("%s runs without --%s, so it has no API server", o.Whose(), node.KubeconfigFlag), "give --kubeconfig")
+			return nil, "", withHint(fmt.Errorf("%s runs without --%s, so it does not connect to an API server", o.Whose(), node.KubeconfigFlag), "give --kubeconfig")
 		}
 	}
 	if opts.Kubeconfig != "" { // client-go would wait for the writer of a named pipe, past any signal

@@ -225,7 +225,7 @@ func (a *app) noteProtocol(res *convert.Result) {
 		}
 	}
 	if len(moved) > 0 {
-		a.Note("protocol version changed: %s; %q shows whether a plugin supports the new version", strings.Join(moved, ", "), "regcred plugin test")
+		a.Note("protocol version changed: %s; the command %q shows whether a plugin supports the new version", strings.Join(moved, ", "), "regcred plugin test")
 	}
 	if len(old) > 0 {
 		a.Note("still on a protocol version older than v1: %s; use --plugin-api-version v1 if the plugins support it", strings.Join(old, ", "))

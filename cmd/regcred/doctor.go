@@ -43,11 +43,11 @@ fails. The steps are the reference, the matching providers, the credentials
 connection, TLS, challenge, token and manifest, with each credential in turn.
 The runtime's proxies and CA certificates are used. Nothing is pulled.
 
-With --kube, check the cluster too: whether the API server responds, which
+With --kube, also check the cluster: whether the API server responds, which
 identity it sees, and whether this identity can read the objects that a pull
-needs and request tokens for the configured audiences. With --pod, request these
-tokens as a dry run. With both --pod and --image, look up the image for this
-pod.
+needs and request tokens for the configured audiences. With --pod, request the
+pod's tokens as a dry run. With both --pod and --image, look up the image for
+this pod.
 
 The exit code is 0 if no check fails, and 1 otherwise.`,
 		Example: `  sudo regcred doctor --as-kubelet
@@ -59,7 +59,7 @@ The exit code is 0 if no check fails, and 1 otherwise.`,
 	d.output = addOutputFlag(cmd, "text", "json")
 	f := cmd.Flags()
 	f.BoolVar(&d.kube, "kube", false, "check the cluster too")
-	f.Var(&d.pod, "pod", "check the cluster for this pod too, and request tokens for it as a dry run")
+	f.Var(&d.pod, "pod", "also check the cluster for this pod, and request tokens for the pod as a dry run")
 	d.kubeFlags.register(cmd)
 	d.imageFlags.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -124,7 +124,7 @@ func (a *app) doctorKubelet(ctx context.Context, o *node.Origin) *doctor.Kubelet
 // another identity may do is no answer to --as-kubelet.
 func (a *app) doctorCluster(ctx context.Context, r *doctor.Report, o *node.Origin, cfg *config.Config, d *doctorFlags) {
 	if o == nil && a.asKubelet != "" && d.kubeconfig == "" {
-		r.Add("api-server", doctor.Skip, "use the kubelet's own --kubeconfig, for example /etc/kubernetes/kubelet.conf", "not checked: the current identity is not a kubelet's")
+		r.Add("api-server", doctor.Skip, "use the kubelet's own --kubeconfig, for example /etc/kubernetes/kubelet.conf", "not checked: the current identity does not belong to a kubelet")
 		return
 	}
 	if o == nil {

@@ -30,7 +30,7 @@ type imageFlags struct {
 
 func (i *imageFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&i.image, "image", "", "`image` to trace up to its manifest in the registry")
+	f.StringVar(&i.image, "image", "", "`image` to trace from its reference to its manifest in the registry")
 	f.StringArrayVar(&i.pullSecrets, "pull-secret", nil, "with --image: `file` with an image pull secret: a Secret manifest or a docker config.json; may be repeated")
 	f.BoolVar(&i.offline, "offline", false, "with --image: do not run plugins or contact hosts")
 	f.DurationVar(&i.hostTimeout, "timeout", 20*time.Second, "with --image: maximum `time` for contacting all hosts")
@@ -48,7 +48,7 @@ func (d *doctorFlags) check() error {
 	case d.offline && (d.kube || d.pod.given()):
 		return usageError("", "--offline sends no requests: omit --kube and --pod")
 	case d.hostTimeout <= 0:
-		return usageError("", "--timeout %s: must be greater than 0", d.hostTimeout)
+		return usageError("", "--timeout is %s; it must be greater than 0", d.hostTimeout)
 	}
 	return nil
 }

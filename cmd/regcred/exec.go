@@ -40,16 +40,16 @@ func (a *app) execCmd() *cobra.Command {
 		Short: "Run a command whose registry clients get credentials from regcred",
 		Long: `Run CMD with DOCKER_CONFIG and REGISTRY_AUTH_FILE set to files in a temporary
 directory that is removed when CMD exits. These files configure regcred's
-credential helper for each exact host in the configuration and for the hosts of
-the --image images. The user's other credentials, contexts, builders and CLI
+credential helper for each exact host in the configuration and for the registry
+of each --image. The user's other credentials, contexts, builders and CLI
 plugins are copied.
 
 With --materialize, the images' credentials are written to the files instead,
-for programs that do not run credential helpers. These credentials are not
+for programs that do not run credential helpers. The written credentials are not
 renewed; a warning shows when they expire. CMD receives the terminal and all
-signals. regcred exits with CMD's exit code, or is killed by the same signal.
-The exit code is 127 if CMD does not exist, and 126 if it cannot be run. CMD is
-not run if a credential cannot be obtained.`,
+signals. regcred exits with CMD's exit code, or is killed by the signal that
+killed CMD. The exit code is 127 if CMD does not exist, and 126 if it cannot be
+run. CMD is not run if a credential cannot be obtained.`,
 		Example: `  regcred exec -- docker compose pull
   regcred exec --image registry.example/team/app -- skopeo inspect docker://registry.example/team/app
   regcred exec --materialize --image registry.example/team/app -- ./build.sh`,
@@ -166,7 +166,7 @@ func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.
 	}
 	if onPath(a.Getenv("PATH"), helperProgram) == "" {
 		if o.Program = besideUs(helperProgram); o.Program == "" {
-			return o, withHint(fmt.Errorf("%s is not on the PATH or next to this program, so clients would not find it", helperProgram),
+			return o, withHint(fmt.Errorf("%s is neither on the PATH nor next to this program, so clients would not find it", helperProgram),
 				"install it, or use --materialize")
 		}
 	}

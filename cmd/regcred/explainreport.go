@@ -100,7 +100,7 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 		attempt.Fix = "" // below the reason
 		renderAttempt(t, &attempt)
 		if s.NoUser > 0 {
-			t.Detail("%s without a user name, which makes the runtime pull anonymously", terminal.Count(s.NoUser, "credential"))
+			t.Detail("%s without a user name, so the runtime pulls anonymously", terminal.Count(s.NoUser, "credential"))
 		}
 		if s.Reason != "" {
 			t.Detail("%s", s.Reason)
@@ -238,7 +238,7 @@ func renderProvider(t *terminal.Text, p *report.Provider) {
 // renderNearest shows the pattern that came nearest, and where it failed.
 func renderNearest(t *terminal.Text, p *report.Provider) {
 	if n := len(p.Patterns); n > 1 {
-		t.Detail("none of %d patterns match; the nearest is %q", n, p.Pattern)
+		t.Detail("none of the %d patterns matches; the nearest one is %q", n, p.Pattern)
 	} else {
 		t.Detail("%q does not match", p.Pattern)
 	}

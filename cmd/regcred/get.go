@@ -42,8 +42,8 @@ func (a *app) getCmd() *cobra.Command {
 node would try them.
 
 The text format hides passwords. The other formats contain passwords: json has
-all credentials, but docker-config, secret and crictl have only the first, under
-the registry's own name.
+all credentials, but docker-config, secret and crictl have only the first
+credential, under the registry's own name.
 
 The exit code is 0 if credentials are found, 3 if a pull would be anonymous, and
 1 if something failed.`,

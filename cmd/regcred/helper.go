@@ -73,15 +73,15 @@ func (a *app) helperInstallCmd() *cobra.Command {
 		Short: "Configure clients to use regcred for the configuration's hosts",
 		Long: `Add each exact host in the configuration to credHelpers in docker's config.json,
 so that docker, compose, buildx, nerdctl, crane, cosign, ko, oras, helm and
-other clients call docker-credential-regcred for it. --containers changes the
-file that podman, skopeo and buildah read instead.
+other clients call docker-credential-regcred for that host. --containers instead
+changes the file that podman, skopeo and buildah read.
 
 The rest of the file is preserved byte for byte. regcred manages all entries for
 its helper: hosts that are no longer in the configuration are removed.
 
 Clients do not support patterns, so hosts that match only a pattern with * are
 not included. --all-hosts also sets docker's credsStore, which docker uses for
-all other hosts. This fails if it would hide another credential store or
+all other hosts. --all-hosts fails if it would hide another credential store or
 credentials in the file.`,
 		Example: `  regcred helper install --dry-run
   regcred helper install
@@ -133,7 +133,7 @@ func (a *app) helperUninstallCmd() *cobra.Command {
 		Long: `Remove all entries for regcred's helper from docker's config file and the config
 file of podman, skopeo and buildah, or from only one of these files. A file that
 has not changed since "regcred helper install" is restored byte for byte. A file
-that was created for these entries is deleted.`,
+that was created for the helper's entries is deleted.`,
 		Example: `  regcred helper uninstall --dry-run
   regcred helper uninstall --containers`,
 	}
@@ -236,8 +236,8 @@ func (a *app) helperStatusCmd() *cobra.Command {
 		Use:   "status",
 		Short: "Show which clients use regcred, and for which hosts",
 		Long: `Compare docker's config file and the config file of podman, skopeo and buildah
-with the configuration. Show which hosts use regcred's helper, which do not, and
-why.
+with the configuration. Show which hosts use regcred's helper, and why the
+others do not.
 
 The exit code is 0 if a file has the helper for every exact host in the
 configuration, 3 if no file has the helper, and 1 if an entry is missing,
@@ -292,7 +292,7 @@ func (a *app) loadForHelper(ctx context.Context, needBinDir bool) (*config.Confi
 
 // noteNoHost says that there is no name that could be written into a file.
 func (a *app) noteNoHost(o *node.Origin) {
-	a.Note("%s lists no exact host (providers that only serve pods do not count), and clients do not support patterns", o.Config)
+	a.Note("%s lists no exact host (providers that serve only pods do not count), and clients do not support patterns", o.Config)
 }
 
 // noteHelperEnvironment says that clients run the helper without the flags of

@@ -42,16 +42,17 @@ consists of CONFIG (a file or directory in the kubelet's format) and the plugins
 that it names. The kubelet is configured once to run
 regcred-credential-provider, which runs the current generation's plugins. Later
 changes need no kubelet restart if the kubelet's entries already cover the new
-patterns and tokenAttributes. Otherwise install lists what is not covered,
+patterns and tokenAttributes. Otherwise, the command lists what is not covered,
 changes nothing, and asks for --restart.
 
 Before any change, CONFIG is validated for this node's kubelet, and each new
-plugin is checked and test-run. Changes to the node's files are shown; --dry-run
-stops there. After a change, a restarted kubelet must become healthy and the
---probe image must be pulled; otherwise everything is rolled back.
+plugin is checked and test-run. Changes to the node's files are shown first;
+with --dry-run, they are only shown. After a change, a restarted kubelet must
+become healthy and the --probe image must be pulled; otherwise everything is
+rolled back.
 
 CONFIG defaults to the current generation's configuration. On a node without a
-generation, it defaults to /etc/regcred/credential-providers.yaml, with the
+generation, CONFIG defaults to /etc/regcred/credential-providers.yaml, with the
 plugins in /etc/regcred/bin.`,
 		Example: `  sudo regcred install providers.yaml --plugin ./ecr-credential-provider --dry-run
   sudo regcred install providers.yaml --plugin ./ecr-credential-provider --restart
@@ -62,17 +63,17 @@ plugins in /etc/regcred/bin.`,
 	i.changeFlags = addChangeFlags(cmd, "text", "json")
 	f := cmd.Flags()
 	f.StringArrayVar(&i.plugins, "plugin", nil, "executable `file` for the provider of the same name; may be repeated. Other executables are taken from --bin-dir and the current generation")
-	f.StringVar(&i.dispatcher, "dispatcher", "", "`file` of regcred-credential-provider (default the one next to regcred)")
+	f.StringVar(&i.dispatcher, "dispatcher", "", "executable `file` of regcred-credential-provider (default: the one next to regcred)")
 	f.BoolVar(&i.dryRun, "dry-run", false, "show what would change without changing anything")
 	addRestartFlags(cmd, i.changeFlags)
 	addProbeFlag(cmd, i.changeFlags)
-	f.StringArrayVar(&i.reserve, "reserve", nil, "additional `pattern` for the kubelet's entries, so that adding a provider for it later needs no restart; may be repeated; \"\" clears the list")
-	f.BoolVar(&i.anyImage, "any-image", false, "match every image, so that new providers never need a kubelet restart; starts one plugin process for each image pulled")
+	f.StringArrayVar(&i.reserve, "reserve", nil, "additional `pattern` for the kubelet's entries, so that a provider for this pattern can be added later without a kubelet restart; may be repeated; \"\" clears the list")
+	f.BoolVar(&i.anyImage, "any-image", false, "make the kubelet's entries match every image, so that new providers never need a kubelet restart; one plugin process is started for each image pulled")
 	f.DurationVar(&i.maxStale, "max-stale", generation.DefaultMaxStale, "maximum `time` that the kubelet can cache a response and thus keep using a credential that was removed from the node")
 	f.IntVar(&i.keep, "keep", 5, "`number` of generations to keep for rollback")
 	f.BoolVar(&i.reapplied, "reapplied", false, "install even if this node's operating system reverts the change at boot; for nodes that run this command at each boot")
 	addOwnerFlag(cmd, &i.owner, "`NAMESPACE/RELEASE` of the Helm release that owns this installation; another owner's installation is not replaced")
-	f.BoolVar(&i.hideValues, "hide-values", false, "if this node needs a manual change instead, print the change without the values of args and env")
+	f.BoolVar(&i.hideValues, "hide-values", false, "if this node must be changed manually, print the change without the values of args and env")
 	f.StringVar(&i.version, "kubelet-version", "", "`version` of the node's kubelet, if it cannot be run (--root)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		w, err := a.installWish(cmd, i, args)
@@ -192,4 +193,4 @@ func (a *app) refusedNode(i *installFlags, s *node.Setup, w install.Wish, refuse
 	return withHint(refused, hint)
 }
 
-const reappliedHint = "--reapplied, if something runs install at each boot"
+const reappliedHint = "--reapplied, if something runs regcred install at each boot"

@@ -34,8 +34,8 @@ func addLookupFlags(cmd *cobra.Command) *lookupFlags {
 	f.StringArrayVar(&l.pullSecrets, "pull-secret", nil,
 		"`file` with an image pull secret: a Secret manifest or a docker config.json; may be repeated")
 	f.BoolVar(&l.noNodeConfig, "no-node-config", false, "ignore the node's docker config files")
-	f.Var(&l.pod, "pod", "look up credentials for this pod, with its pull secrets and, for providers with tokenAttributes, its service account")
-	f.Var(&l.serviceAccount, "service-account", "look up credentials for this service account without a pod, with its pull secrets and a token that is not bound to a pod")
+	f.Var(&l.pod, "pod", "look up credentials for this pod, using its pull secrets and, for providers with tokenAttributes, its service account")
+	f.Var(&l.serviceAccount, "service-account", "look up credentials for this service account without a pod, using the service account's pull secrets and a token that is not bound to a pod")
 	l.kubeFlags.register(cmd)
 	l.identityFlags.register(cmd)
 	inGroup(cmd, groupSubject, "pull-secret", "no-node-config", "pod", "service-account", "service-account-token-file", "annotation")

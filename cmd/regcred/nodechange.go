@@ -53,13 +53,13 @@ func addChangeFlags(cmd *cobra.Command, formats ...string) *changeFlags {
 func addRestartFlags(cmd *cobra.Command, c *changeFlags) {
 	f := cmd.Flags()
 	f.BoolVar(&c.restart, "restart", false, "allow a kubelet restart if one is needed; running containers are not affected")
-	f.DurationVar(&c.within, "timeout", 4*time.Minute, "maximum `time` for a restarted kubelet to become healthy; after that the change is rolled back")
+	f.DurationVar(&c.within, "timeout", 4*time.Minute, "maximum `time` for a restarted kubelet to become healthy before the change is rolled back")
 	f.DurationVar(&c.stable, "stable", 10*time.Second, "`time` that the kubelet must stay healthy without interruption")
 }
 
 // addProbeFlag adds the test pull, of a node that has something to pull with afterwards.
 func addProbeFlag(cmd *cobra.Command, c *changeFlags) {
-	cmd.Flags().StringVar(&c.probe, "probe", "", "`image` to pull after the change, with the kubelet's credentials; if that fails, the change is rolled back")
+	cmd.Flags().StringVar(&c.probe, "probe", "", "`image` to pull after the change, with the kubelet's credentials; if the pull fails, the change is rolled back")
 }
 
 // addOwnerFlag adds whose a generation is.
@@ -80,7 +80,7 @@ func checkOwner(owner string) error {
 func (c *changeFlags) check() error {
 	switch {
 	case !path.IsAbs(c.stateDir):
-		return usageError("", "--state-dir %q: must be an absolute path on the node", c.stateDir)
+		return usageError("", "--state-dir is %q; it must be an absolute path on the node", c.stateDir)
 	case c.within < 0 || c.stable < 0:
 		return usageError("", "--timeout is %v and --stable is %v; neither can be negative", c.within, c.stable)
 	case c.restart && c.root != "":

@@ -24,16 +24,16 @@ func (a *app) nodesCmd() *cobra.Command {
 	n := &nodesFlags{}
 	cmd := &cobra.Command{
 		Use:   "nodes",
-		Short: "Show the rollout status of the Helm chart's nodes",
+		Short: "Show the rollout status of the Helm chart on its nodes",
 		Long: `Show the state that the chart's pods report for their nodes: the current
 generation, differences from the installed state, and the last error. The state
-is read from the last lines of each pod's log. Nodes without a running pod, or
-whose log cannot be read, are listed with the reason.
+is read from the last lines of each pod's log. Nodes that have no running pod,
+or whose pod's log cannot be read, are listed with the reason.
 
 This command needs permission to list pods and to get pods/log. With permission
-to list daemonsets.apps and nodes, it also shows rollout progress and nodes
-without a pod. All namespaces are searched or, if that is not allowed, only the
-kubeconfig context's namespace.
+to list daemonsets.apps and nodes, the command also shows rollout progress and
+nodes without a pod. All namespaces are searched or, if that is not allowed,
+only the kubeconfig context's namespace.
 
 The exit code is 0 if all nodes are in the desired state, 1 if not, and 3 if no
 node has an agent.`,

@@ -37,7 +37,7 @@ changes the files instead and keeps the originals in FILE.bak.
 For Azure, the plugin's cloud configuration is read if this user has permission,
 to distinguish a service principal from a managed identity.
 
-The original plugins reject these arguments, so replace the plugins before you
+The original plugins reject the new arguments, so replace the plugins before you
 change the configuration.`,
 		Example: `  regcred plugin migrate /etc/eks/image-credential-provider/config.json
   regcred plugin migrate -q /etc/kubernetes/providers.yaml | sudo patch -d / -p1

@@ -29,7 +29,8 @@ configured arguments, environment, protocol version and deadline, but without a
 cache. Show the request and the response, with tokens and passwords redacted,
 and whether the kubelet would accept the response. A provider from a
 RegistryCredentialConfig is run with that file's protocol. No kubelet supports
-this protocol, so the result shows how regcred treats the response.
+the RegistryCredentialConfig protocol, so the result shows how regcred treats
+the response.
 
 The exit code is 0 if the response has credentials for the image, 3 if it has
 none, and 1 if the run failed or the kubelet would reject the response.`,
@@ -102,7 +103,7 @@ func (a *app) pluginRequest(cfg *config.Config, i int, image string, token plugi
 	t := p.TokenAttributes
 	if t == nil {
 		if !token.IsZero() {
-			return nil, usageError("omit --service-account-token-file", "provider %q has no tokenAttributes, so %s passes it no token", p.Name, hostOf(p))
+			return nil, usageError("omit --service-account-token-file", "provider %q has no tokenAttributes, so %s does not pass it a token", p.Name, hostOf(p))
 		}
 		return req, nil
 	}

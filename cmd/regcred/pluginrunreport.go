@@ -117,7 +117,7 @@ func (r *pluginRunReport) refuseEcho(p *config.Provider, req *plugin.Request, re
 	for _, auth := range resp.Auth {
 		if auth.Password.Equal(req.ServiceAccountToken) {
 			r.Accepted, r.Stage = false, regcred.StageEchoedToken
-			r.Error = "the password is the service account token, which the kubelet accepts only with cacheType: Token"
+			r.Error = "the password is the service account token; the kubelet accepts such a password only with cacheType: Token"
 		}
 	}
 }
@@ -229,13 +229,13 @@ func (r *pluginRunReport) renderResult(t *terminal.Text) {
 	case r.Stage == plugin.StageStart:
 		took = "not started"
 	case r.ExitCode < 0:
-		took = "did not exit on its own; ended after " + terminal.Millis(r.DurationSeconds)
+		took = "did not exit on its own; was ended after " + terminal.Millis(r.DurationSeconds)
 	}
 	if !r.Accepted {
 		t.Item(terminal.Error, took)
 		t.Detail("%s rejects this: %s: %s", r.host, r.Stage, r.Error)
 		if r.StdoutBytes != nil && *r.StdoutBytes > 0 {
-			t.Detail("stdout contained %s, not shown because it might contain a password", terminal.Count(*r.StdoutBytes, "byte"))
+			t.Detail("stdout contained %s; the output is not shown because it might contain a password", terminal.Count(*r.StdoutBytes, "byte"))
 		}
 		return
 	}

@@ -84,14 +84,14 @@ otherwise.`,
 func (f *pluginTestFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.images, "image", nil,
-		"an `image` that the plugin has credentials for; may be repeated; more checks run with a second image from the same registry and a third image from another registry (default "+plugintest.DefaultImage+")")
+		"an `image` that the plugin has credentials for; may be repeated; add a second image from the same registry and a third image from another registry to run more checks (default "+plugintest.DefaultImage+")")
 	flags.Func("arg", "an `argument` for the plugin; may be repeated", f.addArg)
 	flags.Func("args", "several `arguments`, separated by spaces; may be repeated", f.addArgs)
 	flags.StringArrayVar(&f.env, "env", nil,
 		"`NAME=value` for the plugin's environment, in every run; NAME without a value uses the current environment's value; may be repeated")
 	f.apiVersion = &choice{values: []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1, plugin.OutOfTree}}
 	f.apiVersion.register(cmd, "api-version", "", "protocol `version` to use, as in a configuration: "+strings.Join(f.apiVersion.values, " | ")+
-		"; the last is the RegistryCredentialConfig protocol (default: the first of the others that the plugin supports)")
+		"; the last one is the RegistryCredentialConfig protocol (default: the first of the other versions that the plugin supports)")
 	f.identityFlags.register(cmd)
 	f.cacheType = &choice{values: []string{string(config.CachePerServiceAccount), string(config.CachePerToken)}}
 	f.cacheType.register(cmd, "cache-type", "", "the `cacheType` in tokenAttributes that the plugin is designed for: ServiceAccount | Token")

@@ -89,7 +89,7 @@ func (a *app) takeTokenAttributes(s *subject, p *config.Provider) error {
 	switch {
 	case t == nil && given != nil:
 		return usageError("omit --service-account-token-file, --annotation, --cache-type and --require-service-account",
-			"provider %q has no tokenAttributes, so %s passes it no service account", p.Name, hostOf(p))
+			"provider %q has no tokenAttributes, so %s does not pass it a service account", p.Name, hostOf(p))
 	case t == nil:
 		return nil
 	case given == nil:

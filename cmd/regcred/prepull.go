@@ -42,12 +42,13 @@ comment. Nothing is pulled if a line is not a valid image.
 --pause-image adds the sandbox image that the runtime starts for each pod. The
 runtime pulls this image without the kubelet's credentials, so a node cannot
 start its first pod if the image's registry requires a credential. CRI-O,
-containerd 1 and cri-dockerd report the image in their status. For containerd 2,
-"containerd config dump" is run with the running process's executable and config
-file.
+containerd 1 and cri-dockerd report the sandbox image in their status. For
+containerd 2, "containerd config dump" is run with the running process's
+executable and config file.
 
 Only the node's credentials are used, because every pod on the node can use an
-image pulled without the kubelet (KEP-2535). --allow-all-pods lifts this limit.
+image that was pulled without the kubelet (KEP-2535). --allow-all-pods lifts
+this limit.
 
 The exit code is 0 if every image is present at the end, and 1 otherwise.`,
 		Example: `  sudo regcred prepull --as-kubelet registry.example/team/app:1.2
@@ -59,16 +60,16 @@ The exit code is 0 if every image is present at the end, and 1 otherwise.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&p.list, "file", "f", "", "`list` of images, one per line; \"-\" is standard input")
-	f.BoolVar(&p.pauseImage, "pause-image", false, "also pull the sandbox image that the runtime starts for each pod; LIST can then be empty")
+	f.BoolVar(&p.pauseImage, "pause-image", false, "also pull the sandbox image that the runtime starts for each pod; with this flag, LIST can be empty")
 	f.StringVar(&p.endpoint, "runtime-endpoint", node.AutoEndpoint,
-		"container runtime `socket`, unix:///path; \"auto\" uses a well-known socket or, with --as-kubelet, the kubelet's")
+		"container runtime `socket`, unix:///path; \"auto\" uses the kubelet's socket with --as-kubelet, and a well-known socket otherwise")
 	p.policy = &choice{value: string(pull.PullIfNotPresent), values: []string{string(pull.PullIfNotPresent), string(pull.PullAlways), string(pull.PullNever)}}
 	p.policy.register(cmd, "pull-policy", "", "pull `policy`, as in a container's imagePullPolicy: "+strings.Join(p.policy.values, " | "))
 	f.BoolVar(&p.allowAllPods, "allow-all-pods", false,
 		"allow a pod's credentials (--pod, --service-account, --pull-secret, --service-account-token-file): "+
 			"the kubelet does not record the pull, so every pod on this node can use the image without a credential (KEP-2535)")
 	p.pullsFlags = addPullsFlags(cmd)
-	f.IntVar(&p.parallel, "parallel", 4, "`number` of images to pull at a time")
+	f.IntVar(&p.parallel, "parallel", 4, "`number` of images to pull at the same time")
 	completeFlag(cmd, "runtime-endpoint", []string{node.AutoEndpoint, "unix:///run/containerd/containerd.sock", "unix:///run/crio/crio.sock"})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		images := args
@@ -164,7 +165,7 @@ func (a *app) addPauseImage(ctx context.Context, runtime *pull.Runtime, report *
 func (a *app) warnNotPinned(report *pullReport) {
 	for _, r := range report.Images {
 		if there := r.Outcome == outcomePulled || r.Outcome == outcomePresent; there && !r.Pinned && report.PauseImage != nil && r.Image == report.PauseImage.Image {
-			a.Warn("%s does not pin %s: kubelet 1.29 and later removes it like any other unused image when the disk is full", report.Runtime, r.Image)
+			a.Warn("%s does not pin %s: kubelet 1.29 and later removes this image like any other unused image when the disk is full", report.Runtime, r.Image)
 		}
 	}
 }

@@ -25,14 +25,14 @@ func (a *app) pullCmd() *cobra.Command {
 	p := &pullFlags{}
 	cmd := &cobra.Command{
 		Use:   "pull IMAGE...",
-		Short: "Pull images into an OCI image layout with the credentials a node would use",
+		Short: "Pull images into an OCI image layout with the credentials that a node would use",
 		Long: `Look up the credentials for each IMAGE and pull it as the kubelet would: once
 with each credential in order until one works, or once anonymously if there are
 none. If a provider fails and no credential is found, nothing is pulled.
 
 The --layout directory is created if it does not exist; otherwise the images are
-added to it. Its index.json changes only when an image is complete. Existing
-layers are verified before they are reused.
+added to it. The directory's index.json changes only when an image is complete.
+Existing layers are verified before they are reused.
 
 "regcred prepull" pulls into the node's container runtime.
 
@@ -47,7 +47,7 @@ The exit code is 0 if every image was pulled, and 1 otherwise.`,
 	f.StringVar(&p.platform, "platform", "", "`os/arch[/variant]` to pull from a multi-platform image, or \"all\" (default linux and this machine's architecture)")
 	f.BoolVar(&p.insecure, "insecure-plain-http", false, "use plain HTTP if the registry has no TLS; passwords are sent unencrypted")
 	p.pullsFlags = addPullsFlags(cmd)
-	f.Lookup("ca-file").Usage = "PEM `file` of CA certificates to trust in addition to the system's (for registries) and the kubeconfig's (for the API server)"
+	f.Lookup("ca-file").Usage = "PEM `file` of CA certificates to trust in addition to those of the system (for registries) and of the kubeconfig (for the API server)"
 	inGroup(cmd, "", "ca-file")
 	p.registries = true
 	_ = cmd.MarkFlagDirname("layout")

@@ -121,7 +121,7 @@ func (p *pulls) pull(ctx context.Context, image string) imageReport {
 	pullCtx := ctx
 	if t := p.f.timeout; t > 0 {
 		var cancel context.CancelFunc
-		pullCtx, cancel = context.WithTimeoutCause(ctx, t, fmt.Errorf("not finished within --timeout %s: %w", terminal.Span(t), context.DeadlineExceeded))
+		pullCtx, cancel = context.WithTimeoutCause(ctx, t, fmt.Errorf("the pull did not finish within --timeout %s: %w", terminal.Span(t), context.DeadlineExceeded))
 		defer cancel()
 	}
 	var attempts []regcred.Attempt

@@ -55,7 +55,7 @@ func readPullSecret(ctx context.Context, name string) (*regcred.PullSecret, erro
 	case err != nil && c != nil && len(c.Findings) > 0:
 		return nil, errors.New(c.Findings[0].String())
 	case err != nil:
-		return nil, fmt.Errorf("%s is not the YAML or JSON of a Secret or a docker config.json", name)
+		return nil, fmt.Errorf("%s does not contain a Secret or a docker config.json in YAML or JSON", name)
 	}
 	if f.Kind != "Secret" {
 		if strings.ContainsFunc(f.Kind, func(r rune) bool { return !unicode.IsLetter(r) }) {

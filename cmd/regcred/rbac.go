@@ -37,12 +37,12 @@ func (a *app) rbacCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rbac [PATH]",
 		Short: "Print the Kubernetes permissions that a configuration needs",
-		Long: `Print the roles and bindings that kubelets, or another identity that runs
-regcred with --pod, need for the providers with tokenAttributes in the
-configuration at PATH.
+		Long: `For the providers with tokenAttributes in the configuration at PATH, print the
+roles and bindings that kubelets need, or that another identity needs to run
+regcred with --pod.
 
 Without a role, kubelets can read their pods' service accounts and request
-tokens bound to these pods. They need a role to request tokens for the
+tokens bound to these pods. Kubelets need a role to request tokens for the
 configured audiences. Any other identity needs no permission for audiences, but
 needs permission to read service accounts and pods, to request tokens and, with
 --pull-secrets, to read secrets.
@@ -58,7 +58,7 @@ The exit code is 0, or 3 if no permission is needed.`,
 	flags.Var(&f.serviceAccount, "service-account", "service account to print roles for, instead of kubelets")
 	flags.StringVar(&f.user, "user", "", "`name` of the user to print roles for, instead of kubelets")
 	flags.StringVar(&f.group, "group", "", "`name` of the group to print roles for, instead of kubelets (default "+doctor.NodesGroup+")")
-	flags.StringArrayVar(&f.namespaces, "namespace", nil, "`namespace` of the pods, to print a role in it instead of a cluster role; may be repeated")
+	flags.StringArrayVar(&f.namespaces, "namespace", nil, "`namespace` of the pods; a role in this namespace is printed instead of a cluster role; may be repeated")
 	flags.BoolVar(&f.pullSecrets, "pull-secrets", false, "also allow reading secrets, for the pods' image pull secrets")
 	flags.StringVar(&f.name, "name", "", "`name` of the roles and bindings (default regcred-kubelet for kubelets, otherwise regcred)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -20,8 +20,8 @@ func (a *app) rollbackCmd() *cobra.Command {
 		Short: "Roll back to an earlier generation on this node",
 		Long: `Activate generation N, or by default the generation before the current one. The
 next pull uses that generation's plugins and configuration. If the kubelet's
-entries do not cover the generation, they are changed too, which needs
---restart.`,
+entries do not cover the generation, the entries are also changed, and --restart
+is required.`,
 		Example: `  sudo regcred rollback
   sudo regcred rollback 3 --restart`,
 		Args: atMost("N"),

@@ -213,7 +213,7 @@ func (r *statusReport) renderCounts(t *terminal.Text) {
 		}
 	}
 	if e := r.Counts.LastError; e != nil {
-		t.Item(terminal.Warning, fmt.Sprintf("a pull got no response at %s: %s", e.Time.Format("2006-01-02 15:04:05"), e.Message))
+		t.Item(terminal.Warning, fmt.Sprintf("a pull at %s got no response: %s", e.Time.Format("2006-01-02 15:04:05"), e.Message))
 	}
 }
 
@@ -224,7 +224,7 @@ func (r *statusReport) renderProblems(t *terminal.Text) {
 	t.Head("as installed")
 	if r.BrokenOff != "" {
 		t.Item(terminal.Error, "broken off: "+r.BrokenOff)
-		t.Detail("the next regcred install, rollback or uninstall first finishes or undoes the change")
+		t.Detail("the next regcred install, rollback or uninstall command first finishes or undoes the interrupted change")
 	}
 	for _, p := range r.Problems {
 		t.Item(terminal.Error, p)

@@ -64,8 +64,8 @@ func (s *kubeSubject) differences() []string {
 		return nil
 	}
 	return []string{
-		"the kubelet's token is bound to the pod and its node; this token is not bound, and a node's identity cannot request it",
-		"these are the service account's pull secrets; a pod with its own imagePullSecrets uses only its own",
+		"the kubelet's token is bound to the pod and the pod's node; this token is bound to neither, and a node's identity cannot request it",
+		"these are the service account's pull secrets; a pod with its own imagePullSecrets uses only those",
 		"with cacheType Token the kubelet runs the plugin for each pod, because each pod has its own token",
 	}
 }

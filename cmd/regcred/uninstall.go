@@ -19,7 +19,7 @@ func (a *app) uninstallCmd() *cobra.Command {
 		Long: `Remove everything that "regcred install" added to this node. Files that have not
 changed since installation are restored byte for byte. From files that have
 changed, only regcred's part is removed, and these files are listed. Directories
-that install created are removed.
+that "regcred install" created are removed.
 
 A kubelet that has loaded regcred's entries must be restarted; otherwise, it
 would run a plugin that no longer exists. This requires --restart.`,

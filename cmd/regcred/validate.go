@@ -38,14 +38,15 @@ func (a *app) validateCmd() *cobra.Command {
 		Long: `Check whether the kubelet would start with the configuration at PATH, a file or
 a directory. All problems are listed at once with file, line and column,
 followed by settings that the kubelet accepts but that cannot work or are
-dangerous. With --bin-dir, the executables are checked too. No plugin is run.
+dangerous. With --bin-dir, the executables are also checked. No plugin is run.
 Each PATH is checked as a separate configuration.
 
 PATH can also be a docker config.json, a .dockercfg or a manifest with Secrets;
 the type is detected. Secret values are never shown.
 
 A RegistryCredentialConfig is accepted with a warning, because only regcred
-reads it. With --kubelet-version or --feature-gates, it is an error.
+reads it. With --kubelet-version or --feature-gates, a RegistryCredentialConfig
+is an error.
 
 The exit code is 1 if the kubelet would not start, if a finding is an error or,
 with --strict, if a finding is a warning. Otherwise, it is 0.`,

@@ -73,7 +73,7 @@ func (f *flags) define() {
 	f.set.StringVar(&f.fields.Resource, "exchange-resource", "", "`resource` to request from the endpoint")
 	f.set.StringVar(&f.client, "exchange-client-id", "", "client `id` for HTTP Basic authentication at the endpoint")
 	f.set.StringVar(&f.secretFile, "exchange-client-secret-file", "", "absolute `path` to the client secret file")
-	f.set.StringVar(&f.exchange.CAFile, "exchange-ca-file", "", "`path` to a PEM file with CA certificates to trust in addition to the system's")
+	f.set.StringVar(&f.exchange.CAFile, "exchange-ca-file", "", "`path` to a PEM file with CA certificates to trust in addition to those of the system")
 	pluginmain.OtherHosts(f.set, &f.opts.OtherHosts)
 	f.set.BoolVar(&f.exchange.InsecureHTTP, "exchange-insecure-http", false, "allow an http endpoint, which exposes the token on the network")
 }

@@ -264,7 +264,7 @@ func TestDecisions(t *testing.T) {
 			answers: answers{"install": {installed}, "status": {clean, drifted, clean, drifted, clean, drifted, clean, drifted}}, minutes: 4,
 			commands: "install, status, status, install, status, status, install, status, status, install, status, status",
 			phases:   "starting applying installed applying installed applying installed applying installed drifted",
-			reason:   "the node was repaired but differs again, because another process changes it; next repair at ", applies: 4, mended: 3,
+			reason:   "the node was repaired but differs from the installed state again, because another process keeps changing it; the next repair is at ", applies: 4, mended: 3,
 		},
 		"drift that stays": {
 			answers: answers{"install": {unchanged}, "status": {clean, drifted}}, minutes: 1,
@@ -312,7 +312,7 @@ func TestDecisions(t *testing.T) {
 		},
 		"another state": {
 			prepare: func(p *pod) { p.write(p.node.t, "state/state", "Absent") }, minutes: 2,
-			phases: "starting failed", reason: `contains "Absent", but it must contain present or absent`,
+			phases: "starting failed", reason: `contains "Absent", but must contain present or absent`,
 		},
 		"absent": {
 			answers: answers{"uninstall": {uninst}, "status": {clean}}, prepare: func(p *pod) { p.write(p.node.t, "state/state", "absent") }, minutes: 5,
@@ -332,7 +332,7 @@ func TestDecisions(t *testing.T) {
 		},
 		"absent, of another chart": {
 			answers: answers{"uninstall": {owned}}, prepare: func(p *pod) { p.write(p.node.t, "state/state", "absent") }, minutes: 2,
-			commands: "uninstall", phases: "starting applying removed", reason: "this chart has nothing installed on the node; the existing installation is kept: nothing was changed: generation 1 of this node belongs to release ns/other", ready: true,
+			commands: "uninstall", phases: "starting applying removed", reason: "this chart has not installed anything on the node; the existing installation is kept: nothing was changed: generation 1 of this node belongs to release ns/other", ready: true,
 		},
 		"absent, dry run": {
 			answers: answers{"status": {clean}}, prepare: func(p *pod) { p.Install.DryRun = true; p.write(p.node.t, "state/state", "absent") }, minutes: 0,
@@ -348,7 +348,7 @@ func TestDecisions(t *testing.T) {
 		},
 		"a plugin that nobody has": {
 			prepare: func(p *pod) { os.Remove(filepath.Join(p.dir, "image/ours")) }, answers: answers{"status": {nothing}}, minutes: 0,
-			commands: "status", phases: "starting failed", reason: `provider "ours" (ConfigMap rel-1a2b) has no executable: no image in the chart's value plugins.images contains it (in `, failures: 1,
+			commands: "status", phases: "starting failed", reason: `provider "ours" (ConfigMap rel-1a2b) has no executable: no image in the chart's value plugins.images contains the executable (in `, failures: 1,
 		},
 		"an answer of another program": {
 			answers: answers{"install": {`{"schemaVersion":2,"outcome":"installed"}`}, "status": {nothing}}, minutes: 0,

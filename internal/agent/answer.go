@@ -90,7 +90,7 @@ func decode(command string, stdout []byte, code int, codes []int, answer any) er
 	case json.Unmarshal(stdout, &version) != nil || json.Unmarshal(stdout, answer) != nil:
 		return fmt.Errorf("%s, but its result is not valid JSON", ended)
 	case version.SchemaVersion != shown.SchemaVersion:
-		return fmt.Errorf("%s, but its result has schemaVersion %d, not %d: the node's regcred differs from this pod's", ended, version.SchemaVersion, shown.SchemaVersion)
+		return fmt.Errorf("%s, but its result has schemaVersion %d, not %d: the node and this pod have different versions of regcred", ended, version.SchemaVersion, shown.SchemaVersion)
 	case !slices.Contains(codes, code):
 		return errors.New(ended)
 	}
@@ -106,7 +106,7 @@ func decodeChange(command string, stdout []byte, code int, good ...string) (*cha
 	}
 	bad := a.bad()
 	if bad != (code == codeNo) || bad != (a.reason() != "") || !bad && !slices.Contains(good, a.Outcome) {
-		return nil, fmt.Errorf("regcred %s exited with code %d on the node, which contradicts its outcome %q", command, code, short(a.Outcome, 40))
+		return nil, fmt.Errorf("regcred %s exited with code %d on the node, which contradicts the outcome %q that it reported", command, code, short(a.Outcome, 40))
 	}
 	return a, nil
 }
@@ -143,7 +143,7 @@ func decodeLook(stdout []byte, code int) (*lookAnswer, error) {
 		a.Counts = nil
 	}
 	if a.Current == nil || a.Problems == nil || a.Restart == nil || a.want() != code {
-		return nil, fmt.Errorf("regcred status exited with code %d on the node, which contradicts its result", code)
+		return nil, fmt.Errorf("regcred status exited with code %d on the node, which contradicts the result that it returned", code)
 	}
 	return a, nil
 }

@@ -15,11 +15,11 @@ import (
 // who writes the chart's values.
 func TestHints(t *testing.T) {
 	for hint, want := range map[string]string{
-		"--restart allows the restart; running containers keep running": "(the chart's value restart: IfNeeded allows the restart; running containers keep running)",
-		"--state-dir selects another directory":                         "(the chart's value stateDir selects another directory)",
-		"--state-dir /opt/regcred":                                      "(the chart's value stateDir /opt/regcred)",
-		"--reapplied, if something runs install at each boot":           "(the chart's value reapplied: true, if something runs install at each boot)",
-		"first run regcred uninstall --restart on the node":             "(first run regcred uninstall --restart on the node)",
+		"--restart allows the restart; running containers are not stopped": "(the chart's value restart: IfNeeded allows the restart; running containers are not stopped)",
+		"--state-dir selects another directory":                            "(the chart's value stateDir selects another directory)",
+		"--state-dir /opt/regcred":                                         "(the chart's value stateDir /opt/regcred)",
+		"--reapplied, if something runs regcred install at each boot":      "(the chart's value reapplied: true, if something runs regcred install at each boot)",
+		"first run regcred uninstall --restart on the node":                "(first run regcred uninstall --restart on the node)",
 	} {
 		for _, outcome := range []string{"failed", "refused"} {
 			said := fmt.Sprintf(`{"schemaVersion":1,"outcome":%q,"restart":[],"warnings":[],"changes":[],"error":"it is so","hint":%q}`, outcome, hint)

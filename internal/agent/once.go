@@ -98,7 +98,7 @@ func (w work) resume(ctx context.Context, c command) (*changeAnswer, error) {
 		return answer, nil
 	}
 	if w.memory.Tries >= maxTries {
-		return &changeAnswer{Outcome: "failed", Restarted: true, Error: fmt.Sprintf("regcred %s was started %d times on the node but never returned a result: see its journal (journalctl -u %s)", c.args[0], w.memory.Tries, UnitName)}, nil
+		return &changeAnswer{Outcome: "failed", Restarted: true, Error: fmt.Sprintf("regcred %s was started %d times on the node but never returned a result: see the unit's journal (journalctl -u %s)", c.args[0], w.memory.Tries, UnitName)}, nil
 	}
 	return nil, nil
 }

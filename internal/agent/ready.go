@@ -45,7 +45,7 @@ func Ready(ctx context.Context, work string, now time.Time) (ready bool, line st
 	late := now.Sub(f.Until)
 	switch {
 	case late > 0:
-		text += fmt.Sprintf(", as of %s: regcred agent run should have checked again by %s", f.Time.Format(time.RFC3339), f.Until.Format(time.RFC3339))
+		text += fmt.Sprintf(", as of %s: regcred agent run should have checked the node again by %s", f.Time.Format(time.RFC3339), f.Until.Format(time.RFC3339))
 	case f.Reason != "":
 		text += ": " + f.Reason
 	}

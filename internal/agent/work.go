@@ -52,7 +52,7 @@ func (w work) begin(ctx context.Context) {
 // again is not to have a kubelet restarted each minute.
 func (w work) mend(ctx context.Context) {
 	if !w.mends.due() {
-		w.stand(Drifted, fmt.Sprintf("the node was repaired but differs again, because another process changes it; next repair at %s", w.mends.at.UTC().Format(time.RFC3339)))
+		w.stand(Drifted, fmt.Sprintf("the node was repaired but differs from the installed state again, because another process keeps changing it; the next repair is at %s", w.mends.at.UTC().Format(time.RFC3339)))
 		return
 	}
 	drift := w.drift()
@@ -246,7 +246,7 @@ func (w work) remove(ctx context.Context) {
 	case err != nil:
 		w.fail(ctx, NotRemoved, err)
 	case answer.Outcome == "owned":
-		w.removed("this chart has nothing installed on the node; the existing installation is kept: " + w.words(answer.reason()))
+		w.removed("this chart has not installed anything on the node; the existing installation is kept: " + w.words(answer.reason()))
 	case answer.reason() != "":
 		w.fail(ctx, NotRemoved, errors.New(answer.reason()))
 	default:

@@ -143,7 +143,7 @@ func (c *checker) config() {
 				file, line = r.at("registry", "auths")
 			}
 			c.add("mirror-own-login", route.Info, file, line, "", "this password is used only if the kubelet sends no credential: "+
-				"a matching pull secret or provider overrides it, for mirrors too")
+				"a matching pull secret or provider overrides this password, even for mirrors")
 		}
 	}
 	c.unset()
@@ -189,7 +189,7 @@ func (c *checker) twoRoots() {
 	}
 	file, line := c.runtime.at("registry", "config_path")
 	c.add("mirror-two-directories", severity, file, line, "set config_path to one directory, or set use_local_image_pull = true",
-		"config_path has two directories, so %s reads no hosts.toml at all (containerd#12415) and pulls every image directly from its registry", whom(names))
+		"config_path lists two directories, so %s reads no hosts.toml at all (containerd#12415) and pulls every image directly from its registry", whom(names))
 }
 
 func (c *checker) hasHosts(root string) bool {
@@ -206,8 +206,8 @@ func (c *checker) section() {
 			}
 			deaf, names := c.releases(func(v Version) bool { return !reads(s.format, plugin, v) })
 			if deaf {
-				c.add("mirror-section", route.Warning, s.Path, line, fmt.Sprintf("in a version %d file, use [plugins.%q.registry]", s.format, place(s.format)),
-					"%s ignores [plugins.%q.registry] in a version %d file", whom(names), plugin, s.format)
+				c.add("mirror-section", route.Warning, s.Path, line, fmt.Sprintf("in a configuration file of version %d, use [plugins.%q.registry]", s.format, place(s.format)),
+					"%s ignores [plugins.%q.registry] in a configuration file of version %d", whom(names), plugin, s.format)
 			}
 		}
 	}
@@ -282,12 +282,12 @@ func (c *checker) misplaced(root string) {
 			continue
 		}
 		if e.Name() == "hosts.toml" {
-			c.add("mirror-directory", route.Warning, path, 1, "move it to "+filepath.Join(root, "HOST", "hosts.toml")+", where HOST is the images' registry host",
+			c.add("mirror-directory", route.Warning, path, 1, "move it to "+filepath.Join(root, "HOST", "hosts.toml")+", where HOST is the registry host of the images",
 				"containerd never reads this file: each host needs its own directory")
 			continue
 		}
-		c.add("mirror-directory", route.Error, path, 1, fmt.Sprintf("create a directory with this name and move the file to %s", filepath.Join(path, "hosts.toml")),
-			"this must be a directory with a hosts.toml, but it is a file: every pull from %s fails", hostOf(e.Name()))
+		c.add("mirror-directory", route.Error, path, 1, fmt.Sprintf("rename this file, create a directory with its old name, and move the file to %s", filepath.Join(path, "hosts.toml")),
+			"this is a file, but it must be a directory that contains a hosts.toml: every pull from %s fails", hostOf(e.Name()))
 	}
 }
 
@@ -345,7 +345,7 @@ func (c *checker) hosts(dir, name string) {
 		return false
 	})
 	if unreadable != nil {
-		c.add("mirror-unread", route.Error, path, 1, "replace it with a readable regular file, or remove it", "%v: every pull from this host fails", unreadable)
+		c.add("mirror-unread", route.Error, path, 1, "replace this file with a readable regular file, or remove it", "%v: every pull from this host fails", unreadable)
 		return
 	}
 	if bad {

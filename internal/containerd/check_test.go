@@ -43,7 +43,7 @@ func TestCheck(t *testing.T) {
 		"plain http":             {"[host.'http://m.example']\n", at(1, "mirror-plain-http", "info")},
 		"a header":               {"[host.'https://m.example'.header]\nAuthorization = 'Basic " + canary.Password + "'\n", at(2, "mirror-header", "info")},
 		"a header in lower case": {"[host.'https://m.example'.header]\nauthorization = 'Basic " + canary.Password + "'\n", at(2, "mirror-header", "warning")},
-		"server below a header,": {"[host.'https://m.example']\nserver = 'https://m.example'\n", at(2, "mirror-unknown-key", "warning")},
+		"server below a header":  {"[host.'https://m.example']\nserver = 'https://m.example'\n", at(2, "mirror-unknown-key", "warning")},
 		"a key in upper case":    {"[host.'https://m.example']\nCapabilities = ['pull']\n", at(2, "mirror-unknown-key", "warning")},
 		"a byte order mark":      {"\ufeff[host.'https://m.example']\n", at(1, "mirror-unread", "warning")},
 		"a key with a dash":      {"[host.'https://m.example']\nskip-verify = true\n", at(2, "mirror-unknown-key", "warning")},

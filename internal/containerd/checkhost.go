@@ -47,10 +47,10 @@ func (c *checker) path(f *hostsFile, h *host) {
 			"%s%s consists of two URLs: %s gets requests for %s/NAME/manifests/TAG", h.what(), shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
 	case h.table.OverridePath && !strings.Contains(h.url.Path+"/", "/v2/"):
 		c.add(rule, route.Warning, f.path, h.at(f.file, "override_path"), fmt.Sprintf("add /v2 to the path (https://%s/v2%s), or remove override_path", h.url.Host, route.Masked(strings.TrimSuffix(written, "/"))),
-			"override_path uses the path unchanged: %s gets requests for %s/NAME/manifests/TAG, without the /v2 that registries expect", h.url.Host, route.Masked(strings.TrimSuffix(h.url.Path, "/")))
+			"with override_path, the path is used unchanged: %s gets requests for %s/NAME/manifests/TAG, without the /v2 that registries expect", h.url.Host, route.Masked(strings.TrimSuffix(h.url.Path, "/")))
 	case !h.table.OverridePath && strings.HasPrefix(written, "/v2/") && written != "/v2/" && !strings.HasSuffix(written, "/v2/"):
 		c.add(rule, route.Warning, f.path, h.place(), "add override_path = true",
-			"containerd adds /v2 to the path of %s, which already has it: %s gets requests for %s/NAME/manifests/TAG", shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
+			"containerd adds /v2 to the path of %s, which already contains /v2: %s gets requests for %s/NAME/manifests/TAG", shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
 	}
 }
 
@@ -163,7 +163,7 @@ func (c *checker) keys(f *hostsFile, t map[string]any, at, known []string) {
 		}
 		fix := "valid keys: " + strings.Join(known, ", ")
 		if key == "server" {
-			fix = "move the key above the first table header; below a header, it belongs to that table"
+			fix = "move the key above the first table header; a key below a header belongs to that header's table"
 		}
 		if near := strings.ReplaceAll(key, "-", "_"); near != key && slices.Contains(known, near) {
 			fix = "write " + near

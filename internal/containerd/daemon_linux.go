@@ -104,7 +104,7 @@ func (d *daemon) same(path string) error {
 	if err != nil && theirErr != nil || err == nil && theirErr == nil && os.SameFile(ours, theirs) {
 		return nil // if there is nothing, the defaults count
 	}
-	return fmt.Errorf("containerd sees a different file at %s than this process: run regcred where containerd runs", path)
+	return fmt.Errorf("containerd sees a different file at %s than this process does: run regcred where containerd runs", path)
 }
 
 // ownProgram refuses a set-user-ID program, whose owner says nothing of who started it.

@@ -39,7 +39,7 @@ func (r *Runtime) Origin(host string) string {
 func (r *Runtime) relative(v Version) string {
 	certs := r.registry(v).certs
 	if i := slices.IndexFunc(certs, func(dir string) bool { return !filepath.IsAbs(dir) }); i >= 0 {
-		return fmt.Sprintf("config_path in %s has %q, which is not an absolute path", r.File, certs[i])
+		return fmt.Sprintf("config_path in %s contains %q, which is not an absolute path", r.File, certs[i])
 	}
 	return ""
 }
@@ -66,7 +66,7 @@ func (r *Runtime) why(host string, v Version) string {
 	case h.broken != nil:
 		return fmt.Sprintf("%s: %v, so %s ignores the file and queries only the host itself", h.path, h.broken, forVersion(r, v))
 	case len(reg.certs) > 1 && v.oneRoot() && reg.transfer:
-		return fmt.Sprintf("config_path in %s has %d directories, so containerd 2.1.0 to 2.4.2 reads no hosts.toml", r.File, len(reg.certs))
+		return fmt.Sprintf("config_path in %s lists %d directories, so containerd versions 2.1.0 to 2.4.2 read no hosts.toml", r.File, len(reg.certs))
 	}
 	return ""
 }

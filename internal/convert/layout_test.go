@@ -58,7 +58,7 @@ providers:
       - "*.dkr.ecr.*.amazonaws.com.cn"
     # The out-of-tree proposal cached a response until its expirationTimestamp, and
     # not at all without one. With cacheDuration, 0s has the same effect; a longer
-    # duration applies to responses that set none.
+    # duration applies to responses that do not set one.
     defaultCacheDuration: 0s
     apiVersion: credentialprovider.kubelet.k8s.io/v1
     args:
@@ -76,7 +76,7 @@ providers:
       - "registry.example:5000"
     # The out-of-tree proposal cached a response until its expirationTimestamp, and
     # not at all without one. With cacheDuration, 0s has the same effect; a longer
-    # duration applies to responses that set none.
+    # duration applies to responses that do not set one.
     defaultCacheDuration: 0s
     apiVersion: credentialprovider.kubelet.k8s.io/v1
     args:

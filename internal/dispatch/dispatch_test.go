@@ -251,8 +251,8 @@ func TestEntryOf(t *testing.T) {
 	for name, want := range map[string]string{
 		"one":   `[a.example c.example]`,
 		"two":   `[b.example]`,
-		"three": `the kubelet has no entry "three"`,
-		"twice": `two entries "twice" with different tokenAttributes`,
+		"three": `the kubelet has no entry named "three"`,
+		"twice": `two entries named "twice" with different tokenAttributes`,
 	} {
 		e, err := entryOf(all, name)
 		if got := fmt.Sprint(e.MatchImages, err); !strings.Contains(got, want) {

@@ -198,7 +198,7 @@ func (d *document) read() error {
 			}
 		}
 		if n > 1 {
-			return fmt.Errorf("%s occurs %d times, and clients treat duplicates differently: keep one", name, n)
+			return fmt.Errorf("%s occurs %d times, and different clients treat duplicates differently: keep only one", name, n)
 		}
 	}
 	d.nested, d.helpers, d.store = nil, nil, ""
@@ -229,7 +229,7 @@ func (d *document) readHelpers() (err error) {
 			return fmt.Errorf("credHelpers: the entry for %q must be a string", m.name)
 		}
 		if seen[m.name] {
-			return fmt.Errorf("credHelpers has %q twice, and clients treat duplicates differently: keep one", m.name)
+			return fmt.Errorf("credHelpers contains %q twice, and different clients treat duplicates differently: keep only one", m.name)
 		}
 		seen[m.name] = true
 	}

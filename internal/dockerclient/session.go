@@ -83,7 +83,7 @@ func makeSession(base string) (*Session, error) {
 		// Another run took it for one that nobody holds, before it was held.
 		_ = os.RemoveAll(dir)
 	}
-	return nil, fmt.Errorf("another process keeps removing new directories in %s, or they cannot be opened", base)
+	return nil, fmt.Errorf("new directories in %s cannot be opened, or another process keeps removing them", base)
 }
 
 // hold holds a directory unless somebody else does, or it is gone. Where

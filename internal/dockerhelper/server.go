@@ -49,7 +49,7 @@ func Requests(server string) ([]regcred.Request, error) {
 // plain if the scheme is that of HTTP without TLS.
 func split(server string) (host, path string, plain bool, err error) {
 	if strings.ContainsAny(server, `@?#"`) { // it is not shown: it may hold a password, as a URL's or what is for store
-		return "", "", false, errors.New("the server name contains @, ?, # or \": use host[:port] or host[:port]/repository")
+		return "", "", false, errors.New("the server name contains an at sign, question mark, number sign or quotation mark: use host[:port] or host[:port]/repository")
 	}
 	if strings.ContainsFunc(server, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", "", false, fmt.Errorf("server %q: invalid character in a registry name", excerpt.Value(server))
@@ -104,7 +104,7 @@ func request(host, path string) (regcred.Request, error) {
 	case !strings.HasPrefix(repository, name+"/"):
 		// As an image's, this name is one of Docker Hub's, whose password a
 		// client would send to somebody else.
-		return regcred.Request{}, fmt.Errorf("server %q: the part before the first slash must be a registry (with a dot or a port, or localhost)", excerpt.Value(image))
+		return regcred.Request{}, fmt.Errorf("server %q: the part before the first slash must be a registry (localhost, or a name with a dot or a port)", excerpt.Value(image))
 	}
 	return regcred.Request{Image: image}, nil
 }

@@ -61,7 +61,7 @@ func (c *Cluster) checkIdentity(ctx context.Context) bool {
 		return false
 	}
 	c.Add("api-server", OK, "", "%s responds (%s)", c.Client.URL(), c.From)
-	what := "; the checks below use this identity, not a kubelet's (to use a kubelet's, run with --as-kubelet on a node)"
+	what := "; the checks below use this identity instead of a kubelet's identity (to use a kubelet's identity, run with --as-kubelet on a node)"
 	if c.isNode() {
 		what = ", a node"
 	}
@@ -85,7 +85,7 @@ func (c *Cluster) checkClock() {
 	case skew.Abs() > maxSkew:
 		c.Add("clock", Warn, "synchronize the clocks (NTP)", "the API server's clock is %s %s this machine's clock, so tokens might be rejected", terminal.Span(skew.Abs()), side)
 	default:
-		c.Add("clock", OK, "", "within %s of the API server's", maxSkew)
+		c.Add("clock", OK, "", "within %s of the API server's clock", maxSkew)
 	}
 }
 
@@ -289,7 +289,7 @@ func (c *Cluster) may(ctx context.Context, access kube.Access, granted bool) {
 	case allowed:
 		c.Add("permission", OK, "", "%s", what)
 	case granted:
-		c.Add("permission", Warn, c.grant(), "%s may not %s%s; this pod gets a token anyway, because one of its volumes has the audience or the API server does not restrict audiences (before Kubernetes 1.33, or without NodeRestriction)", c.who.Username, what, reason)
+		c.Add("permission", Warn, c.grant(), "%s may not %s%s; this pod gets a token anyway, because one of its volumes uses this audience or the API server does not restrict audiences (before Kubernetes 1.33, or without NodeRestriction)", c.who.Username, what, reason)
 	default:
 		if access.Namespace == "" {
 			reason += "; with --pod, a role in the pod's namespace is enough"

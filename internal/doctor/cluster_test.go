@@ -26,7 +26,7 @@ func TestCheckClock(t *testing.T) {
 		},
 		{
 			"near", Clock{seen: true, skew: -30 * time.Second},
-			Check{Check: "clock", Result: OK, Message: "within 30s of the API server's", Fix: ""},
+			Check{Check: "clock", Result: OK, Message: "within 30s of the API server's clock", Fix: ""},
 		},
 		{
 			"ahead", Clock{seen: true, skew: 31 * time.Second},

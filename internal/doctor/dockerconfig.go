@@ -116,7 +116,7 @@ func (r *Report) checkHome(ctx context.Context, n node.Node, o *node.Origin) {
 		at = filepath.Join(o.Dir, at)
 	}
 	r.Add("docker-config", Warn, fmt.Sprintf("set Environment=HOME=%s, or put the credentials into %s", strings.TrimSuffix(meant, "/"), DockerPaths(o).Files()[0]),
-		"%sthe kubelet's HOME %q %s: it looks for credentials in %q", where, home, why, at)
+		"%sthe kubelet's HOME %q %s: the kubelet looks for credentials in %q", where, home, why, at)
 }
 
 // DockerFindings are the linter's about the node's docker config file at a path, as
@@ -182,7 +182,7 @@ func (r *Report) checkStrayDockerFiles(ctx context.Context, o *node.Origin) {
 	if err != nil {
 		return
 	}
-	result, why := Info, "the kubelet reads this file only if its HOME points there"
+	result, why := Info, "the kubelet reads this file only if its HOME is the home directory that contains the file"
 	if o.OfKubelet() {
 		why = "the kubelet does not read this file, because HOME is not set (as usual for a systemd service)"
 		if home := DockerPaths(o).Home; home != "" {
@@ -193,7 +193,7 @@ func (r *Report) checkStrayDockerFiles(ctx context.Context, o *node.Origin) {
 		}
 	}
 	for _, path := range stray {
-		r.Add("docker-config", result, fmt.Sprintf("if this node's pulls need these credentials, put them in %s and make it readable only by root", paths[0]), "%s has credentials; %s", path, why)
+		r.Add("docker-config", result, fmt.Sprintf("if this node's pulls need these credentials, put them in %s and make that file readable only by root", paths[0]), "%s has credentials; %s", path, why)
 	}
 }
 

@@ -92,7 +92,7 @@ func (i *Image) checkReference() (route.Image, bool) {
 	}
 	first, _, _ := strings.Cut(i.Reference, ":")
 	if image.Short && (strings.Contains(first, ".") && !strings.Contains(first, "/") || first == "localhost") {
-		i.Add("reference", Warn, "include the repository: "+i.Reference+"/REPOSITORY", "%q means %s, an image on Docker Hub, not a registry", i.Reference, image)
+		i.Add("reference", Warn, "include the repository: "+i.Reference+"/REPOSITORY", "%q is interpreted as %s, an image on Docker Hub, not as a registry", i.Reference, image)
 		return image, true
 	}
 	text := image.String()

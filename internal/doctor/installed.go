@@ -39,7 +39,7 @@ func (r *Report) Installed(ctx context.Context, k *Kubelet) {
 		r.Add("installed", Warn, "regcred install --restart", "the kubelet needs a restart: %s", why)
 	}
 	if s.Current != nil && s.BrokenOff == "" && len(s.Problems)+len(s.Restart) == 0 {
-		r.Add("installed", OK, "", "generation %d is current and unmodified; it has %v", s.Current.Number, s.Current.Executables())
+		r.Add("installed", OK, "", "generation %d is current and unmodified; it contains %v", s.Current.Number, s.Current.Executables())
 	}
 	r.counted(ctx, store.FS)
 }
@@ -59,7 +59,7 @@ func (r *Report) counted(ctx context.Context, root inroot.FS) {
 	for _, name := range slices.Sorted(maps.Keys(counts.Providers)) {
 		p := counts.Providers[name]
 		if e := p.LastError; e != nil {
-			r.Add("counts", Warn, "test it: regcred plugin run --config "+current+"/config --bin-dir "+current+"/bin "+name+" IMAGE", "provider %q failed in some of %d runs since %s; last at %s: %s",
+			r.Add("counts", Warn, "test the provider: regcred plugin run --config "+current+"/config --bin-dir "+current+"/bin "+name+" IMAGE", "provider %q failed in some of its %d runs since %s; the last failure was at %s: %s",
 				name, p.Runs, counts.Since.Format("2006-01-02 15:04"), e.Time.Format("2006-01-02 15:04:05"), e.Message)
 		}
 	}

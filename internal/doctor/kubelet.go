@@ -167,7 +167,7 @@ func (r *Report) pendingRestart(k *Kubelet, who string, have, next pair, holds, 
 	case have.none():
 		result, so = Fail, "the kubelet calls no provider until it is restarted"
 	case holds:
-		so = "the checked configuration is in effect until the kubelet is restarted"
+		so = "the kubelet still uses the checked configuration, but only until it is restarted"
 	}
 	r.Add(kubeletCheck, result, fix, "%s was started with %v; now %s: %s", who, have, k.nextSays(next), so)
 }
@@ -252,9 +252,9 @@ func (r *Report) checkFresh(k *Kubelet, who, path string) (warned bool) {
 		if err != nil || !at.After(began.Add(startTakes)) || at.After(time.Now()) {
 			continue
 		}
-		result, so, fix := Warn, "the kubelet uses the previous version until it is restarted", k.restart(false)
+		result, so, fix := Warn, "the kubelet uses the previous version of the file until it is restarted", k.restart(false)
 		if k.refusal(path) != nil {
-			result, so, fix = Fail, "the previous version is in use; "+noReturn, mendFirst+fix
+			result, so, fix = Fail, "the previous version of the file is in use; "+noReturn, mendFirst+fix
 		}
 		r.Add(kubeletCheck, result, fix, "%s was changed at %s, after %s started (%s): %s",
 			file, at.Format(time.DateTime), who, began.Format(time.DateTime), so)

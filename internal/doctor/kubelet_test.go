@@ -95,7 +95,7 @@ func TestConfigJudge(t *testing.T) {
 		want    Check
 	}{
 		{node.Version{Kubelet: "1.33.4"}, Check{Result: OK, Message: path + " (here): 1 provider, accepted by kubelet 1.33.4"}},
-		{node.Version{Why: "it hangs"}, Check{Result: Fail, Fix: "the kubelet does not start with this (assuming kubelet " + config.NewestKubelet +
+		{node.Version{Why: "it hangs"}, Check{Result: Fail, Fix: "the kubelet does not start with this (assuming kubelet version " + config.NewestKubelet +
 			", because this node's kubelet version is unknown: it hangs); fix it and run: regcred validate " + path}},
 	} {
 		k.Setup.Version = tt.version
@@ -128,7 +128,7 @@ func TestRestartIntoRefusal(t *testing.T) {
 		"new enough, none":    {version: "1.34.1", result: Fail, so: none},
 		"invalid":             {version: "1.34.1", more: "  args: 1\n", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: Fail, so: noReturn},
 		"changed, too old":    {version: "1.33.4", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: Fail, so: noReturn, refused: 2},
-		"changed, new enough": {version: "1.34.1", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: Warn, so: "the kubelet uses the previous version until it is restarted"},
+		"changed, new enough": {version: "1.34.1", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: Warn, so: "the kubelet uses the previous version of the file until it is restarted"},
 	} {
 		k, r := kubeadm(t), Report{}
 		path, _ := k.Config.Path()
@@ -209,11 +209,11 @@ func TestRestartIntoAnother(t *testing.T) {
 		version, more, so, fix string
 		without, nothing       bool
 	}{
-		"taken":          {"1.34.1", tokens, "the checked configuration is in effect until the kubelet is restarted", "", false, false},
-		"without any":    {"1.34.1", tokens, "the checked configuration is in effect until the kubelet is restarted", "", false, true},
+		"taken":          {"1.34.1", tokens, "the kubelet still uses the checked configuration, but only until it is restarted", "", false, false},
+		"without any":    {"1.34.1", tokens, "the kubelet still uses the checked configuration, but only until it is restarted", "", false, true},
 		"too old":        {"1.33.4", tokens, noReturn, "this node's kubelet is 1.33.4: for all errors, run regcred validate --kubelet-version 1.33.4 ", false, false},
 		"too old, none":  {"1.33.4", tokens, noReturn, "this node's kubelet is 1.33.4: for all errors, run regcred validate --kubelet-version 1.33.4 ", true, false},
-		"version hidden": {"", "  args: 1\n", noReturn, "the kubelet does not start with this (assuming kubelet " + config.NewestKubelet + ", because this node's kubelet version is unknown: it hangs): for all errors, run regcred validate ", false, false},
+		"version hidden": {"", "  args: 1\n", noReturn, "the kubelet does not start with this (assuming kubelet version " + config.NewestKubelet + ", because this node's kubelet version is unknown: it hangs): for all errors, run regcred validate ", false, false},
 	} {
 		k, r := kubeadm(t), Report{}
 		next, _ := k.Config.Path()
@@ -283,7 +283,7 @@ func TestKubeletCauses(t *testing.T) {
 		register + `duplicate provider name \"absent\" found in configuration file(s)"`:                                                                                                                     {"apiVersion", "rename one of them"},
 		register + `something of tomorrow"`:                                                                                                                                                                 {"its credential providers: something of tomorrow", "regcred validate"},
 		command + `failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false"`:                                                                  {"the machine has swap", "swapoff -a"},
-		command + `failed to run Kubelet: misconfiguration: kubelet cgroup driver: \"systemd\" is different from docker cgroup driver: \"cgroupfs\""`:                                                       {"the kubelet's cgroup driver is systemd, but the runtime's is cgroupfs", "cgroupDriver"},
+		command + `failed to run Kubelet: misconfiguration: kubelet cgroup driver: \"systemd\" is different from docker cgroup driver: \"cgroupfs\""`:                                                       {"the kubelet uses the cgroup driver systemd, but the runtime uses cgroupfs", "cgroupDriver"},
 		command + `failed to run Kubelet: validate service connection: CRI v1 runtime API is not implemented for endpoint \"unix:///c.sock\": rpc error: desc = unknown service runtime.v1.RuntimeService"`: {"does not support CRI v1", "disabled_plugins"},
 		`E1123 00:00:00.000002       1 bootstrap.go:266] part of the existing bootstrap client certificate in /etc/kubernetes/kubelet.conf is expired: 2026-01-01 00:00:00 +0000 UTC`:                       {"has expired, or the clock is wrong: /etc/kubernetes/kubelet.conf", "kubeadm certs"},
 		command + `failed to set feature gates from initial flags-based config: cannot set feature gate A to false, feature is locked to true"`:                                                             {"feature gate A is locked to true and cannot be set to false", "featureGates"},

@@ -140,7 +140,7 @@ func providerCauses() []logCause {
 		says(`plugin binary directory +did not exist`, "--image-credential-provider-config is set without --image-credential-provider-bin-dir", "set both flags or neither; then RESTART"),
 		says(`plugin binary directory (\S+) did not exist`, "--image-credential-provider-bin-dir is $1, which does not exist", "put the plugins there, or correct the flag; then RESTART"),
 		says(`credential provider config path is empty`, "--image-credential-provider-bin-dir is set without --image-credential-provider-config", "set both flags or neither; then RESTART"),
-		says(`unable to access path "([^"]+)": .*?(no such file or directory|permission denied|not a directory)`, "--image-credential-provider-config is $1, which cannot be read: $2", "create it, or correct the flag; then RESTART"),
+		says(`unable to access path "([^"]+)": .*?(no such file or directory|permission denied|not a directory)`, "--image-credential-provider-config is $1, which cannot be read: $2", "create the file, or correct the flag; then RESTART"),
 		says(`no configuration files found in directory "([^"]+)"`, "--image-credential-provider-config is $1, which has no *.json, *.yaml or *.yml file", "put a configuration there; then RESTART"),
 		says(`credential provider configuration from "([^"]+)": .*is a directory`, "$1 is a directory, which kubelets before 1.34 do not read, BEING", "set --image-credential-provider-config to one file"),
 		inConfig(`no kind "CredentialProviderConfig" is registered for version "([^"]+)"`, "the kubelet does not support CredentialProviderConfig $1, BEING", "v1 needs kubelet 1.26 and v1beta1 needs 1.24; run VALIDATE"),
@@ -161,7 +161,7 @@ func flagCauses() []logCause {
 		inFlags(`invalid argument "[^"]*" for "(--[\w-]+)" flag`, "the value of the flag $1 has the wrong type", "correct it; then RESTART"),
 		inGates(`unrecognized feature gate: (\w+)`, "the kubelet has no feature gate $1, BEING: the name is misspelled, or the gate was removed", "remove the gate from featureGates in the kubelet's configuration and from --feature-gates; then RESTART"),
 		inGates(`cannot set feature gate (\w+) to (\w+), feature is locked to (\w+)`, "feature gate $1 is locked to $3 and cannot be set to $2", "remove the gate from featureGates in the kubelet's configuration and from --feature-gates; then RESTART"),
-		says(`failed to load kubelet config file, path: ([^\s,]+), .*no such file or directory`, "the kubelet's configuration $1 does not exist", "nothing to fix before kubeadm init or kubeadm join, which creates the file"),
+		says(`failed to load kubelet config file, path: ([^\s,]+), .*no such file or directory`, "the kubelet's configuration $1 does not exist", "there is nothing to fix if kubeadm init or kubeadm join, which creates the file, has not been run yet"),
 		says(`failed to load kubelet config file, path: ([^\s,]+), error: (.*)`, "the kubelet's configuration $1 cannot be read: $2", "fix it; then RESTART"),
 		says(`failed to load kubelet dropin file, path: ([^\s,]+), (.*)`, "the kubelet's configuration $1 cannot be read: $2", "fix it; then RESTART"),
 		says(`failed to validate kubelet configuration, error: (.*?), path`, "the kubelet's configuration is invalid: $1", "fix it (--config); then RESTART"),
@@ -172,8 +172,8 @@ func flagCauses() []logCause {
 func machineCauses() []logCause {
 	return []logCause{
 		says(`running with swap on is not supported`, "the machine has swap enabled, and this kubelet refuses to start with swap", "run swapoff -a and remove the swap entry from /etc/fstab, or set failSwapOn: false in the kubelet's configuration"),
-		says(`kubelet cgroup driver: "(\w+)" is different from docker cgroup driver: "(\w+)"`, "the kubelet's cgroup driver is $1, but the runtime's is $2", "use the same driver in both: set cgroupDriver in the kubelet's configuration and SystemdCgroup in containerd's"),
-		says(`expected cgroupsPath to be of format "slice:prefix:name"`, "the runtime's cgroup driver is systemd, but the kubelet's is not", "set cgroupDriver: systemd in the kubelet's configuration; then RESTART"),
+		says(`kubelet cgroup driver: "(\w+)" is different from docker cgroup driver: "(\w+)"`, "the kubelet uses the cgroup driver $1, but the runtime uses $2", "use the same driver in both: set cgroupDriver in the kubelet's configuration and SystemdCgroup in containerd's configuration"),
+		says(`expected cgroupsPath to be of format "slice:prefix:name"`, "the runtime uses the cgroup driver systemd, but the kubelet does not", "set cgroupDriver: systemd in the kubelet's configuration; then RESTART"),
 		says(`unknown service runtime\.v1`, "the container runtime does not support CRI v1: containerd is older than 1.6, or the CRI plugin is disabled", `remove "cri" from disabled_plugins in /etc/containerd/config.toml; systemctl restart containerd`),
 		says(`validate CRI v1 \w+ API for endpoint "(?:unix://)?([^"]+)".*(no such file or directory|connection refused|permission denied|deadline exceeded|context deadline)`, "the container runtime does not respond at $1: $2", "check systemctl status containerd (or crio), and containerRuntimeEndpoint in the kubelet's configuration"),
 		says(`unable to load bootstrap kubeconfig: stat ([^\s:]+): no such file or directory`, "the kubelet's kubeconfig is missing or its certificate has expired, and the bootstrap kubeconfig $1 does not exist", "run kubeadm join with a new token; if the certificate expired, run kubeadm certs check-expiration and, on a control plane, kubeadm init phase kubeconfig kubelet"),
@@ -209,7 +209,7 @@ func inConfig(line, text, fix string) logCause {
 // inBinDir is an executable that the kubelet does not find: it does not say which.
 func inBinDir(line string) logCause {
 	return logCause{regexp.MustCompile(line), func(k *Kubelet, m []string) known {
-		out := k.fill("a provider's executable is missing in BINDIR or cannot be run", "put the executable there, with the provider's name and mode 0755; then RESTART", m)
+		out := k.fill("a provider's executable is missing from BINDIR or cannot be run", "put the executable there, with the provider's name and mode 0755; then RESTART", m)
 		cfg, err := config.Load(k.Node.Host(k.Setup.Config.Path))
 		if err != nil || !k.Setup.BinDir.Set() {
 			return out

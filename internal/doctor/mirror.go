@@ -42,13 +42,13 @@ func (r *Report) checkOrigin(n node.Node, provider, host string) {
 	const check = "mirror-origin"
 	runtimes, err := findContainerd(n)
 	if err != nil {
-		r.Add(check, Warn, "make sure that the runtime never queries this host; CRI-O and podman send this credential to no other host",
+		r.Add(check, Warn, "make sure that the runtime never queries this host; CRI-O and podman do not send this credential to any other host",
 			"%s has --mirror-origin=none for %s, which cannot be checked here: %v", provider, host, err)
 		return
 	}
 	for _, runtime := range runtimes {
 		if why := runtime.Origin(host); why != "" {
-			r.Add(check, Fail, "also set the mirror as server in the host's hosts.toml (for an example for all versions, see docs/plugins/README.md)",
+			r.Add(check, Fail, "in the host's hosts.toml, also set the mirror as the server (docs/plugins/README.md has an example for all versions)",
 				"%s has --mirror-origin=none for %s, but containerd (%s) may send that host the credential: %s", provider, host, runtime.File, why)
 			return
 		}

@@ -75,7 +75,7 @@ func (r *Report) badConfig(k *Kubelet, judge node.Judge, err error) {
 	}
 	o := k.Origin
 	if place := k.givenAt(o.Config, configFlag); place != "" && errors.Is(err, fs.ErrNotExist) {
-		r.Add("config", Fail, "create it, or correct the flag; then "+k.restart(true), "%v; the kubelet exits, because %s refers to this file", err, place)
+		r.Add("config", Fail, "create the file, or correct the flag; then "+k.restart(true), "%v; the kubelet exits, because %s refers to this file", err, place)
 		return
 	}
 	r.Fail("config", err, "the kubelet does not start with this"+judge.Doubt()+"; fix it and run: "+node.ValidateCommand(judge.Target, o.Config))
@@ -113,7 +113,7 @@ func (k *Kubelet) binDir(cfg *config.Config) []lint.Finding {
 		if f.Rule != "missing-bin-dir" {
 			continue
 		}
-		f.Suggestion = "create it, and put the plugins there"
+		f.Suggestion = "create the directory, and put the plugins there"
 		if place := k.givenAt(k.Origin.BinDir, binDirFlag); place != "" {
 			f.Message += "; " + place + " refers to it"
 			f.Suggestion += ", or correct the flag; then " + k.restart(true)

@@ -65,7 +65,7 @@ func fresh(name string, ours []Entry) ([]byte, error) {
 	}
 	data := created(ours)
 	if got, err := config.Parse(name, data); err != nil || !same(got.Providers, providersOf(ours)) {
-		return nil, fmt.Errorf("%s: the new file with regcred's entries does not read back correctly (%v): %s", name, err, byHand(ours))
+		return nil, fmt.Errorf("%s: the new file with regcred's entries cannot be read back correctly (%v): %s", name, err, byHand(ours))
 	}
 	return data, nil
 }
@@ -91,7 +91,7 @@ func read(name string, data []byte, former []string) (file, error) {
 	for i, p := range f.Providers {
 		if number(p.Name) > 0 && !f.ours(p.Name) {
 			return f, problem(f.Position(i, "name"),
-				"nothing was changed, because another installation wrote this entry with regcred's name; remove the entry, or uninstall the other installation")
+				"nothing was changed, because this entry has regcred's name but was written by another installation; remove the entry, or uninstall the other installation")
 		}
 	}
 	return f, nil
@@ -111,7 +111,7 @@ func (f *file) carries(ours []Entry) error {
 		return nil
 	}
 	return problem(head.Position("apiVersion"), fmt.Sprintf(
-		"tokenAttributes require version %s, and the entry %q has them; convert the file with regcred convert", config.V1, ours[i].Name))
+		"version %s is required, because the entry %q has tokenAttributes; convert the file with regcred convert", config.V1, ours[i].Name))
 }
 
 // isCreated reports whether f is as [created] writes it.

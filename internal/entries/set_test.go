@@ -255,15 +255,15 @@ func TestSetRefuses(t *testing.T) {
 		text string
 		want []string
 	}{
-		"beta":                           {corpus["beta"], []string{"f:1:13: apiVersion: tokenAttributes require version kubelet.config.k8s.io/v1", `"regcred-credential-provider-2"`}},
-		"alpha":                          {corpus["alpha"], []string{"f:2:17: apiVersion: tokenAttributes require version"}},
+		"beta":                           {corpus["beta"], []string{"f:1:13: apiVersion: version kubelet.config.k8s.io/v1", `"regcred-credential-provider-2"`}},
+		"alpha":                          {corpus["alpha"], []string{"f:2:17: apiVersion: version"}},
 		"empty":                          {"", []string{"f: is empty"}},
 		"comments alone":                 {"# x\n", []string{"f: is empty"}},
 		"no YAML":                        {"a: [", []string{"f:", "not valid YAML"}},
 		"twice":                          {head + "kind: CredentialProviderConfig\nproviders: []\n", []string{"f:3:1: kind: a field is set twice"}},
 		"another kind":                   {"kind: Pod\napiVersion: v1\n", []string{"f:1:7: kind: unsupported kind"}},
 		"predecessor":                    {"kind: RegistryCredentialConfig\napiVersion: v1alpha1\nproviders: []\n", []string{"f:1:7: kind: the kubelet does not support this kind, so nothing was changed"}},
-		"our name":                       {head + "providers:\n- name: regcred-credential-provider-3\n" + lines, []string{"f:4:9: providers[0].name: nothing was changed, because another installation wrote this entry"}},
+		"our name":                       {head + "providers:\n- name: regcred-credential-provider-3\n" + lines, []string{"f:4:9: providers[0].name: nothing was changed, because this entry"}},
 		"missing":                        {head, []string{"f:1:1: cannot extend a list with", hand}},
 		"null":                           {head + "providers: null\n", []string{"f:3:12: cannot extend a list with", hand}},
 		"null in JSON":                   {`{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": null}`, []string{"cannot extend a list", hand}},

@@ -23,7 +23,7 @@ func (n *Node) NotRemoved() string {
 	case State(agent.NotRemoved):
 		return fmt.Sprintf("the uninstall failed: %s: fix the cause, or %s", n.Reason, byHand)
 	case State(agent.Starting), State(agent.Applying):
-		return "its pod is working on it (" + string(n.State) + "): wait and run this command again, or " + byHand
+		return "its pod is still applying the change (" + string(n.State) + "): wait and run this command again, or " + byHand
 	case Silent, Unknown:
 		return n.Reason + ": if the state does not change, " + byHand
 	}

@@ -96,7 +96,7 @@ func TestStates(t *testing.T) {
 		{"away before its pod ran", func(c *cluster) { c.node("n", away); c.pod("n", waits("ContainerCreating", "")) },
 			"n away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.\n"},
 		{"not ready, and its log is empty", func(c *cluster) { c.node("n", notReadyYet); c.pod("n") },
-			"n silent: its pod is running, but its log shows no state yet; after rotation, the log can be empty for up to ten minutes\n"},
+			"n silent: its pod is running, but its log shows no state yet; after log rotation, the log can be empty for up to ten minutes\n"},
 		{"not ready, and its pod waits", func(c *cluster) { c.node("n", notReadyYet); c.pod("n", waits("ErrImagePull", "401")) },
 			"n not-running: ErrImagePull: 401\n"},
 		{"away without a pod", func(c *cluster) { c.node("n", away) },
@@ -106,7 +106,7 @@ func TestStates(t *testing.T) {
 			c.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods/log", Message: "x509: certificate has expired"})
 		}, "n unknown: get pods/log kube-system/regcred-n: http://testkube returned 500 Internal Server Error: x509: certificate has expired\n"},
 		{"no word", func(c *cluster) { c.pod("n"); c.SetLog("kube-system", "regcred-n", "note: hello\n") },
-			"n silent: its pod is running, but its log shows no state yet; after rotation, the log can be empty for up to ten minutes\n"},
+			"n silent: its pod is running, but its log shows no state yet; after log rotation, the log can be empty for up to ten minutes\n"},
 		{"just begun", func(c *cluster) {
 			c.pod("n", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Running.StartedAt = metav1.Now() })
 		}, "n starting: its pod has just started\n"},
@@ -319,8 +319,8 @@ func TestForbidden(t *testing.T) {
 		note     string
 	}{
 		{"", "a no-pod: the DaemonSet has no pod on this node: kubectl describe daemonset -n kube-system regcred says why\nn installed well\n", ""},
-		{"nodes", "n installed well\n", `node readiness and the nodes without a pod are unknown: list nodes: http://testkube returned 403 Forbidden: nodes is forbidden: User "eve" cannot list resource "nodes" in API group "" at the cluster scope`},
-		{"daemonsets", "n installed well\n", `the rollout's progress and the nodes without a pod are unknown: list daemonsets: http://testkube returned 403 Forbidden: daemonsets is forbidden: User "eve" cannot list resource "daemonsets" in API group "apps" at the cluster scope`},
+		{"nodes", "n installed well\n", `it is unknown which nodes are ready and which nodes have no pod: list nodes: http://testkube returned 403 Forbidden: nodes is forbidden: User "eve" cannot list resource "nodes" in API group "" at the cluster scope`},
+		{"daemonsets", "n installed well\n", `it is unknown how far the rollout has progressed and which nodes have no pod: list daemonsets: http://testkube returned 403 Forbidden: daemonsets is forbidden: User "eve" cannot list resource "daemonsets" in API group "apps" at the cluster scope`},
 		{"pods/log", "a no-pod: the DaemonSet has no pod on this node: kubectl describe daemonset -n kube-system regcred says why\nn unknown: no permission to read its pod's log\n", `the nodes' state is unknown: get pods/log kube-system/regcred-n: http://testkube returned 403 Forbidden: pods "regcred-n" is forbidden: User "eve" cannot get resource "pods/log" in API group "" in the namespace "kube-system"`},
 	} {
 		t.Run(tt.resource, func(t *testing.T) {

@@ -101,7 +101,7 @@ func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) 
 	case !r.seen:
 		return nil, fmt.Errorf("the state was set to absent, but after %v it is unknown which nodes have applied it: %w", o.Timeout, r.last)
 	case !there && len(r.places) > 0:
-		return nil, fmt.Errorf("ConfigMap %s/%s does not exist, but there are %d pods that read it", o.Namespace, o.ConfigMap, len(r.places))
+		return nil, fmt.Errorf("ConfigMap %s/%s does not exist, but %d pods read it", o.Namespace, o.ConfigMap, len(r.places))
 	}
 	return r.result(), nil
 }

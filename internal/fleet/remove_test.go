@@ -155,7 +155,7 @@ func TestMissing(t *testing.T) {
 		begun := time.Now()
 		r.want(t, r.client(testkube.Admin), `removed [good unsupported] gone []
 away away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; its pod was Running: when the node is back, its pod uninstalls regcred if the DaemonSet still exists; otherwise run sudo regcred uninstall --restart on the node
-busy applying: its pod is working on it (applying): wait and run this command again, or run sudo regcred uninstall --restart on the node
+busy applying: its pod is still applying the change (applying): wait and run this command again, or run sudo regcred uninstall --restart on the node
 deaf installed: its pod still reports installed; kubelets propagate the change within about a minute: run this command again, or run sudo regcred uninstall --restart on the node
 failing not-removed: the uninstall failed: the kubelet would not start: fix the cause, or run sudo regcred uninstall --restart on the node
 pulling not-running: ImagePullBackOff: 401: run sudo regcred uninstall --restart on the node
@@ -256,7 +256,7 @@ func TestNothing(t *testing.T) {
 		r.want(t, client, "removed [] gone []\n")
 		r.pod("a")
 		r.says("a", agent.Installed)
-		r.want(t, client, "error: ConfigMap kube-system/regcred-state does not exist, but there are 1 pods that read it")
+		r.want(t, client, "error: ConfigMap kube-system/regcred-state does not exist, but 1 pods read it")
 	})
 }
 

@@ -46,7 +46,7 @@ func Dir(ctx context.Context, dir string) (unlock func(), err error) {
 		}
 		if time.Now().After(end) {
 			f.Close()
-			return nil, fmt.Errorf("another process has held the lock (flock) for %s: stop that process if it hangs", maxWait)
+			return nil, fmt.Errorf("another process has held the lock (flock) for %s: if that process hangs, stop it", maxWait)
 		}
 		// Not a blocking flock: that would not end with the context.
 		select {

@@ -166,7 +166,7 @@ func TestBrokenStates(t *testing.T) {
 		}, "manifest.json is damaged: no schemaVersion; regcred rollback N"},
 		{"later manifest", func(s generation.Store) error {
 			return os.WriteFile(s.GenerationPath(1, "manifest.json"), []byte(`{"schemaVersion":2,"host":7}`), 0o600)
-		}, "has schemaVersion 2, but this regcred supports 1 to 1"},
+		}, "has schemaVersion 2, but this regcred release supports only schemaVersion 1 to 1"},
 		{"no configuration", func(s generation.Store) error { return s.FS.RemoveAll(s.ConfigPath(1)) }, "this generation is damaged"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

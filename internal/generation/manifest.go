@@ -129,7 +129,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 
 // ErrLater means that another release has made a generation, which this one
 // cannot read.
-var ErrLater = errors.New("use the regcred release that created it, or a later one")
+var ErrLater = errors.New("use the regcred release that created this generation, or a later release")
 
 // decode reads a manifest, and refuses one that a later program made.
 func decode(name string, data []byte) (*Manifest, error) {
@@ -143,7 +143,7 @@ func decode(name string, data []byte) (*Manifest, error) {
 	case v < 1:
 		return nil, fmt.Errorf("%s is damaged: no schemaVersion", name)
 	case v > schemaVersion:
-		return nil, fmt.Errorf("%s has schemaVersion %d, but this regcred supports 1 to %d: %w", name, v, schemaVersion, ErrLater)
+		return nil, fmt.Errorf("%s has schemaVersion %d, but this regcred release supports only schemaVersion 1 to %d: %w", name, v, schemaVersion, ErrLater)
 	}
 	m := &Manifest{}
 	if err := json.Unmarshal(data, m); err != nil {

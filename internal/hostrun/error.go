@@ -89,12 +89,12 @@ type NotStartedError struct {
 func (e *NotStartedError) Error() string {
 	switch e.Status {
 	case 203:
-		return fmt.Sprintf("the node cannot execute %s (203/EXEC): it does not exist (if the kubelet uses another --root-dir, set the chart's value kubeletRootDir), is on a file system mounted noexec, "+
+		return fmt.Sprintf("the node cannot execute %s (203/EXEC): the file does not exist (if the kubelet uses another --root-dir, set the chart's value kubeletRootDir), is on a file system mounted noexec, "+
 			"is forbidden by SELinux, or is for another architecture; check it on the node with ls -lZ and findmnt -T", e.Path)
 	case 0:
-		return fmt.Sprintf("the node's systemd did not start %s (%s): see its journal", e.Path, e.Result)
+		return fmt.Sprintf("the node's systemd did not start %s (%s): see the journal", e.Path, e.Result)
 	}
-	return fmt.Sprintf("the node's systemd could not start %s: exit code %d (explained in systemd.exec(5)); see its journal", e.Path, e.Status)
+	return fmt.Sprintf("the node's systemd could not start %s: exit code %d (explained in systemd.exec(5)); see the journal", e.Path, e.Status)
 }
 
 // KilledError means that a program has ended without an exit code.

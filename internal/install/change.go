@@ -28,7 +28,7 @@ func mayRestart(why []string, o Options) error {
 	if len(why) == 0 || o.Restart {
 		return nil
 	}
-	return withHint("--restart allows the restart; running containers keep running", "nothing was changed: the kubelet must be restarted: %s", strings.Join(why, "; "))
+	return withHint("--restart allows the restart; running containers are not stopped", "nothing was changed: the kubelet must be restarted: %s", strings.Join(why, "; "))
 }
 
 // change brings the node from one generation to another, and back if it does
@@ -67,7 +67,7 @@ func (c *change) run(ctx context.Context, prepare func() error) error {
 	defer cancel()
 	c.say("rolling back: %v", err)
 	if backErr := c.goBack(ctx); backErr != nil {
-		return c.noteRestart(withHint("fix the cause and run regcred again: it first finishes the interrupted change; regcred status shows the state",
+		return c.noteRestart(withHint("fix the cause and run regcred again: regcred first finishes the interrupted change; regcred status shows the state",
 			"%w; the rollback also failed: %w", err, backErr))
 	}
 	return c.noteRestart(fmt.Errorf("%w; the change was rolled back", err))

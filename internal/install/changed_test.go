@@ -52,11 +52,11 @@ func TestChangedByOthers(t *testing.T) {
 		left         tree   // what uninstall leaves of it, beside what was there before; "-" is what has gone
 	}{
 		{name: "another provider, JSON", layout: "json", change: func(c *changing) error { return c.edit(json, `"providers": [`, `"providers": [`+another+",") },
-			says: "cred.json was changed since the install, so only regcred's entries are removed", left: tree{"/" + json: strings.Replace(foreignJSON, `"providers": [`, `"providers": [`+another+",", 1)}},
+			says: "cred.json has been changed since the install, so only regcred's entries are removed", left: tree{"/" + json: strings.Replace(foreignJSON, `"providers": [`, `"providers": [`+another+",", 1)}},
 		{name: "another provider behind ours", layout: "json", change: func(c *changing) error { return c.edit(json, "\n  ]", ",\n"+another+"\n  ]") },
-			says: "cred.json was changed since the install, so only regcred's entries are removed", left: tree{"/" + json: strings.Replace(foreignJSON, "\n  ]", ",\n"+another+"\n  ]", 1)}},
+			says: "cred.json has been changed since the install, so only regcred's entries are removed", left: tree{"/" + json: strings.Replace(foreignJSON, "\n  ]", ",\n"+another+"\n  ]", 1)}},
 		{name: "another provider, YAML", layout: "yaml", change: func(c *changing) error { return c.edit(yaml, "providers:\n", "providers:\n- "+another+"\n") },
-			says: "cred.yaml was changed since the install, so only regcred's entries are removed", left: tree{"/" + yaml: strings.Replace(foreignYAML, "providers:\n", "providers:\n- "+another+"\n", 1)}},
+			says: "cred.yaml has been changed since the install, so only regcred's entries are removed", left: tree{"/" + yaml: strings.Replace(foreignYAML, "providers:\n", "providers:\n- "+another+"\n", 1)}},
 		{name: "our entry gone", layout: "json", change: overwrite(json, foreignJSON), status: "its regcred entries differ from generation 1"},
 		{name: "our entry changed", layout: "json", change: func(c *changing) error { return c.edit(json, `"registry.example"`, `"other.example"`) },
 			status: "its regcred entries differ from generation 1", says: "only regcred's entries are removed"},
@@ -73,7 +73,7 @@ func TestChangedByOthers(t *testing.T) {
 			status: "no longer a link to", install: "already exists and does not belong to regcred", says: "regcred-credential-provider is kept, because it no longer links", left: tree{"/" + link: "/nowhere"}},
 		{name: "link gone", layout: "json", change: remove(link), status: "regcred-credential-provider: missing"},
 		{name: "dispatcher gone", layout: "json", change: remove("var/lib/regcred/" + generation.Dispatcher), status: "dangling symlink to"},
-		{name: "plugin replaced", layout: "json", change: overwrite(gen+"/1/bin/alpha", "#!/bin/sh\n# mine\n"), status: "alpha was changed since it was installed", rollback: "generation 1 was modified after it was created"},
+		{name: "plugin replaced", layout: "json", change: overwrite(gen+"/1/bin/alpha", "#!/bin/sh\n# mine\n"), status: "alpha has been changed since it was installed", rollback: "generation 1 was modified after it was created"},
 		{name: "generation deleted", layout: "json", change: remove(gen + "/1"), status: "the current generation is damaged", install: "the current generation is damaged",
 			rollback: "there is no generation on this node", uninstall: "the current generation is damaged"},
 		{name: "current to nothing", layout: "json", change: func(c *changing) error { return c.store().Flip(7) }, status: "the current generation is damaged", install: "the current generation is damaged"},

@@ -186,16 +186,16 @@ func TestMends(t *testing.T) {
 				err = errors.Join(err, errors.New("the unit is another"))
 			}
 			return errors.Join(err, os.WriteFile(name, []byte(changed), 0o644))
-		}, status: "repeats an outdated command", number: 2},
+		}, status: "contains an outdated copy of a command", number: 2},
 		{name: "a drop-in behind ours", layout: "kubeadm", spoil: overwrite(dropIns+"/99-foo.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --foo\n"),
-			status: "next start the kubelet would not use regcred", warns: "next start the kubelet would not use regcred: ", number: 2},
+			status: "next start, the kubelet would not use regcred", warns: "next start, the kubelet would not use regcred: ", number: 2},
 		{name: "a plugin of others gone", layout: "read-only bin dir", spoil: func(o *odd) error { return o.eachOther(os.Remove) }, status: "dangling symlink to", number: 2},
 		{name: "a plugin of others more", layout: "read-only bin dir", spoil: func(o *odd) error {
 			return o.eachOther(func(name string) error { return os.WriteFile(name+"-more", nil, 0o755) })
 		}, status: "was added after", number: 2},
-		{name: "plugin replaced", layout: "json", spoil: overwrite(gen+"/1/bin/alpha", "#!/bin/sh\n# mine\n"), status: "was changed since it was installed", number: 2},
-		{name: "plugin gone", layout: "json", spoil: remove(gen + "/1/bin/alpha"), status: "was changed since it was installed", number: 2},
-		{name: "configuration gone", layout: "json", spoil: remove(gen + "/1/config/a.yaml"), status: "was changed since it was installed", number: 2},
+		{name: "plugin replaced", layout: "json", spoil: overwrite(gen+"/1/bin/alpha", "#!/bin/sh\n# mine\n"), status: "has been changed since it was installed", number: 2},
+		{name: "plugin gone", layout: "json", spoil: remove(gen + "/1/bin/alpha"), status: "has been changed since it was installed", number: 2},
+		{name: "configuration gone", layout: "json", spoil: remove(gen + "/1/config/a.yaml"), status: "has been changed since it was installed", number: 2},
 		{name: "current gone", layout: "json", spoil: remove("var/lib/regcred/current"), status: "no generation is current", number: 1},
 		{name: "current gone, and a link", layout: "kubeadm", spoil: all(remove("var/lib/regcred/current"), remove(dropIn)), status: "no generation is current", number: 1},
 		{name: "current elsewhere", layout: "json", spoil: func(o *odd) error { return o.fs().Link("/etc", stateDir+"/current") }, status: "which is not a regcred generation", says: "which is not a regcred generation"},

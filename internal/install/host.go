@@ -101,7 +101,7 @@ func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list
 		return true, in.fs().Remove(name)
 	}
 	if originals, err := in.originals(ctx); err == nil && list == nil && !originals[h.Path].known(now) {
-		in.say("%s was changed since the install, so only regcred's entries are removed", in.fs().Host(name))
+		in.say("%s has been changed since the install, so only regcred's entries are removed", in.fs().Host(name))
 	}
 	if list != nil {
 		without, err := in.without(ctx, h.Path, now)
@@ -282,7 +282,7 @@ func (in *Installer) takeFile(ctx context.Context, h generation.HostFile) (chang
 
 // save keeps what somebody has put in the place of what is ours.
 func (in *Installer) save(name string) error {
-	in.say("%s was changed since the install, so it is kept as %s", in.fs().Host(name), path.Base(name)+saved)
+	in.say("%s has been changed since the install, so it is kept as %s", in.fs().Host(name), path.Base(name)+saved)
 	return in.fs().Move(name, name+saved)
 }
 

@@ -143,7 +143,7 @@ func (in *Installer) current(ctx context.Context) (*generation.Manifest, error) 
 		return nil, err
 	}
 	if err != nil {
-		return nil, withHint("regcred rollback N switches to another one; regcred status lists them", "the current generation is damaged: %w", err)
+		return nil, withHint("regcred rollback N switches to another generation; regcred status lists the generations", "the current generation is damaged: %w", err)
 	}
 	return m, nil
 }

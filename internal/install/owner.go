@@ -41,7 +41,7 @@ func (e *OwnerError) Hint() string {
 	case e.Owner == "":
 		return "first run regcred uninstall --restart on the node"
 	case e.Asked == "":
-		return fmt.Sprintf("change the release's values, or run %s; --owner %s overrides this until the release's pod installs again", helmUninstall(e.Owner), e.Owner)
+		return fmt.Sprintf("change the release's values, or run %s; a run with --owner %s takes effect only until the release's pod installs again", helmUninstall(e.Owner), e.Owner)
 	}
 	return fmt.Sprintf("remove one of the two releases (%s), or separate them with node selectors", helmUninstall(e.Owner))
 }

@@ -90,7 +90,7 @@ func (in *Installer) unlinked(current *generation.Manifest) error {
 	if err != nil || current != nil || len(numbers) == 0 {
 		return err
 	}
-	return withHint(generationsExist(numbers)+"; regcred rollback N makes one current, and regcred uninstall removes them all",
+	return withHint(generationsExist(numbers)+"; regcred rollback N makes one generation current, and regcred uninstall removes all generations",
 		"%s: no such link, so no generation is current", in.fs().Host(in.Store.Path("current")))
 }
 
@@ -255,7 +255,7 @@ func (in *Installer) hostDiff(ctx context.Context, from, m *generation.Manifest,
 			return d, nil
 		}
 		if in.fs().Exists(h.Path) && h.Target == in.Store.DispatcherPath() {
-			return d, withHint("move it away, or rename the provider", "%s already exists and does not belong to regcred", d.Name)
+			return d, withHint("move the file away, or rename the provider", "%s already exists and does not belong to regcred", d.Name)
 		}
 		d.Text = fmt.Sprintf("--- /dev/null\n+++ %s -> %s\n", d.Name, h.Target)
 		return d, nil
@@ -344,7 +344,7 @@ func (in *Installer) preflight(p *Plan) error {
 	}
 	state := in.existing(in.Store.Dir)
 	if in.fs().NoExec(state) {
-		return withHint("--state-dir selects another directory", "nothing was changed: %s is mounted noexec, so plugins could not run from there", in.fs().Host(state))
+		return withHint("--state-dir selects another directory", "nothing was changed: %s is mounted noexec, so plugins cannot run from there", in.fs().Host(state))
 	}
 	if free, err := in.fs().Free(state); err == nil && !p.Former && free < size(p.files)+margin {
 		return fmt.Errorf("nothing was changed: %s has %d MiB free, but %d MiB are needed", in.fs().Host(state), free>>20, (size(p.files)+margin)>>20)

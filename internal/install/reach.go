@@ -12,7 +12,7 @@ import (
 )
 
 // without begins what is wrong with how a kubelet is run.
-const without = "after its next start the kubelet would not use regcred: "
+const without = "after its next start, the kubelet would not use regcred: "
 
 // reaches refuses a restart, and warns otherwise, where somebody has changed how
 // the kubelet is run so that what regcred gives it does not reach it any more.
@@ -24,7 +24,7 @@ func (in *Installer) reaches(p *Plan) error {
 	switch {
 	case why == "":
 	case len(p.Restart) > 0:
-		return withHint("fix the cause, or run regcred uninstall --restart and then regcred install", "nothing was changed: after a restart the kubelet would not use regcred: %s", why)
+		return withHint("fix the cause, or run regcred uninstall --restart and then regcred install", "nothing was changed: after a restart, the kubelet would not use regcred: %s", why)
 	default:
 		p.Warnings = append(p.Warnings, without+why)
 	}

@@ -89,7 +89,7 @@ func (in *Installer) rollbackTo(ctx context.Context, from *generation.Manifest, 
 		return nil, err
 	}
 	if changed := in.Store.Changed(ctx, m); len(changed) > 0 {
-		return nil, withHint("regcred rollback N switches to another one", "generation %d was modified after it was created: %s", number, strings.Join(changed, ", "))
+		return nil, withHint("regcred rollback N switches to another generation", "generation %d was modified after it was created: %s", number, strings.Join(changed, ", "))
 	}
 	return m, nil
 }

@@ -44,7 +44,7 @@ func (in *Installer) stranded() error {
 	case in.Present():
 		return nil // Somebody has installed it since the caller looked.
 	}
-	return withHint("run regcred install CONFIG --restart to restore it, then regcred uninstall --restart to remove it",
+	return withHint("run regcred install CONFIG --restart to restore the directory, then regcred uninstall --restart to remove it",
 		"%s was removed, but this node's kubelet still refers to it and cannot start again", in.fs().Host(in.Store.Dir))
 }
 

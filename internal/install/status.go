@@ -98,7 +98,7 @@ func (in *Installer) compare(ctx context.Context, s *Status) (err error) {
 		}
 	}
 	if u := in.Setup.Unit; m.Layout.DropIn != "" && u != nil && u.Ours != nil && u.Ours.Stale {
-		s.problem("%s repeats an outdated command from %s: regcred install updates it", in.fs().Host(m.Layout.DropIn), in.fs().Host(u.Exec.File))
+		s.problem("%s contains an outdated copy of a command from %s: regcred install updates the copy", in.fs().Host(m.Layout.DropIn), in.fs().Host(u.Exec.File))
 	}
 	in.compareCopy(ctx, s)
 	if why := in.astray(m.Layout); why != "" {
@@ -119,7 +119,7 @@ func (in *Installer) compare(ctx context.Context, s *Status) (err error) {
 // installed: what another install of it mends.
 func (in *Installer) damage(ctx context.Context, m *generation.Manifest) (list []string) {
 	for _, name := range in.Store.Changed(ctx, m) {
-		list = append(list, fmt.Sprintf("%s was changed since it was installed: run regcred rollback %d, or install again", in.fs().Host(name), m.Previous))
+		list = append(list, fmt.Sprintf("%s has been changed since it was installed: run regcred rollback %d, or install again", in.fs().Host(name), m.Previous))
 	}
 	dispatcher := in.Store.DispatcherPath()
 	for _, f := range m.Files {
@@ -190,7 +190,7 @@ func (in *Installer) compareCopy(ctx context.Context, s *Status) {
 	list, _ := in.fs().ReadDir(l.LinksOf)
 	for _, e := range list {
 		if !in.fs().Exists(path.Join(l.BinDir, e.Name())) {
-			s.problem("%s was added after %s was created: regcred install links it", in.fs().Host(path.Join(l.LinksOf, e.Name())), in.fs().Host(l.BinDir))
+			s.problem("%s was added after %s was created: regcred install creates the missing link", in.fs().Host(path.Join(l.LinksOf, e.Name())), in.fs().Host(l.BinDir))
 		}
 	}
 }

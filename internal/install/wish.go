@@ -73,7 +73,7 @@ func size(list []source) (bytes uint64) {
 func (in *Installer) gather(ctx context.Context, w Wish, from *generation.Manifest) (cfg *config.Config, list []source, err error) {
 	if w.Config == "" {
 		if from == nil {
-			return nil, nil, withHint("regcred install CONFIG", "nothing to install: specify a configuration, because this node has no current one")
+			return nil, nil, withHint("regcred install CONFIG", "nothing to install: specify a configuration, because this node has no current configuration")
 		}
 		w.Config = in.reach(in.Store.ConfigPath(from.Number))
 	}

@@ -50,7 +50,7 @@ func (k *Key) Format(s fmt.State, _ rune) { io.WriteString(s, "jwt.Key("+k.algor
 // such as the parameters of a curve or certificates, is not looked at.
 func ParseKey(data []byte) (*Key, error) {
 	if len(data) > MaxKey {
-		return nil, fmt.Errorf("larger than %d bytes; check that it is the right file", MaxKey)
+		return nil, fmt.Errorf("larger than %d bytes; check that this is the right file", MaxKey)
 	}
 	block := firstKey(data)
 	if block == nil {

@@ -169,7 +169,7 @@ func TestParseKeyRefuses(t *testing.T) {
 		"small":                {pkcs8(small), "the RSA key has 1024 bits; use 2048 to 16384 bits"},
 		"other curve":          {pkcs8(large), "the key uses the curve P-384; use P-256"},
 		"no signature":         {pkcs8(agree), "the key type cannot sign; use RSA, P-256 or Ed25519"},
-		"too large":            {[]byte(strings.Repeat(canary.Password, MaxKey)), "larger than 65536 bytes; check that it is the right file"},
+		"too large":            {[]byte(strings.Repeat(canary.Password, MaxKey)), "larger than 65536 bytes; check that this is the right file"},
 	} {
 		key, err := ParseKey(tt.data)
 		if key != nil || !strings.Contains(fmt.Sprint(err), tt.want) {

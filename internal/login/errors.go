@@ -15,7 +15,7 @@ import (
 var ErrPlainHTTP = errors.New("plain HTTP is allowed only for loopback registries unless explicitly requested")
 
 // ErrNoUser says why a credential was not tried: containerd refuses such a one too.
-var ErrNoUser = errors.New("the credential has no user name, so it is not sent; container runtimes reject such credentials too")
+var ErrNoUser = errors.New("the credential is not sent, because it has no user name; container runtimes also reject credentials without a user name")
 
 var (
 	errSent = errors.New("the credential expired while the request body was being sent, and the body cannot be resent: restart the upload")

@@ -49,7 +49,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
-	timeout := fmt.Errorf("received nothing from %q for %s: %w", req.URL.Host, w.idle, errIdle)
+	timeout := fmt.Errorf("received no data from %q for %s: %w", req.URL.Host, w.idle, errIdle)
 	timer := time.AfterFunc(w.idle, func() { cancel(timeout) })
 	req = req.WithContext(ctx)
 	req.Body = body

@@ -22,20 +22,20 @@ func (e *entry) azure() {
 	for _, m := range e.cloud.Mirrors(e.Arguments()) {
 		if m.Strange {
 			e.need("--mirror-origin="+string(mirror.OriginTrusted),
-				"images from %s are pulled from a mirror; a runtime that falls back sends the password to the original registry. "+
-					"Set this flag to none if the runtime cannot fall back; regcred doctor checks this", excerpt.Value(m.Host))
+				"images from %s are pulled from a mirror; a runtime that falls back to the original registry sends it the password. "+
+					"Set this flag to none if the runtime cannot fall back (regcred doctor checks whether it can)", excerpt.Value(m.Host))
 		}
 	}
 	foreign, wide := e.hosts()
 	if own := known && cloud.hasOwnNames(); (len(foreign) > 0 || wide) && !own {
 		e.need("--other-hosts="+string(hostpattern.EmptyOthers),
-			"matchImages matches hosts that are not Azure registries; the upstream plugin returns no credential for them, but regcred's plugin would fail")
+			"matchImages matches hosts that are not Azure registries; the upstream plugin returns no credential for them, but without this flag, regcred's plugin would fail")
 	} else if own {
 		e.remark("this cloud has its own registry names, which both plugins read from the cloud's metadata")
 	}
 	switch {
 	case !known:
-		e.remark("cannot read the cloud configuration; if it has a service principal, add --static-client-secret to return its secret, as the upstream plugin does")
+		e.remark("cannot read the cloud configuration; if it has a service principal, add --static-client-secret to return the principal's secret, as the upstream plugin does")
 	case !cloud.ManagedIdentity && cloud.ClientID != "" && cloud.ClientSecret:
 		e.need("--static-client-secret", "the cloud configuration has a service principal; the upstream plugin returns its secret, but regcred's plugin returns a token, "+
 			"which requires access to Microsoft Entra ID. Omit this flag if the nodes can reach Entra ID")

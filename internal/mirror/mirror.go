@@ -95,7 +95,7 @@ func Parse(entries []string, opts Options) (Map, error) {
 	slices.SortStableFunc(m.rules, func(a, b Rule) int { return cmp.Compare(len(b.Source), len(a.Source)) })
 	for _, r := range m.rules {
 		if next, ok := m.Find(r.image()); ok {
-			return Map{}, fmt.Errorf("mirror \"%s=%s\": the target is also the source of \"%s=%s\"; use the registry that has the images",
+			return Map{}, fmt.Errorf("mirror \"%s=%s\": the target is also the source of \"%s=%s\"; set the target to the registry that has the images",
 				r.Source, r.image(), next.Source, next.image())
 		}
 	}
@@ -152,7 +152,7 @@ func (r Rule) check(opts Options) error {
 		return fmt.Errorf("the target %s does not belong to %s; allow it with --allow-host", r.Target, opts.Owner)
 	case opts.Origin == "" && !opts.Own(source):
 		return fmt.Errorf("a runtime that falls back to %s sends this credential there; set --mirror-origin=%s if the runtime cannot fall back "+
-			"(regcred doctor checks this), or --mirror-origin=%s if %s is allowed to receive it", source, OriginNone, OriginTrusted, source)
+			"(regcred doctor checks whether it can), or --mirror-origin=%s if %s is allowed to receive it", source, OriginNone, OriginTrusted, source)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func (s *Setup) Judge() Judge {
 	j := Judge{Target: s.Target()}
 	switch v := s.Version; {
 	case v.Kubelet == "" && v.Why != "":
-		j.doubt = fmt.Sprintf("assuming kubelet %s, because this node's kubelet version is unknown: %s", config.NewestKubelet, v.Why)
+		j.doubt = fmt.Sprintf("assuming kubelet version %s, because this node's kubelet version is unknown: %s", config.NewestKubelet, v.Why)
 	case len(s.Unread) > 0:
 		j.doubt = "possibly incomplete, because this user cannot read " + strings.Join(s.Unread, ", ")
 	}

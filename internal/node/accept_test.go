@@ -111,11 +111,11 @@ func TestLoadDoubt(t *testing.T) {
 	n := Node{Foreign: true, Root: plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexit 3\n"+
 		"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet\n-- /of133.yaml --\n"+of133)))}
 	file := filepath.Join(n.Root, "of133.yaml")
-	const why = " (assuming kubelet " + config.NewestKubelet + ", because this node's kubelet version is unknown: /usr/bin/kubelet --version: exit status 3)"
+	const why = " (assuming kubelet version " + config.NewestKubelet + ", because this node's kubelet version is unknown: /usr/bin/kubelet --version: exit status 3)"
 	for unit, want := range map[string]string{"kubelet.service": why, "": ""} {
 		_, err := n.Load(t.Context(), &Origin{Config: file, Unit: unit})
 		e, ok := errors.AsType[*Error](err)
-		if want := "the kubelet would not start with this configuration" + want + `; fix it and check it with "regcred validate ` + file + `"`; !ok || e.Hint != want {
+		if want := "the kubelet would not start with this configuration" + want + `; fix the configuration and check it with "regcred validate ` + file + `"`; !ok || e.Hint != want {
 			t.Errorf("unit %q: got %#v, want the hint %q", unit, err, want)
 		}
 	}

@@ -107,11 +107,11 @@ const (
 func openShift(w Wish, s *Setup) string {
 	config := cmp.Or(s.Vendor.Config.Path, openShiftConfig)
 	var b strings.Builder
-	b.WriteString("# 1. Add the executables in an image layer (Containerfile), set in a MachineOSConfig or as osImageURL.\n#   FROM BASE\n")
+	b.WriteString("# 1. Add the executables in an image layer: set the Containerfile in a MachineOSConfig, or the built image as osImageURL.\n#   FROM BASE\n")
 	for _, name := range names(w, "") {
 		fmt.Fprintf(&b, "#   COPY %s %s/%s\n", name, openShiftBinDir, name)
 	}
-	b.WriteString("#   RUN ostree container commit\n# 2. Apply the following with oc apply -f -; repeat with role: master for control planes.\n")
+	b.WriteString("#   RUN ostree container commit\n# 2. Apply the following (oc apply -f -), and repeat with role: master for control planes.\n")
 	if config != openShiftConfig {
 		fmt.Fprintf(&b, "# It replaces OpenShift's %s: keep the providers of that file.\n", config)
 	}

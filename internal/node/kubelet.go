@@ -156,7 +156,7 @@ func (n Node) readKubelet(pid int) (*kubelet, error) {
 		return nil, err
 	}
 	if !reflect.DeepEqual(k, again) {
-		return nil, fmt.Errorf("--as-kubelet: process %d was replaced by another program while it was read; try again", pid)
+		return nil, fmt.Errorf("--as-kubelet: process %d was replaced by another program while it was being read; try again", pid)
 	}
 	return k, nil
 }
@@ -175,7 +175,7 @@ func procError(pid int, err error, euid int) error {
 	case errors.Is(err, fs.ErrPermission) && euid == 0:
 		return withHint(cause, "root lacks CAP_SYS_PTRACE here: run regcred on the node itself, not in a container")
 	case errors.Is(err, fs.ErrPermission):
-		return withHint(cause, "only root or the kubelet's own user can read its environment: use sudo")
+		return withHint(cause, "only root and the kubelet's own user can read the kubelet's environment: use sudo")
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ESRCH):
 		return withHint(cause, "no such process; omit =PID to find the kubelet automatically")
 	}

@@ -19,7 +19,7 @@ func TestProcError(t *testing.T) {
 		hint  string
 	}{
 		{"permission of root", fs.ErrPermission, 0, "root lacks CAP_SYS_PTRACE here: run regcred on the node itself, not in a container"},
-		{"permission", fs.ErrPermission, 1000, "only root or the kubelet's own user can read its environment: use sudo"},
+		{"permission", fs.ErrPermission, 1000, "only root and the kubelet's own user can read the kubelet's environment: use sudo"},
 		{"gone", fs.ErrNotExist, 1000, "no such process; omit =PID to find the kubelet automatically"},
 		{"other", errors.New("input/output error"), 0, ""},
 	}

@@ -36,7 +36,7 @@ func (n Node) Load(ctx context.Context, o *Origin) (*config.Config, error) {
 		return nil, withHint(err, absentHint(o.Config))
 	}
 	if err != nil {
-		return nil, withHint(err, fmt.Sprintf("the kubelet would not start with this configuration%s; fix it and check it with \"%s\"", judge.Doubt(), ValidateCommand(judge.Target, o.Config)))
+		return nil, withHint(err, fmt.Sprintf("the kubelet would not start with this configuration%s; fix the configuration and check it with \"%s\"", judge.Doubt(), ValidateCommand(judge.Target, o.Config)))
 	}
 	return cfg, nil
 }

@@ -187,7 +187,7 @@ func (n Node) notDiscovered(o *Origin, needBinDir bool) error {
 	case n.ConfigBy != "":
 		hint = fmt.Sprintf("set both %s and %s, or put the files at %s and %s", config, binDir, OwnConfig, OwnBinDir)
 	case !needBinDir:
-		hint = fmt.Sprintf("set its path with %s, or use the running kubelet's configuration with --as-kubelet", config)
+		hint = fmt.Sprintf("set the configuration's path with %s, or use the running kubelet's configuration with --as-kubelet", config)
 	}
 	if len(o.Unread) > 0 {
 		hint = "run it as root (sudo), or " + hint
@@ -200,5 +200,5 @@ func (n Node) notDiscovered(o *Origin, needBinDir bool) error {
 	if o.Config == "" {
 		given, missing = missing, given
 	}
-	return usageError(hint, "%s is set without %s, and no node configuration that sets it was found; the kubelet needs both", given, missing)
+	return usageError(hint, "%s is set, but %s is not set and was not found in a node configuration; the kubelet needs both", given, missing)
 }

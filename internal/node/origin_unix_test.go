@@ -61,7 +61,7 @@ func TestFind(t *testing.T) {
 		{name: "nowhere", want: Want{NeedBinDir: true}, err: "no credential provider configuration was given, and none was found in the usual places"},
 		{
 			name: "half", want: Want{Config: "/c", NeedBinDir: true}, usage: true,
-			err: "--config is set without --bin-dir, and no node configuration that sets it was found; the kubelet needs both",
+			err: "--config is set, but --bin-dir is not set and was not found in a node configuration; the kubelet needs both",
 		},
 		{name: "no process id", want: Want{AsKubelet: "x"}, usage: true, err: "--as-kubelet=x: not a process ID"},
 	}

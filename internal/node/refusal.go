@@ -48,7 +48,7 @@ func refusals(s *Setup) []kindRefusal {
 	return []kindRefusal{
 		{GKE, Refusal{"GKE writes the kubelet's unit, flags and configuration on each boot and recreates nodes during upgrades and repairs; it has no setting for third-party providers", true, func(w Wish) string { return chart(w, "stateDir: /home/kubernetes/bin/regcred\n") }}},
 		{AKS, Refusal{"AKS writes the kubelet's unit, flags and configuration when it creates a node, including during node image and Kubernetes upgrades; it has no setting for third-party providers", true, func(w Wish) string { return chart(w, "") }}},
-		{KOps, Refusal{"kOps runs nodeup on each boot, which writes the kubelet's unit, flags and configuration", true, kops}},
+		{KOps, Refusal{"on each boot, kOps runs nodeup, which writes the kubelet's unit, flags and configuration", true, kops}},
 		{OpenShift, Refusal{"OpenShift's Machine Config Operator owns the kubelet's unit and configuration; manual changes put the node in a degraded state", false, func(w Wish) string { return openShift(w, s) }}},
 		{Talos, Refusal{"Talos has no services or files to change; providers are set in its machine configuration", false, talos}},
 		{Bottlerocket, Refusal{"Bottlerocket's root file system is read-only and verified, so third-party executables cannot be added to the plugin directory; Bottlerocket generates the kubelet's files from its settings", false, bottlerocket}},

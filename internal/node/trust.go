@@ -44,7 +44,7 @@ const maxLinks = 40
 // may do elsewhere.
 func (n Node) CheckTrust(o *Origin, executables []string) error {
 	config, binDir := n.by()
-	nevertheless := fmt.Sprintf("set %s and %s to use it anyway", config, binDir)
+	nevertheless := fmt.Sprintf("set %s and %s to use this configuration anyway", config, binDir)
 	files, err := trusted(o, executables)
 	if err != nil {
 		return err

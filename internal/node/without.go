@@ -95,7 +95,7 @@ func (w *Without) words(refusal *Refusal) (message, fix string) {
 	why := "its flags do not configure any, and " + places
 	switch w.Kind {
 	case K3sServer, K3sAgent, RKE2Server, RKE2Agent:
-		why = fmt.Sprintf("it enables them only if the configuration and plugin directory exist when %s starts, and %s", w.Service, places)
+		why = fmt.Sprintf("it enables providers only if the configuration and plugin directory exist when %s starts, and %s", w.Service, places)
 	}
 	return fmt.Sprintf("this node's kubelet (%s) runs without credential providers: %s", w.by(), why), w.cure(refusal)
 }

@@ -79,7 +79,7 @@ func (a *asking) problems(chain []*x509.Certificate, host string) (list []proble
 			cure: "renew the registry's certificate, or set the clock if it is wrong (timedatectl)"})
 		at = leaf.NotAfter
 	case now.Before(leaf.NotBefore):
-		list = append(list, problem{what: fmt.Sprintf("%s is not valid until %s, in %s%s", what, day(leaf.NotBefore), since(leaf.NotBefore.Sub(now)), clock),
+		list = append(list, problem{what: fmt.Sprintf("%s is not valid until %s (in %s)%s", what, day(leaf.NotBefore), since(leaf.NotBefore.Sub(now)), clock),
 			cure: "set the clock if it is wrong (timedatectl), or wait"})
 		at = leaf.NotBefore
 	}
@@ -112,7 +112,7 @@ func (a *asking) authority(chain []*x509.Certificate, at time.Time, what string)
 		if past := time.Since(at) > time.Minute; past {
 			return nil // nobody asks what was then
 		}
-		return &problem{what: fmt.Sprintf("the certificate of its CA %q is valid only from %s to %s", invalid.Cert.Subject, day(invalid.Cert.NotBefore), day(invalid.Cert.NotAfter)),
+		return &problem{what: fmt.Sprintf("the certificate of the CA %q is valid only from %s to %s", invalid.Cert.Subject, day(invalid.Cert.NotBefore), day(invalid.Cert.NotAfter)),
 			cure: "configure the registry to send the CA's renewed certificate"}
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); !ok {
@@ -124,7 +124,7 @@ func (a *asking) authority(chain []*x509.Certificate, at time.Time, what string)
 	case selfSigned:
 		return &problem{what: what + " is self-signed and not trusted by " + a.store(), cure: a.trustCure("the certificate"), unknown: true}
 	case len(chain) == 1 && len(leaf.IssuingCertificateURL) > 0:
-		return &problem{what: fmt.Sprintf("the registry sends only its own certificate, without the intermediate %q, which is also missing from %s", leaf.Issuer, a.store()),
+		return &problem{what: fmt.Sprintf("the registry sends only its own certificate, without the intermediate certificate %q, which is also missing from %s", leaf.Issuer, a.store()),
 			cure: fmt.Sprintf("configure the registry to send the full chain (the intermediate is at %.200s)", leaf.IssuingCertificateURL[0])}
 	}
 	return &problem{what: fmt.Sprintf("the CA %q that signed %s is not in %s", last.Issuer, what, a.store()), cure: a.trustCure("its certificate"), unknown: true}
@@ -151,7 +151,7 @@ func (a *asking) staleStore() string {
 	if err != nil || !info.ModTime().After(a.Runtime.Started) {
 		return ""
 	}
-	return fmt.Sprintf(", which changed after %s started (%s); new CAs take effect after a restart", a.runtimeName(), day(a.Runtime.Started))
+	return fmt.Sprintf(", which changed after %s started (%s); new CAs take effect only after a restart", a.runtimeName(), day(a.Runtime.Started))
 }
 
 // trustCure says where an authority is made known to the runtime.

@@ -109,7 +109,7 @@ func (a *asking) learn(ctx context.Context, got answer) bool {
 	if len(words) == 0 {
 		return a.fail(StepChallenge, "check the proxy in front of the registry: it removes the WWW-Authenticate header", "%s responds with HTTP 401 without an authentication challenge", a.base.Host)
 	}
-	return a.fail(StepChallenge, "check the proxy in front of the registry: no runtime supports this scheme",
+	return a.fail(StepChallenge, "check the proxy in front of the registry: no runtime supports this authentication scheme",
 		"%s responds with HTTP 401 and the authentication scheme %q instead of Basic or Bearer", a.base.Host, login.Bound(words[0], 100))
 }
 
@@ -127,7 +127,7 @@ func scheme(s string) string {
 func (a *asking) bearer(c *Challenge) bool {
 	realm, err := url.Parse(c.Realm)
 	if err != nil || realm.Host == "" {
-		return a.fail(StepChallenge, "configure the token server's address in the registry as https://HOST/PATH", "%s requires a token, but its realm is not a URL", a.base.Host)
+		return a.fail(StepChallenge, "in the registry's settings, set the token server's address to https://HOST/PATH", "%s requires a token, but the realm in its challenge is not a URL", a.base.Host)
 	}
 	at := (&url.URL{Scheme: realm.Scheme, Host: realm.Host, Path: realm.Path}).String()
 	a.result.Challenge = &Challenge{Scheme: c.Scheme, Realm: line(at), Service: line(c.Service), Scope: line(c.Scope)}
@@ -183,5 +183,5 @@ func (a *asking) noRegistry(first, got answer) bool {
 	case isPage(got):
 		what += ", a web page"
 	}
-	return a.fail(StepChallenge, fix, "%s is not a registry: it responds with %s, and HTTP %d for the image", a.base.Host, what, first.StatusCode)
+	return a.fail(StepChallenge, fix, "%s is not a registry: it responds with %s, and with HTTP %d for the image", a.base.Host, what, first.StatusCode)
 }

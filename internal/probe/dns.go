@@ -164,13 +164,13 @@ func (a *asking) failDNS(ctx context.Context, host string, r resolver, err error
 	case dns.IsNotFound:
 		return a.fail(StepDNS, a.spelling(host), "%s does not exist or has no address, according to %s%s", host, r, search)
 	case strings.Contains(dns.Err, "connection refused"):
-		return a.fail(StepDNS, "run systemctl status systemd-resolved, or check the DNS server that should listen there", "%s: nothing is listening at the %s", host, r)
+		return a.fail(StepDNS, "run systemctl status systemd-resolved, or check the DNS server that should listen at this address", "%s: nothing is listening at the %s", host, r)
 	case strings.Contains(dns.Err, "unreachable"):
 		return a.fail(StepDNS, "check this machine's routes (ip route), or set another nameserver in "+resolvConf, "%s: there is no route to the %s", host, r)
 	case dns.IsTimeout:
 		return a.fail(StepDNS, "allow the node to reach its nameserver (UDP and TCP port 53), or set another one in "+resolvConf, "%s: no response within %s from %s", host, a.stepTimeout(), r)
 	}
-	return a.fail(StepDNS, "check the nameserver's log: its upstream is unreachable, or it refuses queries from this node", "%s: the %s returns an error (SERVFAIL or REFUSED): %s", host, r, dns.Err)
+	return a.fail(StepDNS, "check the nameserver's log: its upstream server is unreachable, or the nameserver refuses queries from this node", "%s: the %s returns an error (SERVFAIL or REFUSED): %s", host, r, dns.Err)
 }
 
 // spelling says what to do about a name that does not exist.

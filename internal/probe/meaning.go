@@ -60,10 +60,10 @@ var registries = []struct {
 	says map[int]string
 }{
 	{suffix("docker.io"), map[int]string{
-		http.StatusUnauthorized: "Docker Hub also returns this status for a missing repository: check the repository name, the user, and that the access token has read access",
+		http.StatusUnauthorized: "Docker Hub also returns this status for a missing repository: check the repository name, the user, and the access token's read permission",
 	}},
 	{func(h string) bool { return strings.Contains(h, ".dkr.ecr.") || h == "public.ecr.aws" }, map[int]string{
-		http.StatusForbidden: "ECR: allow ecr:BatchGetImage and ecr:GetDownloadUrlForLayer for the node's role and, for cross-account pulls, in the repository policy too; tokens expire after 12 hours",
+		http.StatusForbidden: "ECR: allow ecr:BatchGetImage and ecr:GetDownloadUrlForLayer for the node's role and, for cross-account pulls, also in the repository policy; tokens expire after 12 hours",
 		http.StatusNotFound:  "ECR: the repository or tag does not exist in this account and region",
 	}},
 	{suffix("pkg.dev", "gcr.io"), map[int]string{
@@ -77,7 +77,7 @@ var registries = []struct {
 		http.StatusNotFound:  "GitHub also returns this status for packages that the user is not allowed to see",
 	}},
 	{suffix("quay.io"), map[int]string{
-		http.StatusUnauthorized: "Quay also returns this status for a missing repository, or if this robot account is not allowed to read it",
+		http.StatusUnauthorized: "Quay also returns this status if the repository does not exist or this robot account is not allowed to read it",
 	}},
 }
 

@@ -256,7 +256,7 @@ func TestTLS(t *testing.T) {
 			c := inter.leaf(t, func(c *x509.Certificate) { c.IssuingCertificateURL = []string{"http://ca.example/i.crt"} })
 			c.Certificate = c.Certificate[:1]
 			return c
-		}(), says: []string{`without the intermediate "CN=Intermediate"`, "configure the registry to send the full chain (the intermediate is at http://ca.example/i.crt"}},
+		}(), says: []string{`without the intermediate certificate "CN=Intermediate"`, "configure the registry to send the full chain (the intermediate is at http://ca.example/i.crt"}},
 		"several": {cert: newAuthority(t, "Their CA", nil).leaf(t, func(c *x509.Certificate) {
 			c.NotAfter = time.Now().Add(-time.Hour)
 			c.NotBefore = time.Now().Add(-2 * time.Hour)

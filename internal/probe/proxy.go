@@ -83,7 +83,7 @@ func (a *asking) through(ctx context.Context, conn net.Conn, proxy, u *url.URL) 
 	case err != nil && ctx.Err() != nil:
 		return conn, a.fail(StepProxy, "check the proxy", "the proxy %s: %v", address(proxy), Ended(ctx))
 	case err != nil:
-		return conn, a.fail(StepProxy, "check that an HTTP proxy listens there", "the proxy %s does not send a valid HTTP proxy response", address(proxy))
+		return conn, a.fail(StepProxy, "check that an HTTP proxy listens at this address", "the proxy %s does not send a valid HTTP proxy response", address(proxy))
 	case status != http.StatusOK:
 		return conn, a.fail(StepProxy, a.proxyCure(status, u), "the proxy %s refuses to connect to %s: HTTP %d %s", address(proxy), address(u), status, http.StatusText(status))
 	}

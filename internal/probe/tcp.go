@@ -46,7 +46,7 @@ func (a *asking) connect(ctx context.Context, u *url.URL) (net.Conn, bool) {
 	case conn == nil:
 		return nil, a.fail(StepTCP, a.unreachable(u, text), "%s: %s", address(u), text)
 	case slow:
-		a.add(StepTCP, terminal.Warning, "remove the unresponsive address from DNS, or allow the node to reach it; otherwise, each pull might wait for it", "%s: %s", address(u), text)
+		a.add(StepTCP, terminal.Warning, "remove the unresponsive address from DNS, or allow the node to reach it; otherwise, each pull might wait for this address to respond", "%s: %s", address(u), text)
 	default:
 		a.add(StepTCP, terminal.OK, "", "%s: %s", address(u), text)
 	}

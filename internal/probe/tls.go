@@ -122,7 +122,7 @@ func (a *asking) handshake(ctx context.Context, conn net.Conn, u *url.URL, proxi
 	default:
 		fix := problems[0].cure
 		if proxied && problems[0].unknown {
-			fix = "the proxy intercepts TLS (with its own CA, not the registry's): " + fix
+			fix = "the proxy intercepts TLS and uses its own CA instead of the registry's CA: " + fix
 		}
 		return a.fail(StepTLS, fix, "%s: %s", address(u), said(problems))
 	}
@@ -142,7 +142,7 @@ func (a *asking) failHandshake(ctx context.Context, u *url.URL, err error, wante
 	_, isRecord := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case ctx.Err() != nil:
-		return a.fail(StepTLS, "check for a firewall in between or a service that uses another protocol", "%s accepts connections but does not respond to a TLS handshake: %v", at, Ended(ctx))
+		return a.fail(StepTLS, "check for a firewall on the path, or for a service that uses another protocol", "%s accepts connections but does not respond to a TLS handshake: %v", at, Ended(ctx))
 	case isPlain(err):
 		return a.fail(StepTLS, a.plainCure(), "%s uses plain HTTP, not TLS", at)
 	case isRecord:

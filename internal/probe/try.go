@@ -72,7 +72,7 @@ func (a *asking) accepted(from, i int, shown []regcred.Credential) {
 	}
 	a.result.Accepted = i
 	for j := i + 1; j < len(shown); j++ {
-		a.add(StepManifest, terminal.Skipped, "", "%s: not tried, because the previous one was accepted", login.Try{Credential: &shown[j]}.Who())
+		a.add(StepManifest, terminal.Skipped, "", "%s: not tried, because the previous credential was accepted", login.Try{Credential: &shown[j]}.Who())
 	}
 }
 
@@ -134,7 +134,7 @@ func (a *asking) failToken(ctx context.Context, cred *regcred.Credential, err er
 	case try.Status != 0:
 		fix = a.meaning(try.Status, cred)
 		if a.tokens.method == http.MethodPost && a.Runtime.Name == "containerd" {
-			fix = strings.TrimPrefix(fix+"; ", "; ") + "this is the response to POST, which containerd sends first; containerd tries GET only after 400, 401, 404 or 405"
+			fix = strings.TrimPrefix(fix+"; ", "; ") + "this is the response to POST, which containerd sends first; containerd tries GET only if POST returns 400, 401, 404 or 405"
 		}
 	}
 	if isTimeout(err) && realm != nil {
@@ -218,9 +218,9 @@ func (a *asking) refused(cred *regcred.Credential, got answer) bool {
 	}
 	switch {
 	case cred == nil && a.hop.Shown == route.ShownOwn:
-		fix = fmt.Sprintf("%s sends the registry a credential from %s, which was not tried here: check that it is correct", a.runtimeName(), cmp.Or(a.hop.OwnFile, a.hop.File))
+		fix = fmt.Sprintf("%s sends the registry a credential from %s, which was not tried here: check that the credential is correct", a.runtimeName(), cmp.Or(a.hop.OwnFile, a.hop.File))
 	case cred == nil && a.hop.Shown == route.ShownHeader:
-		fix = fmt.Sprintf("%s sends the registry the header from %s:%d, which was not tried here: check that it is correct", a.runtimeName(), a.hop.File, a.hop.Line)
+		fix = fmt.Sprintf("%s sends the registry the header from %s:%d, which was not tried here: check that the header is correct", a.runtimeName(), a.hop.File, a.hop.Line)
 	}
 	if after, ok := remote.RetryAfter(got.Header, time.Now()); ok && after > 0 {
 		fix += fmt.Sprintf("; retry after %s", terminal.Span(after))
@@ -254,7 +254,7 @@ func (a *asking) found(ctx context.Context, rt http.RoundTripper, who string, go
 	}
 	if kind.IsIndex() && a.Platform != "" {
 		if a.result.Platforms = platforms(body.body); !a.isFor(a.result.Platforms) {
-			return a.fail(StepManifest, "build or mirror it for "+a.Platform+" too", "%s: %s, but not for %s, only for %s", who, what, a.Platform, strings.Join(few(a.result.Platforms), ", "))
+			return a.fail(StepManifest, "build or mirror the image for "+a.Platform+" too", "%s: %s, but not for %s, only for %s", who, what, a.Platform, strings.Join(few(a.result.Platforms), ", "))
 		}
 		what += ", for " + a.Platform
 	}

@@ -132,7 +132,7 @@ func (s *session) addChild(ctx context.Context, pl *plan, d v1.Descriptor, depth
 		return checkChild(got, d)
 	}
 	if len(pl.known) > maxChildren {
-		return fmt.Errorf("the index has more than %d manifests: pull one platform", maxChildren)
+		return fmt.Errorf("the index has more than %d manifests: pull only one platform", maxChildren)
 	}
 	child, err := s.child(ctx, d)
 	if err != nil {

@@ -315,11 +315,11 @@ func TestRegistryFaults(t *testing.T) {
 		{"blob cut for ever", F{Kind: testregistry.Cut, Endpoint: testregistry.Blobs, Bytes: 10, Times: ever}, -1, 4, "unexpected EOF"},
 		{"blob wrong once", F{Kind: testregistry.Corrupt, Endpoint: testregistry.Blobs}, 0, 1, ""},
 		{"blob wrong for ever", F{Kind: testregistry.Corrupt, Endpoint: testregistry.Blobs, Times: ever}, -1, 2, "content with digest sha256:"},
-		{"blob stalls", F{Kind: testregistry.Slow, Endpoint: testregistry.Blobs, Bytes: 10, Delay: time.Minute, Times: ever}, -1, 1, "received nothing"},
-		{"ping stalls", F{Kind: testregistry.Slow, Endpoint: testregistry.Ping, Delay: time.Minute, Times: ever}, -1, 1, "received nothing"},
-		{"token stalls", F{Kind: testregistry.Slow, Endpoint: testregistry.Tokens, Delay: time.Minute, Times: ever}, -1, 1, "received nothing"},
-		{"token stalls half way", F{Kind: testregistry.Slow, Endpoint: testregistry.Tokens, Bytes: 10, Delay: time.Minute, Times: ever}, -1, 1, "received nothing"},
-		{"header stalls", F{Kind: testregistry.Slow, Endpoint: testregistry.Manifests, Delay: time.Minute, Times: ever}, -1, 1, "received nothing"},
+		{"blob stalls", F{Kind: testregistry.Slow, Endpoint: testregistry.Blobs, Bytes: 10, Delay: time.Minute, Times: ever}, -1, 1, "received no data"},
+		{"ping stalls", F{Kind: testregistry.Slow, Endpoint: testregistry.Ping, Delay: time.Minute, Times: ever}, -1, 1, "received no data"},
+		{"token stalls", F{Kind: testregistry.Slow, Endpoint: testregistry.Tokens, Delay: time.Minute, Times: ever}, -1, 1, "received no data"},
+		{"token stalls half way", F{Kind: testregistry.Slow, Endpoint: testregistry.Tokens, Bytes: 10, Delay: time.Minute, Times: ever}, -1, 1, "received no data"},
+		{"header stalls", F{Kind: testregistry.Slow, Endpoint: testregistry.Manifests, Delay: time.Minute, Times: ever}, -1, 1, "received no data"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			reg, image, _ := startWith(t, testregistry.Options{Auth: testregistry.Bearer, Rules: []testregistry.Rule{

@@ -97,7 +97,7 @@ func (r *Runtime) Pull(ctx context.Context, image string, policy Policy, lookup 
 	res := &RuntimeResult{Image: image}
 	if policy != PullAlways {
 		if res.Present, err = p.look(ctx, res); err != nil {
-			return nil, fmt.Errorf("pull %q: check whether it is present: %w", image, login.Said(err))
+			return nil, fmt.Errorf("pull %q: check whether the image is present: %w", image, login.Said(err))
 		}
 		if !res.Present && policy == PullNever {
 			return nil, fmt.Errorf("pulling %q: %w", image, errNotPresent)
@@ -215,7 +215,7 @@ func (r *Runtime) persist(ctx context.Context, call func(context.Context) error)
 		if ctx.Err() != nil {
 			return err
 		}
-		return local(fmt.Errorf("%w (%w), and it did not come back within %s", ErrRuntimeGone, err, r.patience()))
+		return local(fmt.Errorf("%w (%w), and the runtime did not come back within %s", ErrRuntimeGone, err, r.patience()))
 	}
 	return call(ctx)
 }

@@ -330,7 +330,7 @@ func TestRuntimeLargeMessage(t *testing.T) {
 	}
 	size = 17 << 20
 	_, err := r.Pull(t.Context(), anImage, PullIfNotPresent, given())
-	if err == nil || !strings.Contains(err.Error(), "its response exceeds the kubelet's limit of 16 MiB") {
+	if err == nil || !strings.Contains(err.Error(), "the runtime's response exceeds the kubelet's limit of 16 MiB") {
 		t.Errorf("17 MiB: got %v", err)
 	}
 }

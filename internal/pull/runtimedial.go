@@ -115,9 +115,9 @@ func checkSocket(ctx context.Context, socket string) error {
 func explainDenied(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: only root or the socket's group can use it", err)
+		return fmt.Errorf("%w: only root and the socket's group can use the socket", err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w: nothing is listening on it: the runtime has exited", err)
+		return fmt.Errorf("%w: nothing is listening on the socket: the runtime has exited", err)
 	}
 	return err
 }

@@ -63,7 +63,7 @@ func TestDialRuntimeFails(t *testing.T) {
 		{"missing", "unix://" + dir + "/none.sock", "none.sock: no such file or directory: is the runtime running, and is this its socket?"},
 		{"a file", file, "is not a socket"},
 		{"a directory", "unix://" + dir, "is not a socket"},
-		{"nobody listens", "unix://" + listen(t, filepath.Join(dir, "dead.sock"), nil), "nothing is listening on it: the runtime has exited"},
+		{"nobody listens", "unix://" + listen(t, filepath.Join(dir, "dead.sock"), nil), "nothing is listening on the socket: the runtime has exited"},
 		{"hangs", "unix://" + listen(t, filepath.Join(dir, "deaf.sock"), func(net.Conn) {}), "no response within 50ms: the server hangs or is not a CRI runtime"},
 		{"hangs up", "unix://" + listen(t, filepath.Join(dir, "hangup.sock"), func(c net.Conn) { c.Close() }), "the server is not a CRI runtime or has just exited: "},
 		{"speaks HTTP", "unix://" + serveHTTP(t, filepath.Join(dir, "http.sock")), "the server is not a CRI runtime or has just exited: "},
@@ -111,7 +111,7 @@ func TestDialRuntimeDeaf(t *testing.T) {
 
 func TestDialRuntimeDenied(t *testing.T) {
 	err := explainDenied(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EACCES)})
-	if want := "permission denied: only root or the socket's group can use it"; !strings.Contains(err.Error(), want) {
+	if want := "permission denied: only root and the socket's group can use the socket"; !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q in it", err, want)
 	}
 }

@@ -55,7 +55,7 @@ func newRuntimeError(ctx context.Context, err error) *runtimeError {
 		e.cause = context.Cause(ctx)
 		e.text = e.cause.Error()
 	case e.code == codes.ResourceExhausted && strings.HasPrefix(e.text, "grpc: received message"):
-		e.text = fmt.Sprintf("its response exceeds the kubelet's limit of %d MiB: %s", maxMessage>>20, e.text)
+		e.text = fmt.Sprintf("the runtime's response exceeds the kubelet's limit of %d MiB: %s", maxMessage>>20, e.text)
 	case strings.Contains(e.text, "no space left on device"):
 		e.cause = local(syscall.ENOSPC)
 		e.text += " (free up space on the runtime's file system)"
@@ -132,7 +132,7 @@ func (e *runtimeError) pinnedTo(host string, cred *regcred.Credential) *runtimeE
 		return e
 	}
 	e.unsent, e.status = true, 0
-	e.text += fmt.Sprintf(" (this credential is only for %q and was not sent to the host that refused)", host)
+	e.text += fmt.Sprintf(" (this credential is only for %q and was not sent to the host that refused access)", host)
 	return e
 }
 

@@ -28,7 +28,7 @@ func (c *Config) check(f *tomlfile.File, doc *document) bool {
 	for i := range doc.Registry {
 		for _, o := range doc.Registry[:i] {
 			if what := doc.Registry[i].contradicts(&o); what != "" {
-				c.refuse(f.Path, doc.Registry[i].line, what, "use the same value in both")
+				c.refuse(f.Path, doc.Registry[i].line, what, "use the same value in both entries")
 				return false
 			}
 		}
@@ -71,7 +71,7 @@ func (r *registry) check(f *tomlfile.File, keys []string) (line int, what, fix s
 		return at("prefix"), fmt.Sprintf("the wildcard prefix %q must contain only a host", route.Masked(r.Prefix)), "remove the port and path, or list each host"
 	}
 	if r.Pull != "" {
-		return at("pull-from-mirror"), fmt.Sprintf("pull-from-mirror is set in the registry %q itself", route.Masked(r.Prefix)), "set it in [[registry.mirror]]"
+		return at("pull-from-mirror"), fmt.Sprintf("pull-from-mirror is set for the registry %q instead of for a mirror", route.Masked(r.Prefix)), "set it in [[registry.mirror]]"
 	}
 	return r.checkMirrors(at)
 }

@@ -33,7 +33,7 @@ func (c *Config) Check() []route.Finding {
 		}
 		for _, m := range append(r.Mirror, r.endpoint) {
 			if m.slash {
-				add("mirror-path", route.Warning, m.file, m.line, "remove the trailing slash", "older releases keep the trailing slash in a mirror's location, so every pull from %q fails", route.Masked(r.Prefix))
+				add("mirror-path", route.Warning, m.file, m.line, "remove the trailing slash", "older runtimes keep the trailing slash in a mirror's location, so every pull from %q fails", route.Masked(r.Prefix))
 			}
 			if rest, ok := strings.CutPrefix(afterHost(m.Location), "/v2"); ok && (rest == "" || rest[0] == '/') {
 				add("mirror-path", route.Warning, cmp.Or(m.file, r.file), cmp.Or(m.line, r.line), "leave /v2 out", "the location %q includes the API path /v2, which is added again: requests go to /v2/v2", route.Masked(m.Location))

@@ -172,7 +172,7 @@ func (c *Config) hop(image route.Image, e endpoint, prefix string) (route.Hop, e
 		name := e.Location + image.String()[matching(image.String(), prefix):]
 		var err error
 		if there, err = route.Parse(name); err != nil || !strings.HasPrefix(name, there.Repository) {
-			return route.Hop{}, fmt.Errorf("%s:%d: with the location %q,, the image would be %q, which is not a valid reference", e.file, e.line, route.Masked(e.Location), route.Masked(name))
+			return route.Hop{}, fmt.Errorf("%s:%d: with the location %q, the image would be %q, which is not a valid reference", e.file, e.line, route.Masked(e.Location), route.Masked(name))
 		}
 	}
 	host := there.Host

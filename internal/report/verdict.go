@@ -119,7 +119,7 @@ func (r *Explanation) nevertheless() string {
 			return "without the pull secret, the kubelet would not pull the image at all" // see lookup
 		}
 	}
-	return "the kubelet would still pull anonymously and at most report a 401"
+	return "the kubelet would still pull anonymously and, if that fails, report only a 401"
 }
 
 func (r *Explanation) judgeDryRun() Verdict {
@@ -162,7 +162,7 @@ func (r *Explanation) whyNone() string {
 	}
 	for _, s := range r.Sources {
 		if s.Outcome == Empty && s.Kind == regcred.FromPullSecret && len(s.Keys) > 0 {
-			text += fmt.Sprintf("; %s has credentials, but none of them match", s.Title())
+			text += fmt.Sprintf("; %s has credentials, but none of them matcheses", s.Title())
 		}
 	}
 	return text

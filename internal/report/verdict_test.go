@@ -61,7 +61,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"failure", Explanation{Providers: []Provider{provider(Failed)}},
-			Failed, `no credentials, because provider "p" failed; the kubelet would still pull anonymously and at most report a 401`,
+			Failed, `no credentials, because provider "p" failed; the kubelet would still pull anonymously and, if that fails, report only a 401`,
 		},
 		{
 			"failure under the predecessor's configuration",
@@ -74,7 +74,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"pull secret that cannot be read", Explanation{Sources: []Source{unread}},
-			Failed, "no credentials, because pull secret a/b failed; the kubelet would still pull anonymously and at most report a 401",
+			Failed, "no credentials, because pull secret a/b failed; the kubelet would still pull anonymously and, if that fails, report only a 401",
 		},
 		{
 			"missing executable", Explanation{Providers: []Provider{missing}},

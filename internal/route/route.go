@@ -104,7 +104,7 @@ func (r *Route) Anonymous() (found []Finding) {
 		}
 		found = append(found, Finding{
 			Rule: "mirror-anonymous", Severity: Info, File: h.File, Line: h.Line,
-			Message: fmt.Sprintf("%s is queried without a credential: no credential matches %s. A credential for %s itself is not used, because the kubelet matches the image's own host",
+			Message: fmt.Sprintf("%s is queried without a credential: no credential matches %s. A credential for %s itself is not used, because the kubelet looks up credentials by the image's own host",
 				h.Base.Host, host, h.Base.Host),
 			Suggestion: fmt.Sprintf("if the mirror requires a credential, add one under the key %s to a pull secret or the node's docker config, or use a provider that returns it for %s (see --mirror in docs/plugins/README.md)", host, host),
 		})

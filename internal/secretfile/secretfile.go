@@ -124,7 +124,7 @@ func explain(path string, err error) error {
 	case irregular:
 		return fmt.Errorf("%q: is %s, not a regular file", path, refused.Kind())
 	case large:
-		return fmt.Errorf("%q: %w; check that it is the right file", path, err)
+		return fmt.Errorf("%q: %w; check that this is the right file", path, err)
 	}
 	return fmt.Errorf("%q: %w", path, err)
 }

@@ -93,7 +93,7 @@ func TestReadRefuses(t *testing.T) {
 		{"fifo", "is a named pipe, not a regular file"},
 		{"socket", "is a socket, not a regular file"},
 		{"/dev/null", "is a device, not a regular file"},
-		{"big", "larger than 1048576 bytes; check that it is the right file"},
+		{"big", "larger than 1048576 bytes; check that this is the right file"},
 		{"full", ""},
 	} {
 		file := path(tt.name)

@@ -73,7 +73,7 @@ func deniedHint(text string) string {
 	case strings.Contains(text, "AppArmor"):
 		return "this pod's AppArmor profile forbids D-Bus: set the appArmorProfile type to Unconfined, or mount /run/systemd, whose socket needs no D-Bus"
 	case strings.Contains(text, "SELinux"):
-		return "SELinux forbids this: in a pod, set the seLinuxOptions type to spc_t"
+		return "SELinux forbids the request: in a pod, set the seLinuxOptions type to spc_t"
 	}
 	return rootHint()
 }
@@ -82,7 +82,7 @@ func rootHint() string {
 	if os.Geteuid() != 0 {
 		return "run it as root (sudo)"
 	}
-	return "polkit or the container's user namespace denies access even to root here"
+	return "polkit or the container's user namespace denies access, even to root"
 }
 
 // cutLast is strings.Cut at the last sep; without one all is after it.

@@ -114,7 +114,7 @@ func (m Systemd) follow(ctx context.Context, unit string, job int, result <-chan
 		case r := <-result:
 			return jobEnded(unit, r)
 		case <-ctx.Done():
-			return &Error{fmt.Errorf("%w; systemd is still working on it (job %d)", context.Cause(ctx), job), "systemctl list-jobs; systemctl status " + unit}
+			return &Error{fmt.Errorf("%w; systemd is still working on job %d", context.Cause(ctx), job), "systemctl list-jobs; systemctl status " + unit}
 		case <-tick.C:
 			state, err := m.State(ctx, unit)
 			if err == nil && state.Job != job && gone {
@@ -136,7 +136,7 @@ func jobEnded(unit, result string) error {
 	case "timeout":
 		why = "the job took longer than the unit allows (TimeoutStopSec, TimeoutStartSec)"
 	case "dependency":
-		why, hint = "a unit that it requires did not start", "systemctl list-dependencies "+unit
+		why, hint = "a required unit did not start", "systemctl list-dependencies "+unit
 	case "canceled":
 		why = "another request, such as a stop or a shutdown, canceled the job"
 	case "skipped":

@@ -198,7 +198,7 @@ func TestRestart(t *testing.T) {
 		"done":                          {ends("done"), nil, "", ""},
 		"failed":                        {ends("failed"), nil, `restart kubelet.service: its job ended with "failed": it did not start`, "systemctl status kubelet.service"},
 		"timeout":                       {ends("timeout"), nil, `"timeout": the job took longer than the unit allows`, "systemctl status"},
-		"dependency":                    {ends("dependency"), nil, `"dependency": a unit that it requires`, "systemctl list-dependencies kubelet.service"},
+		"dependency":                    {ends("dependency"), nil, `"dependency": a required unit`, "systemctl list-dependencies kubelet.service"},
 		"canceled":                      {ends("canceled"), nil, `"canceled": another request`, "systemctl status"},
 		"skipped":                       {ends("skipped"), nil, `"skipped": the request does not apply`, "systemctl status"},
 		"a new word":                    {ends("\x1b[2J"), nil, `"\x1b[2J": unexpected result`, "systemctl status"},
@@ -225,7 +225,7 @@ func TestInterrupted(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	check(t, err, "restart kubelet.service: context canceled; systemd is still working on it (job 42)", "systemctl list-jobs")
+	check(t, err, "restart kubelet.service: context canceled; systemd is still working on job 42", "systemctl list-jobs")
 }
 
 func TestDetect(t *testing.T) {

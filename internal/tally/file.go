@@ -114,7 +114,7 @@ func openDir(dir string) (*os.Root, error) {
 		return nil, err
 	}
 	if !info.IsDir() || !ours(info) || !onlyOwnerWrites(info.Mode()) {
-		return nil, errors.New("it must be a directory that only this user can write to; left unchanged")
+		return nil, errors.New("the path must be a directory that only this user can write to; nothing was changed")
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -122,7 +122,7 @@ func openDir(dir string) (*os.Root, error) {
 	}
 	if now, err := root.Stat("."); err != nil || !os.SameFile(info, now) {
 		root.Close()
-		return nil, errors.New("it was replaced in the meantime")
+		return nil, errors.New("the directory was replaced in the meantime")
 	}
 	return root, nil
 }

@@ -178,22 +178,22 @@ func TestInTheWay(t *testing.T) {
 		{"a pipe for the dropped", func(t *testing.T, dir, _ string) { must(t, syscall.Mkfifo(dir+"/dropped", 0o600)) }, ""},
 		{"a link for the new", func(t *testing.T, dir, file string) { must(t, os.Symlink(dir+"/../other", file+".new")) }, ""},
 		{"a directory", func(t *testing.T, _, file string) { must(t, os.MkdirAll(file+"/x", 0o700)) }, "count in "},
-		{"others may write", func(t *testing.T, dir, _ string) { must(t, os.Chmod(dir, 0o777)) }, "left unchanged"},
+		{"others may write", func(t *testing.T, dir, _ string) { must(t, os.Chmod(dir, 0o777)) }, "nothing was changed"},
 		{"a link to the directory", func(t *testing.T, dir, _ string) {
 			must(t, os.Rename(dir, dir+"2"))
 			must(t, os.Symlink(dir+"2", dir))
-		}, "left unchanged"},
+		}, "nothing was changed"},
 		{"a file", func(t *testing.T, dir, _ string) {
 			must(t, os.Remove(dir))
 			write(t, dir, "x")
-		}, "left unchanged"},
+		}, "nothing was changed"},
 		{"no parent", func(t *testing.T, dir, _ string) { must(t, os.RemoveAll(filepath.Dir(dir))) }, "no such file"},
 		{"another owner", func(t *testing.T, dir, _ string) {
 			if os.Geteuid() != 0 {
 				t.Skip("needs root, to give a directory away")
 			}
 			must(t, os.Chown(dir, 12345, 12345))
-		}, "left unchanged"},
+		}, "nothing was changed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "parent", "regcred")

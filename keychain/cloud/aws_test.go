@@ -138,7 +138,7 @@ func TestAWSFails(t *testing.T) {
 		}, []string{"find the pod's AWS credentials", "is a directory"}},
 		"empty token file": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
 			return irsa(file(t, ""))
-		}, []string{"find the pod's AWS credentials", "InvalidIdentityToken", "add the cluster's issuer as an OIDC provider to the role's account, with the audience"}},
+		}, []string{"find the pod's AWS credentials", "InvalidIdentityToken", "in the role's account, add the cluster's issuer as an OIDC provider with the audience"}},
 		"STS refuses": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			aws.Inject(refusal)
 			return irsa(file(t, canary.Token))

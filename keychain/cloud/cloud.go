@@ -140,7 +140,7 @@ func (m Member) check() error {
 	case m.provider == nil:
 		return errors.New("must not be nil")
 	case m.name == "":
-		return errors.New("it has no name; use Named")
+		return errors.New("the provider has no name; use Named")
 	case len(m.patterns) == 0:
 		return fmt.Errorf("%q has no default images; use For", m.name)
 	}

@@ -58,7 +58,7 @@ func TestRefuses(t *testing.T) {
 			members: []cloud.Member{amazon, cloud.Use(ecr.New(ecr.Options{}))}},
 		`cloud: provider 2: --allow-host "*.com": `:                    {members: []cloud.Member{amazon, cloud.Use(ecr.New(ecr.Options{AllowHosts: []string{"*.com"}}))}},
 		"cloud: provider 1: must not be nil":                           {members: []cloud.Member{{}}},
-		"cloud: provider 1: it has no name; use Named":                 {members: []cloud.Member{cloud.Use(none, nil).For("r.example")}},
+		"cloud: provider 1: the provider has no name; use Named":       {members: []cloud.Member{cloud.Use(none, nil).For("r.example")}},
 		`cloud: provider 1: "team" has no default images; use For`:     {members: []cloud.Member{cloud.Use(none, nil).Named("team")}},
 		`cloud: keyring: providers[0].name: must be a file name`:       {members: []cloud.Member{amazon.Named("a/b")}},
 		`cloud: keyring: providers[0].matchImages[0]: invalid pattern`: {members: []cloud.Member{cloud.Use(none, nil).Named("team").For("r.example:x")}},

@@ -98,7 +98,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	case p.mirrors.Divides(host):
 		return hostpattern.EmptyOthers.Answer(host, "", "") // the part that no mirror serves
 	default:
-		return p.opts.OtherHosts.Answer(host, "not part of "+owner, "add it with --allow-host if it is a proxy or alias of a registry")
+		return p.opts.OtherHosts.Answer(host, "not part of "+owner, "if the host is a proxy or alias of a registry, add the host with --allow-host")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("credentials for %s: %w", host, err)

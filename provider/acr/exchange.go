@@ -89,7 +89,7 @@ func (r hostRules) readChallenge(reg registry, lines []string) (address, service
 		address, err = r.exchangeURL(reg, c.params["realm"])
 		return address, service, err
 	}
-	return "", "", errors.New("the registry sent no Bearer challenge, but an Azure container registry would")
+	return "", "", errors.New("the registry sent no Bearer challenge, unlike an Azure container registry")
 }
 
 func (s *session) refresh(ctx context.Context, address, service, tenant, token string) (string, error) {

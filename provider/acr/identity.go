@@ -67,8 +67,8 @@ func (s *session) pod(clientID, tenant string, by func(clientID, tenant string) 
 type missingError struct{ subject, annotation string }
 
 func (e missingError) Error() string {
-	return fmt.Sprintf("%s has no annotation %s, or the annotation is empty; "+
-		"add the annotation and list it in tokenAttributes in the provider's configuration, or set a default with the plugin's flags", e.subject, e.annotation)
+	return fmt.Sprintf("%s does not have the annotation %s, or the annotation is empty; "+
+		"add the annotation and list its key in tokenAttributes in the provider's configuration, or set a default value with the plugin's flags", e.subject, e.annotation)
 }
 
 // subject names the service account of the request.

@@ -77,7 +77,7 @@ func (s *session) askManaged(ctx context.Context, id string) (string, error) {
 	}
 	members, err := parseMembers(answer.Body)
 	if err == nil && from.arc && id != "" && !confirms(members, name, id) {
-		err = errors.New("the response does not confirm the requested identity; agents that support only one identity ignore the requested one")
+		err = errors.New("the response does not confirm the requested identity; an agent that supports only one identity ignores the requested identity")
 	}
 	token := ""
 	if err == nil {
@@ -223,9 +223,9 @@ func (a arcAgent) key(ctx context.Context, lines []string) (string, error) {
 	case a.keys == "":
 		return "", errors.New("this operating system has no Azure Arc agent")
 	case path == "":
-		return "", errors.New("the Basic challenge's realm is not a file, unlike in an Azure Arc challenge")
+		return "", errors.New("the realm in the Basic challenge is not a file, so the challenge is not from Azure Arc")
 	case filepath.Clean(dir) != a.keys, filepath.Ext(name) != ".key":
-		return "", fmt.Errorf("the challenge refers to a file that is not a .key file in %s, so it is not read", a.keys)
+		return "", fmt.Errorf("the file in the challenge is not read, because it is not a .key file in %s", a.keys)
 	}
 	root, err := os.OpenRoot(a.keys)
 	if err != nil {

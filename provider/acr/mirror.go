@@ -30,7 +30,7 @@ func parseMirrors(opts Options, rules hostRules) (mirror.Map, error) {
 			}
 			if !strings.Contains(entry, "=") {
 				if strings.Count(entry, ":") != 1 {
-					return mirror.Map{}, fmt.Errorf("--registry-mirror %q: must be SOURCE:TARGET or SOURCE=TARGET; use = if a host has a port", given)
+					return mirror.Map{}, fmt.Errorf("--registry-mirror %q: must be SOURCE:TARGET or SOURCE=TARGET; if either host has a port, use SOURCE=TARGET", given)
 				}
 				entry = strings.Replace(entry, ":", "=", 1)
 			}

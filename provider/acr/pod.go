@@ -25,7 +25,7 @@ const Name = "acr-credential-provider"
 // file of the token at each question.
 func InPod(opts Options, getenv func(string) string) (*Provider, error) {
 	if opts.ConfigFile != "" {
-		return nil, errors.New("InPod reads the identity from the environment; leave ConfigFile empty, or use New")
+		return nil, errors.New("InPod reads the identity from the environment; leave ConfigFile empty, or call New instead of InPod")
 	}
 	pod, err := readPod(getenv)
 	if err != nil {
@@ -45,7 +45,7 @@ func readPod(getenv func(string) string) (*podIdentity, error) {
 		return pod, cmp.Or(missing(envClientID, cfg.ClientID, "client-id"), missing(envTenantID, cfg.TenantID, "tenant-id"))
 	case getenv("AZURE_CLIENT_SECRET") != "", getenv("AZURE_CLIENT_CERTIFICATE_PATH") != "":
 		return nil, errors.New("AZURE_CLIENT_SECRET and AZURE_CLIENT_CERTIFICATE_PATH are not supported in a pod, and there is no fallback to the node's identity; " +
-			"use workload identity, or set the credential in a file such as azure.json and use New")
+			"use workload identity, or set the credential in a file such as azure.json and call New")
 	}
 	cfg.UseManagedIdentity, cfg.UserAssignedIdentityID = true, cfg.ClientID
 	return pod, nil

@@ -69,19 +69,19 @@ func TestServiceAccountIncomplete(t *testing.T) {
 		opts        func(*Options)
 		want        string // the first request, or part of the error
 	}{
-		{"none", nil, nil, `service account "shop/cart" has no annotation kubernetes.azure.com/acr-client-id`},
-		{"client alone", client, nil, "no annotation kubernetes.azure.com/acr-tenant-id"},
-		{"tenant alone", tenant, nil, "no annotation kubernetes.azure.com/acr-client-id"},
-		{"empty client", annotations("", "t"), nil, "no annotation kubernetes.azure.com/acr-client-id"},
-		{"empty tenant", annotations("c", ""), nil, "no annotation kubernetes.azure.com/acr-tenant-id"},
+		{"none", nil, nil, `service account "shop/cart" does not have the annotation kubernetes.azure.com/acr-client-id`},
+		{"client alone", client, nil, "does not have the annotation kubernetes.azure.com/acr-tenant-id"},
+		{"tenant alone", tenant, nil, "does not have the annotation kubernetes.azure.com/acr-client-id"},
+		{"empty client", annotations("", "t"), nil, "does not have the annotation kubernetes.azure.com/acr-client-id"},
+		{"empty tenant", annotations("c", ""), nil, "does not have the annotation kubernetes.azure.com/acr-tenant-id"},
 		{"tenant that is a path", annotations("c", "../x"), nil, `"../x": use letters, digits, "." and "-"`},
 		{"tenant with a query", annotations("c", "x?y"), nil, `use letters, digits, "." and "-"`},
 		{"default tenant", client, func(o *Options) { o.DefaultTenantID = "tenant-2" }, "POST login.microsoftonline.com/tenant-2/oauth2/v2.0/token"},
 		{"default client", tenant, func(o *Options) { o.DefaultClientID = "client-2" }, "POST login.microsoftonline.com/tenant-1/oauth2/v2.0/token"},
-		{"default for an empty one", annotations("c", ""), func(o *Options) { o.DefaultTenantID = "tenant-2" }, "no annotation kubernetes.azure.com/acr-tenant-id"},
+		{"default for an empty one", annotations("c", ""), func(o *Options) { o.DefaultTenantID = "tenant-2" }, "does not have the annotation kubernetes.azure.com/acr-tenant-id"},
 		{"fallback", nil, fallback, imdsLine},
-		{"fallback with half", client, fallback, "no annotation kubernetes.azure.com/acr-tenant-id"},
-		{"fallback with empty ones", annotations("", ""), fallback, "no annotation kubernetes.azure.com/acr-client-id"},
+		{"fallback with half", client, fallback, "does not have the annotation kubernetes.azure.com/acr-tenant-id"},
+		{"fallback with empty ones", annotations("", ""), fallback, "does not have the annotation kubernetes.azure.com/acr-client-id"},
 		{"fallback with defaults", nil, func(o *Options) {
 			o.FallbackToNode, o.DefaultClientID, o.DefaultTenantID = true, "c", "tenant-2"
 		}, "POST login.microsoftonline.com/tenant-2/oauth2/v2.0/token"},
@@ -145,9 +145,9 @@ func TestIdentityBinding(t *testing.T) {
 		{"by default", nil, func(o *Options) {
 			o.Binding.DefaultClientID, o.Binding.DefaultTenantID = "client-1", "tenant-2"
 		}, "tenant-2", ""},
-		{"default of the other way", nil, func(o *Options) { o.DefaultClientID = "client-1" }, "", "no annotation kubernetes.azure.com/acr-client-id"},
-		{"none", nil, nil, "", "no annotation kubernetes.azure.com/acr-client-id"},
-		{"empty", map[string]string{clientIDAnnotation: ""}, func(o *Options) { o.Binding.DefaultClientID = "client-1" }, "", "no annotation kubernetes.azure.com/acr-client-id"},
+		{"default of the other way", nil, func(o *Options) { o.DefaultClientID = "client-1" }, "", "does not have the annotation kubernetes.azure.com/acr-client-id"},
+		{"none", nil, nil, "", "does not have the annotation kubernetes.azure.com/acr-client-id"},
+		{"empty", map[string]string{clientIDAnnotation: ""}, func(o *Options) { o.Binding.DefaultClientID = "client-1" }, "", "does not have the annotation kubernetes.azure.com/acr-client-id"},
 		{"another name", map[string]string{clientIDAnnotation: "client-1"}, func(o *Options) { o.Binding.SNIName = "other.example" }, "", "x509: certificate is valid for example.com"},
 		{"another authority", map[string]string{clientIDAnnotation: "client-1"}, func(o *Options) { o.Binding.CAFile = o.ConfigFile }, "", "no certificate in PEM format"},
 		{"no authority", map[string]string{clientIDAnnotation: "client-1"}, func(o *Options) { o.Binding.CAFile = "/nonexistent/ca.crt" }, "", `"/nonexistent/ca.crt": no such file or directory`},

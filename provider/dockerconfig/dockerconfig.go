@@ -66,7 +66,7 @@ func New(opts Options) (*Provider, error) {
 	case opts.Path == "":
 		return nil, errors.New("--config is required, for example --config /etc/registry/config.json")
 	case opts.CacheDuration < 0:
-		return nil, fmt.Errorf("--cache-duration %v is negative; 0s disables caching", opts.CacheDuration)
+		return nil, fmt.Errorf("--cache-duration %v must not be negative; to disable caching, use 0s", opts.CacheDuration)
 	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -113,7 +113,7 @@ func (p *Provider) answer(ctx context.Context, registry, repository string) (*pl
 		return nil, err
 	}
 	if len(resp.Auth) == 0 {
-		p.opts.Log.Warn("no entry or helper for the registry; the response is empty", "registry", registry, "file", p.opts.Path)
+		p.opts.Log.Warn("the docker config has no entry or helper for the registry, so the response is empty", "registry", registry, "file", p.opts.Path)
 	}
 	return resp, nil
 }

@@ -49,7 +49,7 @@ func New(opts Options) (*Provider, error) {
 		return nil, err
 	}
 	if opts.SessionName != "" && !isSessionName(opts.SessionName) {
-		return nil, fmt.Errorf("--session-name %q: must be 2 to 64 letters, digits or _+=,.@-", opts.SessionName)
+		return nil, fmt.Errorf("--session-name %q: must be 2 to 64 characters long, with only letters, digits and _+=,.@-", opts.SessionName)
 	}
 	return p, nil
 }

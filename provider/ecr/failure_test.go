@@ -168,7 +168,7 @@ func TestAllowedHost(t *testing.T) {
 		cloud := newCloud(t, keys()...)
 		prepare(cloud)
 		_, err := get(t, ecr.Options{AllowHosts: []string{host}}, image(host))
-		if err == nil || !strings.Contains(err.Error(), "find the region, which is not in the host name") || !strings.Contains(err.Error(), "AWS_REGION") {
+		if err == nil || !strings.Contains(err.Error(), "find the region (the host name does not contain it)") || !strings.Contains(err.Error(), "AWS_REGION") {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if got := signatures(cloud); len(got) > 0 {
@@ -406,7 +406,7 @@ func TestConfigOnPipe(t *testing.T) {
 	for _, name := range []string{"AWS_CONFIG_FILE", "AWS_CA_BUNDLE"} {
 		newCloud(t, append(keys(), name+"="+pipe)...)
 		_, err := get(t, ecr.Options{Budget: 900 * time.Millisecond}, image(privateHost))
-		want := "read the AWS configuration: timed out after 200ms; a file might be a named pipe or on a hung mount"
+		want := "read the AWS configuration: timed out after 200ms; one of the files might be a named pipe or on a mount that hangs"
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", name, err, want)
 		}

@@ -46,7 +46,7 @@ func (s *session) findIdentity(ctx context.Context) error {
 // What to do if STS refuses a role to a service account.
 const (
 	trustCure  = "allow sts:AssumeRoleWithWebIdentity for the service account in the role's trust policy"
-	issuerCure = "add the cluster's issuer as an OIDC provider to the role's account, with the audience"
+	issuerCure = "in the role's account, add the cluster's issuer as an OIDC provider with the audience"
 )
 
 // assumeForPod takes a role with the token of a service account.

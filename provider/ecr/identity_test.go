@@ -210,7 +210,7 @@ func TestAssumeFails(t *testing.T) {
 		"denied": {refusal(403, "AccessDenied", "Not authorized to perform sts:AssumeRoleWithWebIdentity"),
 			"AccessDenied: Not authorized to perform sts:AssumeRoleWithWebIdentity [request id " + testcloud.AWSRequestID + "]; allow sts:AssumeRoleWithWebIdentity for the service account in the role's trust policy", 1},
 		"expired":              {refusal(400, "ExpiredTokenException", "Token expired"), "the service account token has expired", 1},
-		"not a token of ours":  {refusal(400, "InvalidIdentityToken", "No OpenIDConnect provider found"), "add the cluster's issuer as an OIDC provider to the role's account, with the audience", 1},
+		"not a token of ours":  {refusal(400, "InvalidIdentityToken", "No OpenIDConnect provider found"), "in the role's account, add the cluster's issuer as an OIDC provider with the audience", 1},
 		"token in the message": {refusal(400, "InvalidIdentityToken", "bad token "+token), "bad token [redacted]", 1},
 		"half of the token":    {refusal(400, "InvalidIdentityToken", strings.Repeat("long ", 115)+token), strings.Repeat("long ", 115) + "[redacted] [request id", 1},
 		"issuer not reached":   {refusal(400, "IDPCommunicationError", "try again"), "IDPCommunicationError: try again, 3 times", 3},

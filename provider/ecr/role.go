@@ -30,7 +30,7 @@ func parseRoles(roles, externalIDs []string) (map[string]chain, error) {
 	for _, entry := range roles {
 		account, list, err := cutAccount(entry, "ARN[,ARN…]")
 		if _, twice := chains[account]; err == nil && twice {
-			err = errors.New("the account already has a --role; list all of its roles in one --role, in order")
+			err = errors.New("the account already has a --role flag; list all roles of the account, in order, in one --role flag")
 		}
 		// A name may have a comma in it, but no colon.
 		c := chain{roles: strings.Split(list, ",arn:")}
@@ -51,11 +51,11 @@ func parseRoles(roles, externalIDs []string) (map[string]chain, error) {
 		switch {
 		case err != nil:
 		case !hasRoles:
-			err = errors.New("the account has no --role")
+			err = errors.New("the account has no --role flag")
 		case c.externalID != "":
-			err = errors.New("the account already has an --external-id")
+			err = errors.New("the account already has an --external-id flag")
 		case len(id) < 2 || len(id) > 1224 || strings.Trim(id, sessionCharacters+":/") != "":
-			err = errors.New("must be 2 to 1224 letters, digits or _+=,.@:/-")
+			err = errors.New("must be 2 to 1224 characters long, with only letters, digits and _+=,.@:/-")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("--external-id %q: %w", account+"=…", err)

@@ -159,11 +159,11 @@ func TestOptionsRefused(t *testing.T) {
 			roles("111122223333=arn:aws:iam::111122223333:role/"), roles("111122223333=arn:aws:iam::111122223333:role/a/"),
 			roles("111122223333=arn:aws:iam::111122223333:role/a:b"), roles("111122223333=" + arn + strings.Repeat("x", 2048))},
 		"duplicate role": {roles("111122223333=" + arn + "," + hub + "," + arn)},
-		"the account already has a --role; list all of its roles in one --role, in order": {roles("111122223333="+arn, "111122223333="+hub)},
-		"must be ACCOUNT=ID":                       {ids("customer"), ids("1111=customer")},
-		"the account has no --role":                {ids("222233334444=customer"), {ExternalIDs: []string{"111122223333=customer"}}},
-		"the account already has an --external-id": {ids("111122223333=customer", "111122223333=other")},
-		"must be 2 to 1224 letters, digits or _+=,.@:/-": {
+		"the account already has a --role flag; list all roles of the account, in order, in one --role flag": {roles("111122223333="+arn, "111122223333="+hub)},
+		"must be ACCOUNT=ID":                            {ids("customer"), ids("1111=customer")},
+		"the account has no --role flag":                {ids("222233334444=customer"), {ExternalIDs: []string{"111122223333=customer"}}},
+		"the account already has an --external-id flag": {ids("111122223333=customer", "111122223333=other")},
+		"must be 2 to 1224 characters long, with only letters, digits and _+=,.@:/-": {
 			ids("111122223333="), ids("111122223333=a"), ids("111122223333=a b"), ids("111122223333=" + strings.Repeat("x", 1225))},
 		"--session-name": {{SessionName: "a"}, {SessionName: "a b"}, {SessionName: strings.Repeat("x", 65)}, {SessionName: "a/b"}, {SessionName: "\u00e9\u00e9"}},
 		`mirror "docker.io=registry.example": the target registry.example does not belong to Amazon ECR`: {{Mirrors: []string{"docker.io=registry.example"}, MirrorOrigin: "none"}},

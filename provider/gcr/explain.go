@@ -24,17 +24,17 @@ const (
 )
 
 var (
-	errNoServiceAccount = errors.New("pods pull as their service account, but the request has no service-account token; " +
+	errNoServiceAccount = errors.New("the pod pulls as its service account, but the request has no service-account token; " +
 		"set tokenAttributes for this provider in the kubelet's configuration")
 	errNotAnnotated = errors.New("workload identity is required, but the pod's service account has no annotation " +
 		AnnotationEnable + `: "true"; add it, and list the key in tokenAttributes in the kubelet's configuration`)
-	errNotGoogle = errors.New("the response has no header \"Metadata-Flavor: Google\", so it is not from Google's metadata server; " +
-		"to use another server, set " + EnvMetadataHost)
+	errNotGoogle = errors.New("the response has no header \"Metadata-Flavor: Google\", so the response is not from Google's metadata server; " +
+		"to use another metadata server, set " + EnvMetadataHost)
 )
 
 // What an operator can do about an endpoint's answer.
 const (
-	hintNoMetadata      = "nodes outside Google Cloud have no metadata server and require --sts-audience"
+	hintNoMetadata      = "a node outside Google Cloud has no metadata server, so --sts-audience is required"
 	hintNoMetadataInPod = "outside Google Cloud, there is no metadata server; configure workload identity federation with " + EnvCredentials
 	hintNoAccount       = "attach a service account to the instance"
 	hintNoConfig        = "set the attribute in the instance or project metadata, or use another --authFlow"

@@ -95,8 +95,8 @@ func TestMetadataFails(t *testing.T) {
 			_, err := ask(t, w.provider(t, gcr.Options{Timeout: f.timeout()}), &plugin.Request{Image: "us-docker.pkg.dev/p/r/app"})
 			check(t, w, f, err, `registry "us-docker.pkg.dev": get the node's access token: GET http://`+w.Addr()+testcloud.GoogleTokenPath+": ",
 				map[string]string{
-					"hangs":   "; nodes outside Google Cloud have no metadata server and require --sts-audience",
-					"dropped": "; nodes outside Google Cloud have no metadata server and require --sts-audience",
+					"hangs":   "; a node outside Google Cloud has no metadata server, so --sts-audience is required",
+					"dropped": "; a node outside Google Cloud has no metadata server, so --sts-audience is required",
 					"403":     "; the metadata server rejected the request; check for a proxy or agent in front of it",
 				})
 		})
@@ -210,7 +210,7 @@ func TestNobodyListens(t *testing.T) {
 	w := newWorld(t)
 	_, err := ask(t, w.provider(t, gcr.Options{MetadataHost: gone}), &plugin.Request{Image: "gcr.io/p/app"})
 	want := `registry "gcr.io": get the node's access token: GET http://` + gone + testcloud.GoogleTokenPath +
-		": connection refused, 3 times; nodes outside Google Cloud have no metadata server and require --sts-audience"
+		": connection refused, 3 times; a node outside Google Cloud has no metadata server, so --sts-audience is required"
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

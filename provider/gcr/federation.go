@@ -114,12 +114,12 @@ func checkService(name, address, service, universe string) error {
 	}
 	host, ok := strings.CutSuffix(strings.ToLower(u.Hostname()), "."+strings.ToLower(universe))
 	if !ok {
-		return fmt.Errorf("%s has the host %q, which is not in %s, so no token is sent there", name, clip(u.Host), universe)
+		return fmt.Errorf("no token is sent to %s, because its host %q is not in %s", name, clip(u.Host), universe)
 	}
 	if !slices.ContainsFunc(strings.Split(host, "."), func(label string) bool {
 		return label == service || strings.HasPrefix(label, service+"-") || strings.HasSuffix(label, "-"+service)
 	}) {
-		return fmt.Errorf("%s has the host %q, which is not Google's service %q, so no token is sent there", name, clip(u.Host), service)
+		return fmt.Errorf("no token is sent to %s, because its host is %q, not Google's service %q", name, clip(u.Host), service)
 	}
 	return nil
 }

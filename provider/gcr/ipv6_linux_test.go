@@ -29,9 +29,9 @@ func TestIPv6Only(t *testing.T) {
 	}
 	none := "registry \"gcr.io\": get the node's access token: GET http://169.254.169.254/computeMetadata/v1/instance/service-accounts/default/token: " +
 		"169.254.169.254: no route to host; [fd20:ce::254]: no route to host; " +
-		"metadata.google.internal.: cannot resolve the host name, 3 times; nodes outside Google Cloud have no metadata server and require --sts-audience"
-	stranger := `: the response has no header "Metadata-Flavor: Google", so it is not from Google's metadata server; ` +
-		"to use another server, set GCE_METADATA_HOST"
+		"metadata.google.internal.: cannot resolve the host name, 3 times; a node outside Google Cloud has no metadata server, so --sts-audience is required"
+	stranger := `: the response has no header "Metadata-Flavor: Google", so the response is not from Google's metadata server; ` +
+		"to use another metadata server, set GCE_METADATA_HOST"
 	for name, tt := range map[string]struct{ at, hosts, flavor, want string }{
 		"address":             {"fd20:ce::254", "127.0.0.1 localhost", "Google", "answered as [fd20:ce::254]"},
 		"name":                {"fd20:aa::1", "fd20:aa::1 metadata.google.internal", "Google", "answered as metadata.google.internal."},

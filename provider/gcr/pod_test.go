@@ -25,7 +25,7 @@ func TestWhoPulls(t *testing.T) {
 	strict := gcr.Options{IdentityProvider: cluster, ProjectID: "p", RequireWorkloadIdentity: true}
 	audience := gcr.Options{STSAudience: "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/a/providers/b"}
 	impersonate := gcr.Options{STSAudience: "pool", Impersonate: true}
-	const noToken, notAnnotated = "pods pull as their service account, but the request has no service-account token", "workload identity is required"
+	const noToken, notAnnotated = "the pod pulls as its service account, but the request has no service-account token", "workload identity is required"
 	for name, tt := range map[string]struct {
 		opts        gcr.Options
 		annotations []string

@@ -83,7 +83,7 @@ func (o Options) check() error {
 	case len(o.Hosts) == 0:
 		return errors.New("--host is required for each registry that is allowed to get the password, for example --host registry.example:5000")
 	case o.CacheDuration < 0:
-		return fmt.Errorf("--cache-duration %v is negative; 0s disables caching", o.CacheDuration)
+		return fmt.Errorf("--cache-duration %v must not be negative; to disable caching, use 0s", o.CacheDuration)
 	}
 	for _, host := range o.Hosts {
 		if err := hostpattern.Check(host); err != nil {
@@ -131,7 +131,7 @@ func (p *Provider) read() (plugin.AuthConfig, error) {
 	}
 	auth := plugin.AuthConfig{Username: p.opts.Username, Password: plugin.NewSecret(line(files[0].Data))}
 	if auth.Password.IsZero() {
-		return plugin.AuthConfig{}, fmt.Errorf("read %q: file is empty; write the password to it", files[0].Path)
+		return plugin.AuthConfig{}, fmt.Errorf("read %q: file is empty; write the password to the file", files[0].Path)
 	}
 	if len(files) == 1 {
 		return auth, nil
@@ -147,9 +147,9 @@ func (p *Provider) read() (plugin.AuthConfig, error) {
 func checkUsername(name string) error {
 	switch {
 	case name == "":
-		return errors.New("file is empty; write the user name to it")
+		return errors.New("file is empty; write the user name to the file")
 	case strings.ContainsFunc(name, unicode.IsControl):
-		return errors.New("the user name contains a control character; write it on one line")
+		return errors.New("the user name contains a control character; write the user name on one line")
 	case strings.Contains(name, ":"):
 		return errors.New("the user name contains a colon, which HTTP Basic authentication does not allow")
 	}

@@ -166,7 +166,7 @@ func failures(t *testing.T) []failure {
 	return []failure{
 		{"no user name", static.Options{PasswordFile: password, Hosts: host}, image, "set either --username or --username-file"},
 		{"two user names", static.Options{Username: "u", UsernameFile: password, PasswordFile: password, Hosts: host}, image, "set either --username or --username-file"},
-		{"user name of two lines", static.Options{Username: "a\nb", PasswordFile: password, Hosts: host}, image, "--username: the user name contains a control character; write it on one line"},
+		{"user name of two lines", static.Options{Username: "a\nb", PasswordFile: password, Hosts: host}, image, "--username: the user name contains a control character; write the user name on one line"},
 		{"user name with a colon", static.Options{Username: "a:b", PasswordFile: password, Hosts: host}, image, "--username: the user name contains a colon, which HTTP Basic authentication does not allow"},
 		{"files swapped", static.Options{UsernameFile: swapped, PasswordFile: password, Hosts: host}, image, `registry "r.example": read "` + swapped + `": the user name contains a colon, which HTTP Basic authentication does not allow`},
 		{"no password", static.Options{Username: "u", Hosts: host}, image, "set either --password-file or --password-credential"},
@@ -175,7 +175,7 @@ func failures(t *testing.T) []failure {
 		{"parent", static.Options{Username: "u", PasswordCredential: "..", CredentialsDir: dir, Hosts: host}, image, `--password-credential ".." is not the name of a systemd credential; use --password-file for a path`},
 		{"no credentials", static.Options{Username: "u", PasswordCredential: "p", Hosts: host}, image, "--password-credential: CREDENTIALS_DIRECTORY is not set; add LoadCredential= or LoadCredentialEncrypted= to the kubelet's unit, and restart it"},
 		{"no host", named(), image, "--host is required for each registry that is allowed to get the password, for example --host registry.example:5000"},
-		{"negative", static.Options{Username: "u", PasswordFile: password, Hosts: host, CacheDuration: -1}, image, "--cache-duration -1ns is negative; 0s disables caching"},
+		{"negative", static.Options{Username: "u", PasswordFile: password, Hosts: host, CacheDuration: -1}, image, "--cache-duration -1ns must not be negative; to disable caching, use 0s"},
 		{"host with a scheme", named("https://r.example"), image, `--host "https://r.example": must have the form host[:port]; remove the scheme and path`},
 		{"host with a path", named("r.example/team"), image, `--host "r.example/team": must have the form host[:port]; remove the scheme and path`},
 		{"host with a port that is none", named("r.example:x"), image, `--host "r.example:x": must have the form host[:port]; remove the scheme and path`},
@@ -189,8 +189,8 @@ func failures(t *testing.T) []failure {
 		{"missing user name", static.Options{UsernameFile: missing, PasswordFile: password, Hosts: host}, image, `registry "r.example": read "` + missing + `": no such file or directory; create the file or fix the flag`},
 		{"directory", static.Options{Username: "u", PasswordFile: dir, Hosts: host}, image, `registry "r.example": read "` + dir + `": is a directory, not a regular file`},
 		{"of everybody", static.Options{Username: "u", PasswordFile: exposed, Hosts: host}, image, `registry "r.example": read "` + exposed + `": other users can read or change it; run chmod 600 "` + exposed + `"`},
-		{"empty", static.Options{Username: "u", PasswordFile: empty, Hosts: host}, image, `registry "r.example": read "` + empty + `": file is empty; write the password to it`},
-		{"empty user name", static.Options{UsernameFile: empty, PasswordFile: password, Hosts: host}, image, `registry "r.example": read "` + empty + `": file is empty; write the user name to it`},
+		{"empty", static.Options{Username: "u", PasswordFile: empty, Hosts: host}, image, `registry "r.example": read "` + empty + `": file is empty; write the password to the file`},
+		{"empty user name", static.Options{UsernameFile: empty, PasswordFile: password, Hosts: host}, image, `registry "r.example": read "` + empty + `": file is empty; write the user name to the file`},
 		{"no image", named("r.example"), "", `image "" does not begin with a registry host`},
 	}
 }
@@ -222,7 +222,7 @@ func TestDocsFailures(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)`").FindAllStringSubmatch(table, -1) {
 		rows = append(rows, regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(m[1]), "…", ".*")))
 	}
-	said := []string{`read "x": permission denied`, `read "x": larger than 1048576 bytes; check that it is the right file`,
+	said := []string{`read "x": permission denied`, `read "x": larger than 1048576 bytes; check that this is the right file`,
 		`image host "x" is not matched by any --host, so it gets no credential; remove it from matchImages, add --host=x`,
 		"read files: replaced repeatedly while being read; replace them together and less often"}
 	for _, f := range failures(t) {

@@ -79,7 +79,7 @@ func (p *Provider) warn(cred credential, v values) {
 		p.log.Warn("the endpoint returned the service-account token, which the kubelet rejects unless cacheType is Token", "registry", v.registry)
 	}
 	if left := cred.expires.Sub(p.now()); !cred.expires.IsZero() && left < margin {
-		p.log.Warn("the credential might expire before a pull ends; check the node's clock", "registry", v.registry, "left", left.Round(time.Second).String())
+		p.log.Warn("the credential might expire before the pull is complete; check the node's clock", "registry", v.registry, "left", left.Round(time.Second).String())
 	}
 }
 

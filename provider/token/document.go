@@ -58,7 +58,7 @@ func parseJSON(field string, value any, in place) (any, error) {
 		}
 		return parsed, nil
 	}
-	return nil, fmt.Errorf("%s: not a JSON value; quote it", field)
+	return nil, fmt.Errorf("%s: not a JSON value; put the value in quotes", field)
 }
 
 func jsonTemplates(value any) (ts []template) {

@@ -176,7 +176,7 @@ func (x Exchange) checkSteps() error {
 		case s.JWT != nil || s.Steps != nil:
 			return fmt.Errorf("%s: jwt and steps are not allowed in a step; move them to exchange", field)
 		case s.Name == "" || strings.Trim(s.Name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "":
-			return fmt.Errorf("%s.name: must contain only letters, digits, _ and -, such as login", field)
+			return fmt.Errorf("%s.name: must be a name such as login, with only letters, digits, _ and -", field)
 		case names[s.Name]:
 			return fmt.Errorf("%s.name %q: another step already has this name", field, s.Name)
 		}
@@ -282,7 +282,7 @@ func (c *step) setHeaders(x Exchange) (err error) {
 		case !isHeaderName(name):
 			return fmt.Errorf("headers: %q is not a valid header name", name)
 		case strings.EqualFold(name, "Host"):
-			return errors.New("headers: Host is not allowed; it is set from url")
+			return errors.New("headers: Host is not allowed, because the host in url determines this header")
 		case strings.EqualFold(name, "Authorization") && x.BasicAuth != nil:
 			return errors.New("headers: Authorization and basicAuth are mutually exclusive")
 		case names[strings.ToLower(name)]:

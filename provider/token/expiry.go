@@ -46,7 +46,7 @@ func at(value any) (time.Time, error) {
 	s, _ := value.(string)
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("is %s, not an RFC 3339 time or seconds since 1970", kind(value))
+		return time.Time{}, fmt.Errorf("is %s, not an RFC 3339 time or a number of seconds since the Unix epoch", kind(value))
 	}
 	return t, nil
 }

@@ -57,10 +57,10 @@ func (p *Provider) identify(t *token) (err error) {
 	}
 	claims, now := t.claims, p.now()
 	if audience := claims.ForAPIServer(); audience != "" && p.sendsToken {
-		return fmt.Errorf("%v has the API server's audience, %q, so its recipient can act as %q; set serviceAccountTokenAudience to the registry's audience", t, audience, claims.Subject)
+		return fmt.Errorf("%v has the API server's audience, %q, so the recipient of the token can act as %q; set serviceAccountTokenAudience to the registry's audience", t, audience, claims.Subject)
 	}
 	if claims.WithoutAudience() && p.sendsToken {
-		return fmt.Errorf("%v has no audience, so the API server accepts it and its recipient can act as %q; use a token with the registry's audience, "+
+		return fmt.Errorf("%v has no audience, so the API server accepts the token and its recipient can act as %q; use a token with the registry's audience, "+
 			"not a service-account Secret", t, claims.Subject)
 	}
 	if p.audience != "" && !slices.Contains(claims.Audience, p.audience) {

@@ -177,8 +177,8 @@ func TestSignedFails(t *testing.T) {
 	}{
 		"not a key":      {secretOf(t, canary.Password, 0o600), "not a private key in PEM format, which begins with -----BEGIN"},
 		"encrypted":      {secretOf(t, encrypted, 0o600), "the private key is encrypted"},
-		"too large":      {secretOf(t, strings.Repeat("x", jwt.MaxKey+1), 0o600), "larger than 65536 bytes; check that it is the right file"},
-		"far too large":  {secretOf(t, strings.Repeat("x", 2<<20), 0o600), "larger than 1048576 bytes; check that it is the right file"},
+		"too large":      {secretOf(t, strings.Repeat("x", jwt.MaxKey+1), 0o600), "larger than 65536 bytes; check that this is the right file"},
+		"far too large":  {secretOf(t, strings.Repeat("x", 2<<20), 0o600), "larger than 1048576 bytes; check that this is the right file"},
 		"of everybody":   {keyFile(t, 0o644), "other users can read or change it; run chmod 600"},
 		"for everybody":  {keyFile(t, 0o602), "other users can read or change it; run chmod 600"},
 		"no file":        {"/nonexistent/key.pem", "no such file or directory"},
@@ -217,7 +217,7 @@ func TestEndsSoon(t *testing.T) {
 	if err != nil || got.Password != canary.Password || got.Cache != 0 {
 		t.Errorf("error %v, kept for %v, or another password", err, got.Cache)
 	}
-	if !strings.Contains(logged.String(), "level=WARN") || !strings.Contains(logged.String(), "the credential might expire before a pull ends; check the node's clock") || !strings.Contains(logged.String(), "left=10s") {
+	if !strings.Contains(logged.String(), "level=WARN") || !strings.Contains(logged.String(), "the credential might expire before the pull is complete; check the node's clock") || !strings.Contains(logged.String(), "left=10s") {
 		t.Errorf("log %q", logged.String())
 	}
 	canary.Check(t, "log", logged.String())

@@ -210,7 +210,7 @@ func TestOtherHosts(t *testing.T) {
 			req.Image = image
 			host, _, _ := strings.Cut(image, "/")
 			_, err := get(t, newProvider(t, opts), req)
-			wantError(t, err, fmt.Sprintf("image host %q is not a configured registry, so it gets no credential; remove it from matchImages, add it with --registry or under registries in the file, or set --other-hosts=empty", host))
+			wantError(t, err, fmt.Sprintf("image host %q is not a configured registry, so it gets no credential; remove it from matchImages, add the registry with --registry or under registries in the configuration file, or set --other-hosts=empty", host))
 			opts.OtherHosts = hostpattern.EmptyOthers
 			if got, err := get(t, newProvider(t, opts), req); err != nil || got.Key != "" || got.Cache != 0 {
 				t.Errorf("error %v, or an answer that is not empty", err)
@@ -243,12 +243,12 @@ func TestForAPIServer(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			_, err := get(t, newProvider(t, tt.opts), request(serviceAccountToken(map[string]any{"aud": tt.audience}), nil))
 			wantError(t, err, `registry.example: the service-account token has the API server's audience, "https://`)
-			wantError(t, err, `so its recipient can act as "system:serviceaccount:team:puller"; set serviceAccountTokenAudience to the registry's audience`)
+			wantError(t, err, `so the recipient of the token can act as "system:serviceaccount:team:puller"; set serviceAccountTokenAudience to the registry's audience`)
 		})
 	}
 	for _, audience := range []any{nil, []string{}} {
 		_, err := get(t, newProvider(t, exchangeOptions(exchange())), request(serviceAccountToken(map[string]any{"aud": audience}), nil))
-		wantError(t, err, `the service-account token has no audience, so the API server accepts it and its recipient can act as "system:serviceaccount:team:puller"`)
+		wantError(t, err, `the service-account token has no audience, so the API server accepts the token and its recipient can act as "system:serviceaccount:team:puller"`)
 	}
 	if got := asked.Lines(); len(got) > 0 {
 		t.Errorf("the endpoint was asked: %q", got)
@@ -282,7 +282,7 @@ func TestNewRefuses(t *testing.T) {
 		"every owner's":     {Options{Registries: []string{"*.github.io/team"}, Audience: "a"}, `registry "*.github.io/team": anyone can register a name under the public suffix "github.io"`},
 		"every domain's":    {Options{Registries: []string{"r.example", "*.com:443/team/"}, Audience: "a"}, `registry "*.com:443/team/": a * in one`},
 		"exchanged":         {Options{Registries: []string{"*.com"}, Username: "u", Exchange: url("https://sts.example")}, `registry "*.com": a * in one`},
-		"no registries":     {Options{Audience: "a"}, "no registries: list the registries that can get credentials, such as registry.example.com, with --registry or under registries"},
+		"no registries":     {Options{Audience: "a"}, "no registries: with --registry or under registries, list the registries that can get credentials, such as registry.example.com"},
 		"bad pattern":       {Options{Registries: []string{"a:b:c"}, Audience: "a"}, `registry "a:b:c"`},
 		"scheme":            {Options{Registries: []string{"https://a.example"}, Audience: "a"}, `registry "https://a.example": must be host`},
 		"empty pattern":     {Options{Registries: []string{""}, Audience: "a"}, `registry "": must be host[:port] without a scheme, such as registry.example.com`},
@@ -311,7 +311,7 @@ func TestNewRefuses(t *testing.T) {
 		"header's colon":    {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"a:b": "c"} })), `exchange.headers: "a:b" is not a valid header name`},
 		"header name":       {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"a b": "c"} })), `exchange.headers: "a b" is not a valid header name`},
 		"header template":   {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"X": "}"} })), "exchange.headers.X: } without {"},
-		"host header":       {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"host": "c"} })), "headers: Host is not allowed; it is set from url"},
+		"host header":       {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"host": "c"} })), "headers: Host is not allowed, because the host in url determines this header"},
 		"header twice":      {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"X-A": "b", "x-a": "c"} })), `exchange.headers: duplicate header "x-a"`},
 		"two credentials": {exchangeOptions(valid(func(x *Exchange) {
 			x.BasicAuth, x.Headers = &BasicAuth{"u", "{token}"}, map[string]string{"authorization": "Bearer {token}"}
@@ -322,13 +322,13 @@ func TestNewRefuses(t *testing.T) {
 			"exchange.form.subject_token: already set by tokenExchange"},
 		"method":        {exchangeOptions(valid(func(x *Exchange) { x.Method = "PUT" })), `exchange.method "PUT": must be GET or POST`},
 		"GET with body": {exchangeOptions(valid(func(x *Exchange) { x.Method, x.JSON = "GET", "a" })), "exchange.method: a GET request cannot have a body"},
-		"bad user path": {Options{Registries: []string{"a.example"}, Exchange: valid(func(x *Exchange) { x.Response.Username = "a..b" })}, `exchange.response.username "a..b": a name is empty`},
-		"bad life path": {exchangeOptions(valid(func(x *Exchange) { x.Response.ExpiresIn = "a..b" })), `exchange.response.expiresIn "a..b": a name is empty`},
-		"bad end path":  {exchangeOptions(valid(func(x *Exchange) { x.Response.ExpiresAt = "a..b" })), `exchange.response.expiresAt "a..b": a name is empty`},
+		"bad user path": {Options{Registries: []string{"a.example"}, Exchange: valid(func(x *Exchange) { x.Response.Username = "a..b" })}, `exchange.response.username "a..b": a name in the path is empty`},
+		"bad life path": {exchangeOptions(valid(func(x *Exchange) { x.Response.ExpiresIn = "a..b" })), `exchange.response.expiresIn "a..b": a name in the path is empty`},
+		"bad end path":  {exchangeOptions(valid(func(x *Exchange) { x.Response.ExpiresAt = "a..b" })), `exchange.response.expiresAt "a..b": a name in the path is empty`},
 		"no secret":     {exchangeOptions(valid(func(x *Exchange) { x.Response.Secret = "" })), "exchange.response.secret is missing; set it to the response field that contains the password, such as access_token"},
-		"bad path":      {exchangeOptions(valid(func(x *Exchange) { x.Response.Secret = "a..b" })), `exchange.response.secret "a..b": a name is empty`},
+		"bad path":      {exchangeOptions(valid(func(x *Exchange) { x.Response.Secret = "a..b" })), `exchange.response.secret "a..b": a name in the path is empty`},
 		"JSON template": {exchangeOptions(valid(func(x *Exchange) { x.JSON = map[string]any{"a": []any{"{tokn}"}} })), "exchange.json.a[0]: unknown placeholder {tokn}"},
-		"no JSON":       {exchangeOptions(valid(func(x *Exchange) { x.JSON = map[any]any{1: 2} })), "exchange.json: not a JSON value; quote it"},
+		"no JSON":       {exchangeOptions(valid(func(x *Exchange) { x.JSON = map[any]any{1: 2} })), "exchange.json: not a JSON value; put the value in quotes"},
 	} {
 		t.Run(title, func(t *testing.T) {
 			_, err := New(tt.opts)

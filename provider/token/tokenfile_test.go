@@ -83,7 +83,7 @@ func TestTokenFileFails(t *testing.T) {
 		"quotes":            {file: file(`"` + svid(nil) + `"`), want: "FILE: not a token; remove spaces, quotes and any name before the token"},
 		"a mark before it":  {file: file("\ufeff" + svid(nil)), want: "FILE: not a token; remove spaces, quotes and any name before the token"},
 		"another audience":  {file: file(svid(map[string]any{"aud": "vault"})), want: `the token in FILE has the audience ["vault"], not "registry.example"; check the file and the plugin's audience`},
-		"for its issuer":    {file: file(svid(map[string]any{"aud": []string{"registry.example", "https://spire.example"}})), want: `the token in FILE has the API server's audience, "https://spire.example", so its recipient can act as "spiffe://example/node"`},
+		"for its issuer":    {file: file(svid(map[string]any{"aud": []string{"registry.example", "https://spire.example"}})), want: `the token in FILE has the API server's audience, "https://spire.example", so the recipient of the token can act as "spiffe://example/node"`},
 		"expired":           {file: file(svid(map[string]any{"exp": now.Add(-time.Hour).Unix()})), want: "the token in FILE expired 1h0m0s ago, at 2026-11-21T11:00:00Z"},
 		"no JWT":            {file: file(canary.Token), want: "check the audience of the token in FILE: not a JSON Web Token"},
 		"no namespace":      {file: file(svid(nil)), opts: Options{Username: "{namespace}"}, want: "username: {namespace}: the token does not name a service account"},

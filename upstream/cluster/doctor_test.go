@@ -182,7 +182,7 @@ func (m *ailing) testOthers(t *testing.T) {
 	if got, _ := m.doctor(t); got.Severity != "warning" || !strings.Contains(got.Message, ailingExtra+":1") || !strings.Contains(got.Message, "; now ") {
 		t.Errorf("flags that have changed: %+v", got)
 	}
-	if got, all := m.doctor(t, "--as-kubelet"); got.Severity != "warning" || !strings.Contains(got.Message, "the checked configuration is in effect until the kubelet is restarted") {
+	if got, all := m.doctor(t, "--as-kubelet"); got.Severity != "warning" || !strings.Contains(got.Message, "the kubelet still uses the checked configuration, but only until it is restarted") {
 		t.Errorf("the same, seen from the kubelet: %+v of %+v", got, all)
 	}
 	m.heal(t)

@@ -474,7 +474,7 @@ func (f *faults) testContainerd(t *testing.T) {
 	kubeletHeld.release()
 	ourHeld.release()
 	f.says(t, 0, []string{"explain", byKubelet}, oneCredential)
-	f.says(t, 1, []string{"prepull", "--pull-policy", "Always", idle}, "nothing is listening on it: the runtime has exited")
+	f.says(t, 1, []string{"prepull", "--pull-policy", "Always", idle}, "nothing is listening on the socket: the runtime has exited")
 	f.runtime.Start(t)
 	ours.says(t, 0, "ok      "+byUs+": pulled ", `with provider revoked, user "ci"`)
 	f.failed(t, pod, byKubelet, "code = Unavailable")

@@ -168,7 +168,7 @@ func hostrunEnds(t *testing.T, h hostrunOf) {
 		{"nothing", hostrun.Command{Path: "/bin/true"}, ran{}},
 		{"much", shell(fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x", big)), ran{stdout: strings.Repeat("x", big)}},
 		{"too much", shell("head -c 9000000 /dev/zero | tr '\\0' x"), ran{Code: 1, stdout: strings.Repeat("x", 4<<20), Error: "the output is longer than 4 MiB"}},
-		{"absent", hostrun.Command{Path: "/var/lib/kubelet/pods/u/absent"}, ran{Error: "the node cannot execute /var/lib/kubelet/pods/u/absent (203/EXEC): it does not exist", Type: "*hostrun.NotStartedError"}},
+		{"absent", hostrun.Command{Path: "/var/lib/kubelet/pods/u/absent"}, ran{Error: "the node cannot execute /var/lib/kubelet/pods/u/absent (203/EXEC): the file does not exist", Type: "*hostrun.NotStartedError"}},
 		{"not executable", hostrun.Command{Path: "/tmp/not-executable"}, ran{Error: "(203/EXEC)", Type: "*hostrun.NotStartedError"}},
 		{"noexec", hostrun.Command{Path: "/mnt/noexec/program"}, ran{Error: "(203/EXEC)", Type: "*hostrun.NotStartedError"}},
 		{"a signal", shell("kill -9 $$"), ran{Error: "/bin/sh was stopped: by signal 9 (killed)", Type: "*hostrun.KilledError"}},
