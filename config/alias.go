@@ -27,7 +27,7 @@ func (s *source) checkExpansion() error {
 		return &FieldError{File: s.name, Msg: fmt.Sprintf("YAML aliases expand to more than %d MiB or more than %d values: write the values in full", maxConfigSize>>20, maxConfigEntries)}
 	case n == nil && isYAML(s.data()):
 		// What cannot be counted here might be expanded there.
-		return &FieldError{File: s.name, Msg: "YAML aliases cannot be checked, because text without a --- separator follows the document: remove the text"}
+		return &FieldError{File: s.name, Msg: "YAML aliases cannot be checked, because the text after the document has no --- separator: remove that text"}
 	}
 	return nil
 }

@@ -100,7 +100,7 @@ func TestGarbageWithoutMark(t *testing.T) {
 	if _, err := Parse("f", []byte(indented(testConfig))); err != nil {
 		t.Errorf("refused: %v", err)
 	}
-	const want = "f: YAML aliases cannot be checked, because text without a --- separator follows the document: remove the text"
+	const want = "f: YAML aliases cannot be checked, because the text after the document has no --- separator: remove that text"
 	for name, args := range map[string]string{
 		"few":  "  args: [&a x, *a]\n",
 		"many": "  args:\n  - &a " + strings.Repeat("x", 1<<16) + "\n" + strings.Repeat("  - *a\n", 300),

@@ -33,7 +33,7 @@ var otherKinds = map[string]string{
 }
 
 const (
-	kubeadm  = "a kubeadm configuration: use the file that image-credential-provider-config in kubeletExtraArgs names; that file has kind " + Kind
+	kubeadm  = "a kubeadm configuration: use the file that is set as image-credential-provider-config in kubeletExtraArgs; that file has kind " + Kind
 	protocol = "a message between the kubelet and a plugin, of API group " + protocolGroup + ": use a file of kind " + Kind + " of version " + V1
 )
 

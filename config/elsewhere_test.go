@@ -26,7 +26,7 @@ func TestElsewhere(t *testing.T) {
 		"Secret":                  {"apiVersion: v1\nkind: Secret\n", "f:2:7: kind: a Secret for imagePullSecrets"},
 		"ConfigMap":               {"apiVersion: v1\nkind: ConfigMap\n", "a ConfigMap: save the configuration from its data"},
 		"ExecCredential":          {"apiVersion: client.authentication.k8s.io/v1\nkind: ExecCredential\n", "a response from a kubectl credential plugin"},
-		"kubeadm":                 {"apiVersion: kubeadm.k8s.io/v1beta4\nkind: JoinConfiguration\n", "a kubeadm configuration: use the file that image-credential-provider-config"},
+		"kubeadm":                 {"apiVersion: kubeadm.k8s.io/v1beta4\nkind: JoinConfiguration\n", "a kubeadm configuration: use the file that is set as image-credential-provider-config"},
 		"answer":                  {"kind: CredentialProviderResponse\n", "a message between the kubelet and a plugin"},
 		"kind in other letters":   {strings.Replace(testConfig, "CredentialProviderConfig", "credentialproviderconfig", 1), "did you mean CredentialProviderConfig? (case matters)"},
 		"kind misspelled":         {strings.Replace(testConfig, "CredentialProviderConfig", "CredentialProvidersConfig", 1), "kind: did you mean CredentialProviderConfig?"},

@@ -140,7 +140,7 @@ func known() map[string]knowledge {
 		"":          {"", needs("apiVersion", "kind", "providers")},
 		"kind":      {"Kind of this file.", nil},
 		"providers": {"Plugins. The kubelet calls every plugin whose patterns match an image, and tries credentials from earlier plugins first.", func(s *Schema) { s.MinItems = 1 }},
-		"providers[]": {"A plugin and the images that it is called for.", func(s *Schema) {
+		"providers[]": {"A plugin, and the images for which the kubelet calls it.", func(s *Schema) {
 			s.Required = []string{"name", "matchImages", "defaultCacheDuration", "apiVersion"}
 			if s.Properties["tokenAttributes"] != nil {
 				s.If = &Schema{Required: []string{"tokenAttributes"}}
@@ -152,7 +152,7 @@ func known() map[string]knowledge {
 		"providers[].matchImages": {"Image patterns: HOST[:PORT][/PATH]. In the host, * matches any part of one label. The pattern and the image must have the same number of host labels. The path matches as a prefix. The port cannot contain a wildcard.",
 			func(s *Schema) { s.MinItems = 1 }},
 		"providers[].matchImages[]": {"For example *.dkr.ecr.*.amazonaws.com or registry.example/team, without a scheme.", nil},
-		"providers[].defaultCacheDuration": {`Cache duration for responses that do not set one, for example "12h" or "10m". "0s" disables caching.`,
+		"providers[].defaultCacheDuration": {`Cache duration for responses that do not specify a cache duration, for example "12h" or "10m". "0s" disables caching.`,
 			func(s *Schema) { s.Pattern = `^(0|\+?(` + unit + `)+|[+-](0|(` + none + `)+))$` }},
 		"providers[].apiVersion": {"Version of the plugin protocol.",
 			func(s *Schema) { s.Enum = []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} }},

@@ -90,7 +90,7 @@ func ruleMirrorNotAsked(p *config.Provider) (rs []remark) {
 		})
 		if !asked {
 			rs = and(rs, within(config.FieldPath{"args", m.Arg}, "add the mirrored registry to matchImages",
-				"the kubelet never calls the plugin for these images, because no pattern in matchImages matches the mirrored registry")...)
+				"the kubelet never runs the plugin for these images, because no pattern in matchImages matches the mirrored registry")...)
 		}
 	}
 	return rs

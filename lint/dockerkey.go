@@ -67,7 +67,7 @@ func whyNoImage(key string, at match.Location) string {
 	case strings.IndexFunc(key, unicode.IsSpace) >= 0:
 		return "it contains white space"
 	case at.Host == "index.docker.io" && at.Port == "":
-		return "the kubelet looks up Docker Hub images as index.docker.io, and removes /v1/ and /v2/ only if they have the trailing slash"
+		return "the kubelet looks up Docker Hub images as index.docker.io, and removes /v1/ and /v2/ but not /v1 or /v2"
 	case strings.ContainsAny(at.Path, "*[") && !strings.ContainsAny(at.Path, ":@"):
 		return "globs do not work in paths, which are matched as prefixes"
 	case strings.ContainsAny(at.Path, ":@"):
@@ -104,7 +104,7 @@ func ruleKeyOtherImage(e *dockerEntry) []remark {
 	case strings.ContainsAny(rest, "?#"):
 		return say("the kubelet ignores the query and the fragment")
 	case apiPath(at.Path):
-		return say("this key matches only repositories named %s, because the kubelet removes /v1/ and /v2/ only if they have the trailing slash", strings.Trim(at.Path, "/"))
+		return say("this key matches only repositories named %s, because the kubelet removes /v1/ and /v2/ but not /v1 or /v2", strings.Trim(at.Path, "/"))
 	case hasCapital(at.Host):
 		return say("matching is case-sensitive, and hosts in image names are lower case")
 	case at.Port == "443":

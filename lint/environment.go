@@ -101,7 +101,7 @@ func ruleEnvName(p *config.Provider) (rs []remark) {
 		case e.Name == "":
 			rs = and(rs, within(at, "set the name, or remove the entry", "a variable without a name does not reach the plugin")...)
 		case i >= 0 && e.Name[i] == '=':
-			rs = and(rs, within(at, "move the text after the = to value", "the name contains =, so it sets the variable named before the first =")...)
+			rs = and(rs, within(at, "move the text after the = to value", "the name contains =, so only the text before the first = becomes the variable's name")...)
 		case i >= 0 || strings.Contains(e.Value.Reveal(), "\x00"):
 			rs = and(rs, within(at, "remove the NUL (\\0 in a double-quoted YAML string)", "the variable contains a NUL, so the plugin cannot start")...)
 		case strings.ContainsFunc(e.Name, unicode.IsSpace) || strings.ContainsAny(e.Name, "$%\"'`"):

@@ -133,7 +133,7 @@ func ruleSlashOnly(w *written) []remark {
 	if !w.matches || w.meant.Path != "/" {
 		return nil
 	}
-	return say(w.fixed(), "%q matches the same images with or without the slash; the slash excludes only registry lookups without a path", w.shown)
+	return say(w.fixed(), "%q matches the same images with or without the slash; the only difference is that, with the slash, registry lookups without a path do not match", w.shown)
 }
 
 func rulePortRange(w *written) []remark {

@@ -49,7 +49,7 @@ func ruleExeSuffix(p *config.Provider) []remark {
 	if ext := filepath.Ext(name); !strings.EqualFold(ext, ".exe") {
 		return nil
 	}
-	return within(config.FieldPath{"name"}, name[:len(name)-len(".exe")], "%q: Windows also finds the file if the name does not end in .exe, and other systems do not use .exe", name)
+	return within(config.FieldPath{"name"}, name[:len(name)-len(".exe")], "%q: omit .exe, which Windows does not require and other systems do not use", name)
 }
 
 func ruleHiddenName(p *config.Provider) []remark {

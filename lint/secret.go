@@ -123,9 +123,9 @@ func ruleSecretType(s *secret) []remark {
 			kind = typeDockercfg
 		}
 		return inDocument(s.typeAt, fmt.Sprintf("recreate the Secret with type %s and key %s, because its type is immutable", kind, map[string]string{typeDockerConfigJSON: keyDockerConfigJSON, typeDockercfg: keyDockercfg}[kind]),
-			"the Secret has a docker config under %s but is of %s, so kubelets silently ignore it", ShowName(astray), s.shownType())
+			"the Secret has a docker config under %s but has %s, so kubelets silently ignore it", ShowName(astray), s.shownType())
 	case key == "" && s.asked:
-		return inDocument(s.typeAt, "create one with kubectl create secret docker-registry", "the Secret is of %s, so kubelets silently ignore it as a pull secret", s.shownType())
+		return inDocument(s.typeAt, "create one with kubectl create secret docker-registry", "the Secret has %s, so kubelets silently ignore it as a pull secret", s.shownType())
 	case key == "" || v != nil && (len(v.data) > 0 || v.problem != ""):
 		return nil
 	case astray != "":
@@ -177,5 +177,5 @@ func ruleNoPullSecret(s *secret) []remark {
 	if s.key() != "" || s.astray() != "" || s.asked {
 		return nil
 	}
-	return inDocument(s.typeAt, "", "the Secret is of %s and has no docker config, so it is not a pull secret", s.shownType())
+	return inDocument(s.typeAt, "", "the Secret has %s and no docker config, so it is not a pull secret", s.shownType())
 }

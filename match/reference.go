@@ -221,7 +221,7 @@ func nameError(name, path string) error {
 	case found && strings.ContainsAny(first, ".:") && !isHostPort(first):
 		return invalid("the text before the first slash is not host[:port]")
 	case found && strings.Contains("/"+path+"/", "//"):
-		return invalid("the name has an empty path component before, after or between slashes")
+		return invalid("the name has an empty path component: a leading, trailing or double slash")
 	case strings.ContainsFunc(path, unicode.IsUpper):
 		return invalid("repository name (" + shorten(path) + ") must be lowercase")
 	case path != "" && strings.Trim(path, "abcdefghijklmnopqrstuvwxyz0123456789./_-") == "":

@@ -81,7 +81,7 @@ func printedText(text string) string {
 	case isHelper(lower):
 		return "the plugin " + helperSpeaks
 	case has("panic: ", "traceback (most recent call last)", "exception in thread"):
-		return "the output is a crash trace; " + toStderr
+		return "the output is a stack trace; " + toStderr
 	case isShellError(first):
 		return "the output is a shell error; a command is missing or not executable (the plugin uses the kubelet's PATH), and the script does not use \"set -e\" to fail on errors"
 	case has("usage:", "usage of ", "available commands:", "unknown command", "--help\" for more", "unknown flag", "flag provided but not defined"):

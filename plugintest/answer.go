@@ -68,7 +68,7 @@ func checkEmpty(s *suite, resp *plugin.Response) []Finding {
 	}
 	severity, fix := Warning, "If the plugin should serve the image but cannot, exit with a nonzero code and print the reason."
 	if len(s.opts.Images) == 0 {
-		severity, fix = Info, "Specify an image that the plugin serves, because this test was run without an image."
+		severity, fix = Info, "This test was run without an image; specify one that the plugin serves."
 	}
 	return found(severity, s.base().did, "a response without a credential",
 		"The kubelet caches the response for cacheDuration and pulls anonymously.", fix)
@@ -77,7 +77,7 @@ func checkEmpty(s *suite, resp *plugin.Response) []Finding {
 func checkEmptyGlobal(s *suite, _ *plugin.Response) []Finding {
 	for _, r := range []*run{s.base(), s.ask(s.questionFor(lookalike(s.image)))} {
 		if r.answered() && len(r.x.Response.Auth) == 0 && r.x.Response.CacheKeyType == plugin.CacheGlobal {
-			return found(Warning, r.did, "a response without a credential, which applies to all images (Global)",
+			return found(Warning, r.did, "a response with cacheKeyType Global and no credential",
 				"Until the response expires, the kubelet does not call this plugin for any image, even if the plugin serves the image.",
 				"Return cacheKeyType Image or Registry when you have no credential.")
 		}
@@ -97,7 +97,7 @@ func checkStable(s *suite, resp *plugin.Response) []Finding {
 		if what != "" {
 			return found(Warning, did, fmt.Sprintf("run %d differs: %s", nth+1, what),
 				"The credential that a pull gets depends on when the plugin ran.",
-				"Return the same response to the same request. Sort the candidates before choosing, and fail rather than omit a candidate.")
+				"Return the same response to the same request. Sort the candidate credentials before choosing one, and fail rather than leave one out.")
 		}
 	}
 	if s.rotating() {

@@ -99,7 +99,7 @@ func checks() []check {
 			"if the plugin crashes or hangs, the user does not see the cause",
 			github + "awslabs/amazon-ecr-credential-helper/issues/616"}, refused(malformedGarbage())},
 		{Check{"stdin-empty", "Empty standard input is rejected", Error,
-			"if a user runs the plugin by hand, the plugin hangs or returns a response without a request",
+			"otherwise, a plugin that is run by hand hangs, or returns a response although it got no request",
 			github + "kubernetes/kubernetes/pull/117448"}, refused(malformedEmpty())},
 		{Check{"stdin-truncated", "A truncated request is rejected", Error,
 			"a truncated image name might be the name of another image",

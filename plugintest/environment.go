@@ -34,7 +34,7 @@ func (s *suite) elsewhere(severity Severity, where string, base *plugin.Response
 
 func checkEnvEmpty(s *suite, base *plugin.Response) []Finding {
 	if names := s.redirected(); len(names) > 0 {
-		return skip("the inherited environment sets a cloud endpoint (%s), and the plugin might contact the real cloud if the endpoint is not set; "+
+		return skip("the inherited environment sets a cloud endpoint (%s), and without it, the plugin might contact the real cloud; "+
 			"pass the plugin's whole configuration with --env (Command.Env)", strings.Join(names, ", "))
 	}
 	return s.elsewhere(Warning, "with only the configured environment", base,
@@ -164,7 +164,7 @@ func checkLeavesFiles(s *suite) []Finding {
 	if left := files(dir, work, temp); len(left) > 0 {
 		return found(Warning, did, "it left behind "+listed(left),
 			"The kubelet runs the plugin for many pulls, so files that the plugin leaves behind fill the disk and might contain credentials.",
-			"Do not write files, because the kubelet caches the response. Remove temporary files before exiting.")
+			"There is no need to write files, because the kubelet caches the response. Remove temporary files before exiting.")
 	}
 	return pass(did, "no files were left behind")
 }

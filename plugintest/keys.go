@@ -67,7 +67,7 @@ func checkKeyDead(s *suite, resp *plugin.Response) []Finding {
 		if reason := deadKey(key); reason != "" && len(findings) < maxListed {
 			findings = append(findings, found(Warning, s.base().did, reason,
 				"The kubelet accepts the key but never uses it.",
-				"Write the registry as in image names, with the host and port in lower case and a path only as a prefix.")...)
+				"Write the registry as it appears in image names, with the host and port in lower case, and use a path only as a prefix.")...)
 		}
 	}
 	if len(findings) > 0 {

@@ -91,7 +91,7 @@ func checkSIGTERM(s *suite) []Finding {
 		return skip("the plugin does not wait for the end of its input")
 	}
 	return found(Warning, did, fmt.Sprintf("the plugin was still running after %v and was killed", s.patience),
-		"At its deadline, the kubelet sends SIGKILL and not SIGTERM, but service managers and other hosts send SIGTERM and wait.",
+		"On timeout, the kubelet sends SIGKILL rather than SIGTERM, but service managers and other hosts send SIGTERM and wait.",
 		"Keep SIGTERM's default action, or exit on SIGTERM regardless of what the plugin is waiting for.")
 }
 

@@ -95,7 +95,7 @@ func malformedKind() malformed {
 
 func malformedGarbage() malformed {
 	return malformed{
-		did:    "sent the line \"registry.example\", which is input for a docker credential helper",
+		did:    "sent the input of a docker credential helper (\"registry.example\") instead of a request",
 		stdin:  func(*suite) string { return "registry.example\n" },
 		answer: Warning,
 		fix:    "Parse standard input as JSON, and exit with a nonzero code if parsing fails.",
@@ -232,6 +232,6 @@ func checkOversized(s *suite) []Finding {
 		return skip("the plugin fails in the same way for every request; see the base-answer check")
 	}
 	return found(Error, r.did, r.outcome(),
-		"The kubelet never sends such a large request, but a caller that sends one gets no response and no reason.",
+		"The kubelet never sends such a large request, but a caller that sends one gets neither a response nor an error message.",
 		"Limit the size of standard input, and reject longer input with a one-line error.")
 }

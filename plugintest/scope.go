@@ -79,7 +79,7 @@ func (s *suite) wrongFor(image string, cached, own *plugin.Response) string {
 	}
 	samePassword := func(a, b plugin.AuthConfig) bool { return a.Password.Equal(b.Password) }
 	if !s.rotating() && !slices.EqualFunc(got, want, samePassword) && !s.renewed() {
-		return fmt.Sprintf("the password for %q differs, although equal requests get equal passwords", image)
+		return fmt.Sprintf("the password for %q differs, although identical requests get the same password", image)
 	}
 	return ""
 }

@@ -40,7 +40,7 @@ func checkTokenAbsent(s *suite) []Finding {
 				"Without a token, exit with a nonzero code and print that a token is required.")
 		case r.crashed() != "":
 			return found(Error, r.did, r.outcome(),
-				"The kubelet gets no credential and no reason for a pod without a service account.",
+				"For a pod without a service account, the kubelet gets neither a credential nor an error message.",
 				"Before using the token, check that the request has one.")
 		case !r.answered() && !r.ended() && s.base().answered():
 			return found(Error, r.did, r.outcome(),

@@ -245,7 +245,7 @@ func TestFailures(t *testing.T) {
 		"two arguments":         {[]string{"CONFIG", "get-credentials"}, testcloud.Fault{}, "expected one argument: the path to the cloud configuration (azure.json)", plugin.Request{}},
 		"unknown flag":          {[]string{"CONFIG", "--nonsense"}, testcloud.Fault{}, "unknown flag: --nonsense", plugin.Request{}},
 		"half a binding":        {[]string{"CONFIG", "--ib-sni-name=ib.example"}, testcloud.Fault{}, "--ib-sni-name needs --ib-apiserver-ip", plugin.Request{}},
-		"binding with https":    {[]string{"CONFIG", "--ib-sni-name=https://ib.example", "--ib-apiserver-ip=10.0.0.1"}, testcloud.Fault{}, "must be a host name without scheme and port", plugin.Request{}},
+		"binding with https":    {[]string{"CONFIG", "--ib-sni-name=https://ib.example", "--ib-apiserver-ip=10.0.0.1"}, testcloud.Fault{}, "must be a host name without a scheme or port", plugin.Request{}},
 		"binding's client":      {[]string{"CONFIG", "--ib-default-client-id=c"}, testcloud.Fault{}, "--ib-default-client-id needs --ib-sni-name", plugin.Request{}},
 		"allowed host":          {[]string{"CONFIG", "--allow-host=*"}, testcloud.Fault{}, `--allow-host "*": a * in one of the last two labels would send the password to third-party hosts`, plugin.Request{}},
 		"a mirror that is none": {[]string{"CONFIG", "--registry-mirror=mcr.microsoft.com:boot.azurecr.io,nothing"}, testcloud.Fault{}, `--registry-mirror "nothing": must be SOURCE:TARGET or SOURCE=TARGET`, plugin.Request{}},

@@ -77,7 +77,7 @@ func (r *agentFlags) register(cmd *cobra.Command) {
 	f.DurationVar(&i.MaxStale, "max-stale", generation.DefaultMaxStale, "maximum `time` that the kubelet may cache a response")
 	f.IntVar(&i.Keep, "keep", 5, "`number` of generations to keep")
 	f.StringVar(&i.StateDir, "state-dir", generation.DefaultDir, "`directory` on the node for the generations")
-	f.BoolVar(&i.Reapplied, "reapplied", false, "install even if the node's operating system reverts the change, because this agent makes it again")
+	f.BoolVar(&i.Reapplied, "reapplied", false, "install even if the node's operating system reverts the change; this agent then makes it again")
 	f.DurationVar(&i.Timeout, "timeout", 4*time.Minute, "maximum `time` for a restarted kubelet to become healthy before the change is rolled back")
 	f.DurationVar(&r.Interval, "interval", time.Minute, "`time` between checks of the node")
 	// Not a string: an empty one is a value.

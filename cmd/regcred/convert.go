@@ -231,6 +231,6 @@ func (a *app) noteProtocol(res *convert.Result) {
 		a.Note("still on a protocol version older than v1: %s; use --plugin-api-version v1 if the plugins support it", strings.Join(old, ", "))
 	}
 	if n := len(former); n > 0 && n < len(res.Providers) {
-		a.Note("the out-of-tree proposal tried an image's providers in this order: %s; but the kubelet orders credentials by auth key, then by configuration order", strings.Join(former, ", "))
+		a.Note("the out-of-tree proposal tried an image's providers in the order %s, but the kubelet sorts credentials by auth key, then by configuration order", strings.Join(former, ", "))
 	}
 }

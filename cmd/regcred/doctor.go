@@ -124,7 +124,7 @@ func (a *app) doctorKubelet(ctx context.Context, o *node.Origin) *doctor.Kubelet
 // another identity may do is no answer to --as-kubelet.
 func (a *app) doctorCluster(ctx context.Context, r *doctor.Report, o *node.Origin, cfg *config.Config, d *doctorFlags) {
 	if o == nil && a.asKubelet != "" && d.kubeconfig == "" {
-		r.Add("api-server", doctor.Skip, "use the kubelet's own --kubeconfig, for example /etc/kubernetes/kubelet.conf", "not checked: the current identity does not belong to a kubelet")
+		r.Add("api-server", doctor.Skip, "use the kubelet's own --kubeconfig, for example /etc/kubernetes/kubelet.conf", "not checked: the current identity is not a kubelet's")
 		return
 	}
 	if o == nil {

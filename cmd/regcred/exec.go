@@ -190,7 +190,7 @@ func (a *app) imageHosts(cfg *config.Config, images []string) (hosts []string, e
 		case slices.ContainsFunc(x.Providers, func(p regcred.ProviderExplanation) bool {
 			return p.Matched && !dockerhelper.NeedsPod(&cfg.Providers[p.Index])
 		}):
-			return nil, withHint(fmt.Errorf("%s: clients pass only the registry to a helper, but only patterns with a path match %s", x.Repository, host),
+			return nil, withHint(fmt.Errorf("%s: clients pass only the registry to a helper, but every pattern that matches %s has a path", x.Repository, host),
 				"give --materialize")
 		case slices.ContainsFunc(x.Providers, func(p regcred.ProviderExplanation) bool { return p.Matched }):
 			a.Note("the providers for %s serve only pods, so clients use their own credentials", x.Repository)

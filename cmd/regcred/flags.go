@@ -29,7 +29,7 @@ type setting struct {
 
 func (s *setting) register(f *pflag.FlagSet, long, short, variable, usage string) {
 	s.variable = variable
-	f.Func(short, usage+" (default $"+variable+"); also --"+long+", as for the kubelet", s.set(short))
+	f.Func(short, usage+" (default $"+variable+"); also --"+long+", as with the kubelet", s.set(short))
 	f.Func(long, usage, s.set(long))
 	f.Lookup(long).Hidden = true // it has been shown with its short form
 }

@@ -292,7 +292,7 @@ func (a *app) loadForHelper(ctx context.Context, needBinDir bool) (*config.Confi
 
 // noteNoHost says that there is no name that could be written into a file.
 func (a *app) noteNoHost(o *node.Origin) {
-	a.Note("%s lists no exact host (providers that serve only pods do not count), and clients do not support patterns", o.Config)
+	a.Note("%s lists no exact host (not counting providers that serve only pods), and clients do not support patterns", o.Config)
 }
 
 // noteHelperEnvironment says that clients run the helper without the flags of

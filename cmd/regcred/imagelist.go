@@ -81,7 +81,7 @@ func readStdin(ctx context.Context, stdin io.Reader) ([]byte, error) {
 func badLines(name string, bad []error) error {
 	const most = 10
 	if n := len(bad) - most; n > 0 {
-		bad = append(bad[:most:most], fmt.Errorf("%s: there are invalid images on another %s", name, terminal.Count(n, "line")))
+		bad = append(bad[:most:most], fmt.Errorf("%s: invalid images on another %s", name, terminal.Count(n, "line")))
 	}
 	return withHint(errors.Join(bad...), "nothing was pulled; fix the list")
 }

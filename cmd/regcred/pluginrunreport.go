@@ -229,7 +229,7 @@ func (r *pluginRunReport) renderResult(t *terminal.Text) {
 	case r.Stage == plugin.StageStart:
 		took = "not started"
 	case r.ExitCode < 0:
-		took = "did not exit on its own; was ended after " + terminal.Millis(r.DurationSeconds)
+		took = "did not exit on its own; terminated after " + terminal.Millis(r.DurationSeconds)
 	}
 	if !r.Accepted {
 		t.Item(terminal.Error, took)

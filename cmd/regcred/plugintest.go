@@ -48,7 +48,7 @@ PATH is an executable; a name without a slash is looked up in --bin-dir. With
 its configured arguments, environment, version and tokenAttributes. Otherwise,
 use flags to set what the plugin needs.
 
-The plugin really runs: if it calls a cloud API, it does so on each run. Some
+Each run is real: a plugin that calls a cloud API calls it every time. Some
 checks clear the environment or HOME, so set the plugin's variables with --env,
 which applies to every run. In particular, set the variables that select a test
 server; otherwise the plugin might call the real cloud.

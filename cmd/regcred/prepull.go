@@ -66,7 +66,7 @@ The exit code is 0 if every image is present at the end, and 1 otherwise.`,
 	p.policy = &choice{value: string(pull.PullIfNotPresent), values: []string{string(pull.PullIfNotPresent), string(pull.PullAlways), string(pull.PullNever)}}
 	p.policy.register(cmd, "pull-policy", "", "pull `policy`, as in a container's imagePullPolicy: "+strings.Join(p.policy.values, " | "))
 	f.BoolVar(&p.allowAllPods, "allow-all-pods", false,
-		"allow a pod's credentials (--pod, --service-account, --pull-secret, --service-account-token-file): "+
+		"allow pulls with a pod's credentials (--pod, --service-account, --pull-secret, --service-account-token-file): "+
 			"the kubelet does not record the pull, so every pod on this node can use the image without a credential (KEP-2535)")
 	p.pullsFlags = addPullsFlags(cmd)
 	f.IntVar(&p.parallel, "parallel", 4, "`number` of images to pull at the same time")

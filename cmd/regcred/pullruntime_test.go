@@ -312,7 +312,7 @@ func TestReadImages(t *testing.T) {
 	for _, tt := range []struct{ list, want string }{
 		{"a/b\nA:B:C\n", `standard input:2: image "A:B:C": not an image reference: invalid reference format`},
 		{"a b\n", `standard input:1: image "a b": not an image reference`},
-		{strings.Repeat("?\n", 25), "standard input: there are invalid images on another 15 lines"},
+		{strings.Repeat("?\n", 25), "standard input: invalid images on another 15 lines"},
 		{strings.Repeat("x\n", maxImageList/2+1), "-f: standard input is larger than 4.0 MiB"},
 	} {
 		_, err := readImages(t.Context(), "-", strings.NewReader(tt.list))

@@ -43,9 +43,9 @@ regcred with --pod.
 
 Without a role, kubelets can read their pods' service accounts and request
 tokens bound to these pods. Kubelets need a role to request tokens for the
-configured audiences. Any other identity needs no permission for audiences, but
-needs permission to read service accounts and pods, to request tokens and, with
---pull-secrets, to read secrets.
+configured audiences. Any other identity needs permission to read service
+accounts and pods, to request tokens and, with --pull-secrets, to read secrets,
+but no permission for audiences.
 
 The exit code is 0, or 3 if no permission is needed.`,
 		Example: `  regcred rbac providers.yaml | kubectl apply -f -
@@ -98,7 +98,7 @@ func (a *app) rules(f *rbacFlags, who rbacv1.Subject, audiences []string) []rbac
 	if isNode(who) {
 		rules, needs = nil, "kubelets need"
 		if f.pullSecrets {
-			a.Note("kubelets can read their pods' pull secrets without a role, so --pull-secrets adds nothing")
+			a.Note("kubelets can read their pods' pull secrets without a role, so --pull-secrets has no effect")
 		}
 		for _, audience := range audiences {
 			rules = append(rules, coreRule(audience, doctor.AudienceVerb))

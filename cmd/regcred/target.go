@@ -24,7 +24,7 @@ type target struct {
 func withTarget(cmd *cobra.Command, run func(context.Context, target) error) {
 	var registry string
 	cmd.Flags().StringVar(&registry, "registry", "",
-		"registry `host`, instead of IMAGE; patterns with a path do not match it")
+		"registry `host`, instead of IMAGE; patterns with a path never match a bare host")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if registry != "" {
 			return atMost()(cmd, args)

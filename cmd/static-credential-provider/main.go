@@ -23,7 +23,7 @@ func main() {
 	flags.StringVar(&opts.Username, "username", "", "user `name`")
 	flags.StringVar(&opts.UsernameFile, "username-file", "", "`path` to a file with the user name, instead of --username")
 	flags.StringVar(&opts.PasswordFile, "password-file", "", "`path` to a file with the password")
-	flags.StringVar(&opts.PasswordCredential, "password-credential", "", "`name` of the systemd credential that holds the password and is set in the kubelet's unit, instead of --password-file")
+	flags.StringVar(&opts.PasswordCredential, "password-credential", "", "`name` of a systemd credential in the kubelet's unit that holds the password; use instead of --password-file")
 	flags.DurationVar(&opts.CacheDuration, "cache-duration", static.DefaultCacheDuration, "cache duration of the response; 0s disables caching")
 	pluginmain.OtherHosts(flags, &opts.OtherHosts)
 	pluginmain.Program{

@@ -66,7 +66,7 @@ func (f *flags) define() {
 	f.set.StringVar(&f.opts.Audience, "audience", "", "`audience` that the token must have; required if the token is the password")
 	f.set.StringVar(&f.opts.TokenFile, "token-file", "", "absolute `path` to a token file for requests without a token, such as requests for static pods")
 	f.set.BoolVar(&f.opts.Optional, "optional", false, "for pods without a token, return no credential instead of an error")
-	f.set.DurationVar(&f.cacheDuration, "cache-duration", 0, "maximum cache duration, also used if the expiry is unknown")
+	f.set.DurationVar(&f.cacheDuration, "cache-duration", 0, "maximum cache duration; used as the cache duration if the expiry is unknown")
 	f.set.StringVar(&f.exchange.URL, "exchange-url", "", "`URL` of a token endpoint (RFC 8693) that exchanges the token for a password")
 	f.set.StringVar(&f.fields.Audience, "exchange-audience", "", "`audience` to request from the endpoint")
 	f.set.StringVar(&f.fields.Scope, "exchange-scope", "", "`scope` to request from the endpoint")

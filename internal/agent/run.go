@@ -170,7 +170,7 @@ func (a *Agent) noteSum(sum string) {
 func (a *Agent) readState(ctx context.Context) (string, error) {
 	data, err := regularfile.Read(ctx, a.State, 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("nothing was changed: there is no file %s, which must contain %s or %s: mount the chart's state ConfigMap with the key %q", a.State, present, absent, filepath.Base(a.State))
+		return "", fmt.Errorf("nothing was changed: the file %s, which must contain %s or %s, does not exist: mount the chart's state ConfigMap with the key %q", a.State, present, absent, filepath.Base(a.State))
 	}
 	if err != nil {
 		return "", fmt.Errorf("read the desired state: %w; nothing was changed", err)

@@ -29,7 +29,7 @@ func (l Login) Host() string {
 // auth is the text of an entry of auths.
 func (l Login) auth() (string, error) {
 	if l.Username == "" {
-		return "", fmt.Errorf("the credential for %s has no user name, so docker could not load its config file", l.Repository)
+		return "", fmt.Errorf("the credential for %s has no user name, without which docker cannot load its config file", l.Repository)
 	}
 	if strings.Contains(l.Username, ":") {
 		return "", fmt.Errorf("the user name for %s contains a colon, which ends the user name in client config files", l.Repository)

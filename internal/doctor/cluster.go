@@ -95,7 +95,7 @@ func (c *Cluster) checkPod(ctx context.Context) bool {
 		c.Fail("pod", err, KubeRemedy(err, c.ConfigPath))
 		return false
 	}
-	account := "without a service account, like a static pod"
+	account := "without a service account, as with static pods"
 	if c.pod.ServiceAccount != "" {
 		account = "with service account " + c.pod.ServiceAccount
 	}

@@ -182,7 +182,7 @@ func (r *Report) checkStrayDockerFiles(ctx context.Context, o *node.Origin) {
 	if err != nil {
 		return
 	}
-	result, why := Info, "the kubelet reads this file only if its HOME is the home directory that contains the file"
+	result, why := Info, "the kubelet reads this file only if its HOME is set to that home directory"
 	if o.OfKubelet() {
 		why = "the kubelet does not read this file, because HOME is not set (as usual for a systemd service)"
 		if home := DockerPaths(o).Home; home != "" {

@@ -209,7 +209,7 @@ func (r *Report) otherKubelet(k *Kubelet, who string, have, checked pair) {
 		result = Fail
 	}
 	r.Add(kubeletCheck, result, "run regcred install, or start the kubelet with "+checked.String(),
-		"%s runs without credential providers: no flag sets %s, the checked configuration", who, checked.config)
+		"%s runs without credential providers: none of its flags refers to %s, the checked configuration", who, checked.config)
 }
 
 // restart is how the kubelet is started again; reread if its unit may be another.

@@ -112,7 +112,7 @@ func (r *Report) checkHop(way *route.Route, h *route.Hop, host string, cfg *conf
 	}
 	there, providers, place := h.Base.Host, serving(cfg, host), at(h.File, h.Line)
 	if h.Base.Scheme == "http" && !h.HTTPToo && len(providers) > 0 && h.Shown == route.ShownKubelets && !isLoopback(there) && h.File != "" {
-		r.Add("mirrors", Warn, "use https:// there", "%s: %s is queried without TLS for images from %s: anyone on the network path can read the credential from %s [mirror-plain-http]", place, there, host, strings.Join(providers, ", "))
+		r.Add("mirrors", Warn, "use https:// there", "%s: %s is queried without TLS for images from %s: anyone on the network path can read the credential returned by %s [mirror-plain-http]", place, there, host, strings.Join(providers, ", "))
 	}
 	if h.OwnFile != "" && way.Runtime == "containerd" && len(providers) > 0 {
 		r.Add("mirrors", Warn, "", "%s has a password for %s, but this password is not used for images from %s, because the kubelet sends the credential from %s instead [mirror-own-login]", h.OwnFile, there, host, strings.Join(providers, ", "))

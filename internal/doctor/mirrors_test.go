@@ -40,7 +40,7 @@ func TestMirrors(t *testing.T) {
 		"not matched": {"containerd", "ecr-credential-provider", "'*.dkr.ecr.*.amazonaws.com'", "", map[string]string{containerd + "docker.io/hosts.toml": table},
 			[]string{"warning", "the kubelet matches the image's original name", "[mirror-unserved]", `add "docker.io" to the provider's matchImages`}},
 		"plain http": {"containerd", "my-plugin", "quay.io", "", map[string]string{containerd + "quay.io/hosts.toml": "\n[host.'http://cache.example']\n"},
-			[]string{"warning", "quay.io/hosts.toml:2: cache.example is queried without TLS", "credential from my-plugin"}},
+			[]string{"warning", "quay.io/hosts.toml:2: cache.example is queried without TLS", "credential returned by my-plugin"}},
 		"plain http, open":    {"containerd", "my-plugin", "ghcr.io", "", map[string]string{containerd + "quay.io/hosts.toml": "[host.'http://cache.example']\n"}, []string{"ok"}},
 		"nobody is asked":     {"containerd", "my-plugin", "quay.io", "", map[string]string{containerd + "quay.io/hosts.toml/x": ""}, []string{"error", "quay.io/hosts.toml"}},
 		"a default":           {"containerd", "my-plugin", "quay.io", "", map[string]string{containerd + "_default/hosts.toml": "[host.'https://cache.example']\n"}, []string{"warning", "_default/hosts.toml:1: cache.example", "here, it receives the credentials from 1 provider"}},

@@ -31,7 +31,7 @@ func (r *Report) checkRanchers(root inroot.FS) {
 		if made := "/var/lib/rancher/" + product + "/agent/etc/containerd/config.toml"; olderThan(root, made, path) {
 			found = append(found, route.Finding{
 				Rule: "mirror-restart", Severity: route.Warning, File: path, Suggestion: "restart " + product + " on this node",
-				Message: product + " reads this file only when it starts, and wrote " + made + " before the file was last changed",
+				Message: product + " reads this file only when it starts, and wrote " + made + " before this file was last changed",
 			})
 		}
 		for _, f := range found {

@@ -113,7 +113,7 @@ func TestStates(t *testing.T) {
 		{"long silent", func(c *cluster) {
 			c.pod("n")
 			c.says("n", agent.Installed, func(s *agent.Status) { s.Time = time.Now().Add(-time.Hour) })
-		}, "n silent: its pod is running but has not reported anything since its phase was installed\n"},
+		}, "n silent: its pod is running but has reported nothing since the phase installed\n"},
 		{"deleted", func(c *cluster) { c.Delete("nodes", "", "n"); c.pod("n"); c.says("n", agent.Installed) },
 			"n deleted: the node no longer exists; its pod will be deleted\n"},
 		{"not replaced yet", func(c *cluster) { c.pod("n", earlier); c.says("n", agent.Installed) },

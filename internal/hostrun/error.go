@@ -73,7 +73,7 @@ func (e *DeniedError) Error() string {
 	}
 	return fmt.Sprintf("no permission to use the node's systemd (%v) although this process has uid 0: "+
 		"with SELinux, the pod needs seLinuxOptions.type: spc_t (the chart's value seLinux.type; super_t on Bottlerocket); with AppArmor, appArmorProfile.type: Unconfined (the chart's value appArmorProfile); "+
-		"and in any case the node's user namespace (hostUsers: true)", e.Err)
+		"in all cases, the pod needs the host user namespace (hostUsers: true)", e.Err)
 }
 
 // Unwrap returns the refusal.
@@ -90,7 +90,7 @@ func (e *NotStartedError) Error() string {
 	switch e.Status {
 	case 203:
 		return fmt.Sprintf("the node cannot execute %s (203/EXEC): the file does not exist (if the kubelet uses another --root-dir, set the chart's value kubeletRootDir), is on a file system mounted noexec, "+
-			"is forbidden by SELinux, or is for another architecture; check it on the node with ls -lZ and findmnt -T", e.Path)
+			"is blocked by SELinux, or is for another architecture; check it on the node with ls -lZ and findmnt -T", e.Path)
 	case 0:
 		return fmt.Sprintf("the node's systemd did not start %s (%s): see the journal", e.Path, e.Result)
 	}
@@ -109,7 +109,7 @@ func (e *KilledError) Error() string { return fmt.Sprintf("%s was stopped: %s", 
 type LostError struct{ Unit string }
 
 func (e *LostError) Error() string {
-	return fmt.Sprintf("%s no longer exists and its result is unknown, because another user stopped it", e.Unit)
+	return fmt.Sprintf("%s was stopped by another user and no longer exists, so its result is unknown", e.Unit)
 }
 
 // BegunError means that a program was begun, and that it is not known how it ended, or
@@ -131,7 +131,7 @@ func (e *BegunError) Unwrap() error { return e.Err }
 type UnitFileError struct{ Unit, File string }
 
 func (e *UnitFileError) Error() string {
-	return fmt.Sprintf("the node has its own unit file named %s (%s), so nothing can be run for a pod: if the unit is not needed, run "+
+	return fmt.Sprintf("the node has its own unit file named %s (%s), so nothing can be run on behalf of a pod: if the unit is not needed, run "+
 		"systemctl disable --now %[1]s on the node, remove the file, and run systemctl daemon-reload", e.Unit, e.File)
 }
 
@@ -140,18 +140,18 @@ var errTooMuch = fmt.Errorf("the output is longer than %d MiB; the rest is lost"
 // explain makes one of the errors above of what systemd, or the kernel, has said.
 func (u *unit) explain(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
-		return fmt.Errorf("%w; %s continues to run if it was started", cause, u.runner.Unit)
+		return fmt.Errorf("%w; if %s was started, it continues to run", cause, u.runner.Unit)
 	}
 	e, answered := errors.AsType[dbus.Error](err)
 	switch {
 	case errors.Is(err, fs.ErrPermission), answered && strings.HasSuffix(e.Name, ".AccessDenied"), answered && strings.HasSuffix(e.Name, ".InteractiveAuthorizationRequired"):
 		return &DeniedError{os.Geteuid(), err}
 	case answered && (strings.HasSuffix(e.Name, ".PropertyReadOnly") || strings.HasSuffix(e.Name, ".UnknownProperty")):
-		return fmt.Errorf("the node's systemd is too old to run a program for a pod: %w", err)
+		return fmt.Errorf("the node's systemd is too old to run a program on behalf of a pod: %w", err)
 	case answered:
 		return fmt.Errorf("the node's systemd: %w", err)
 	case errors.Is(err, errNoAnswer): // there is one
-		return fmt.Errorf("the node's systemd at %s is busy or hangs: %w", u.systemd.path(), err)
+		return fmt.Errorf("the node's systemd at %s is busy or hung: %w", u.systemd.path(), err)
 	case !u.systemd.known && lost(err) || errors.Is(err, syscall.ENOTSOCK):
 		return absence(u.systemd.path(), err)
 	}

@@ -126,9 +126,9 @@ func TestExplain(t *testing.T) {
 	}{
 		{fmt.Errorf("x: %w", fs.ErrPermission), "no permission to use the node's systemd (x: permission denied)"},
 		{answer("org.freedesktop.DBus.Error.AccessDenied"), "no permission to use the node's systemd (it says so)"},
-		{answer("org.freedesktop.DBus.Error.PropertyReadOnly"), "too old to run a program for a pod: it says so"},
+		{answer("org.freedesktop.DBus.Error.PropertyReadOnly"), "too old to run a program on behalf of a pod: it says so"},
 		{answer("org.freedesktop.DBus.Error.NoMemory"), "the node's systemd: it says so"},
-		{errNoAnswer, "the node's systemd at /run/systemd/private is busy or hangs: "},
+		{errNoAnswer, "the node's systemd at /run/systemd/private is busy or hung: "},
 	} {
 		if got := u.explain(t.Context(), tt.err); !strings.Contains(got.Error(), tt.says) {
 			t.Errorf("got %q, want %q", got, tt.says)
@@ -136,7 +136,7 @@ func TestExplain(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := u.explain(ctx, fs.ErrPermission); !errors.Is(got, context.Canceled) || !strings.Contains(got.Error(), "x.service continues") {
+	if got := u.explain(ctx, fs.ErrPermission); !errors.Is(got, context.Canceled) || !strings.Contains(got.Error(), "if x.service was started") {
 		t.Errorf("got %v", got)
 	}
 	for uid, says := range map[int]string{0: "although this process has uid 0: with SELinux, the pod needs seLinuxOptions.type: spc_t", 1000: "this process has uid 1000, but systemd accepts only uid 0"} {

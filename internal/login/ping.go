@@ -15,7 +15,7 @@ import (
 )
 
 // errOtherScheme is what a registry has answered otherwise.
-var errOtherScheme = errors.New("the registry responded to an earlier request with the other URL scheme (http or https)")
+var errOtherScheme = errors.New("an earlier request showed that the registry uses the other URL scheme (http or https)")
 
 // pings keeps what a registry said when it was first asked for /v2/: how it
 // wants to be asked. The next login need not ask again.

@@ -177,7 +177,7 @@ func (e *entry) amazon() {
 			"the upstream plugin uses this name for all STS sessions, and trust policies might require it, but regcred's plugin uses the service account's name")
 	}
 	if slices.ContainsFunc(e.MatchImages, hasOwnEndpoint) {
-		e.need("--plain-endpoints", "the upstream plugin reaches dual-stack and FIPS registries through the plain endpoints, for which egress allowlists and "+
+		e.need("--plain-endpoints", "for dual-stack and FIPS registries, the upstream plugin uses the plain endpoints, for which egress allowlists and "+
 			"PrivateLink are set up, but regcred's plugin uses the dual-stack and FIPS endpoints. Omit this flag on IPv6-only nodes or if FIPS is required")
 	}
 }
@@ -191,5 +191,5 @@ func hasOwnEndpoint(pattern string) bool {
 
 func (e *entry) google() {
 	e.allow()
-	e.remark("on failure, regcred's plugin exits with status 1 and the kubelet logs the cause, but the upstream plugin returns an empty response; pulls are not affected")
+	e.remark("on failure, regcred's plugin exits with status 1 and the kubelet logs the cause, but the upstream plugin returns an empty response; pulls behave the same")
 }

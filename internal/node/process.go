@@ -104,7 +104,7 @@ func (p *process) checkOwner(euid int) error {
 	}
 	if exe.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
 		return withHint(fmt.Errorf("--as-kubelet: process %d runs a set-user-ID program, not a kubelet; any user could have chosen its flags and environment", p.pid),
-			"set the kubelet's process ID, or set --config and --bin-dir")
+			"specify the kubelet's process ID, or set --config and --bin-dir")
 	}
 	return nil
 }

@@ -99,7 +99,7 @@ func (a *asking) handshake(ctx context.Context, conn net.Conn, u *url.URL, proxi
 	switch {
 	case err == nil:
 	case isPlain(err) && a.hop.HTTPToo && a.as == "":
-		a.add(StepTLS, terminal.OK, "", "%s uses plain HTTP, which %s tries after TLS", address(u), a.runtimeName())
+		a.add(StepTLS, terminal.OK, "", "%s uses plain HTTP, which %s tries if TLS fails", address(u), a.runtimeName())
 		a.base.Scheme = "http"
 		return true
 	default:

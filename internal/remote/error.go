@@ -83,7 +83,7 @@ func (e *AuthorityError) Error() string {
 	if unknown, ok := errors.AsType[x509.UnknownAuthorityError](e.Err); ok && unknown.Cert != nil {
 		text = fmt.Sprintf("the server's certificate was issued by an untrusted CA, %.100q", unknown.Cert.Issuer.String())
 	}
-	text += "; to trust this CA, add it to the node's store"
+	text += "; to trust this CA, add it to the node's trust store"
 	if e.Store != "" {
 		text += " (" + e.Store + ")"
 	}

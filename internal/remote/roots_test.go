@@ -195,11 +195,11 @@ func TestStores(t *testing.T) {
 		"beside the bundle":        {bundle: b.pem, pem: a.pem, server: good, want: well, conns: 1},
 		"beside a directory":       {dir: map[string]string{"b.pem": b.pem}, pem: a.pem, server: good, want: well, conns: 1},
 		"beside, in the directory": {bundle: b.pem, dir: map[string]string{"a.pem": a.pem}, pem: b.pem, server: good, want: well, conns: 2},
-		"in neither":               {bundle: b.pem, dir: map[string]string{"b.pem": b.pem}, server: good, want: `the server's certificate was issued by an untrusted CA, "CN=A"; to trust this CA, add it to the node's store (BUNDLE and DIR)`, conns: 2},
-		"no store":                 {server: good, want: `the server's certificate was issued by an untrusted CA, "CN=A"; to trust this CA, add it to the node's store (none found)`, conns: 1},
-		"an empty store":           {bundle: " ", dir: map[string]string{}, server: good, want: "add it to the node's store (BUNDLE and DIR)", conns: 1},
+		"in neither":               {bundle: b.pem, dir: map[string]string{"b.pem": b.pem}, server: good, want: `the server's certificate was issued by an untrusted CA, "CN=A"; to trust this CA, add it to the node's trust store (BUNDLE and DIR)`, conns: 2},
+		"no store":                 {server: good, want: `the server's certificate was issued by an untrusted CA, "CN=A"; to trust this CA, add it to the node's trust store (none found)`, conns: 1},
+		"an empty store":           {bundle: " ", dir: map[string]string{}, server: good, want: "add it to the node's trust store (BUNDLE and DIR)", conns: 1},
 		"the server's has expired": {bundle: a.pem, dir: map[string]string{"a.pem": a.pem}, server: old, want: "certificate has expired", conns: 1},
-		"a pipe for a bundle":      {bundle: "PIPE", server: good, want: "add it to the node's store (BUNDLE)", conns: 1},
+		"a pipe for a bundle":      {bundle: "PIPE", server: good, want: "add it to the node's trust store (BUNDLE)", conns: 1},
 		"a pipe, and a directory":  {bundle: "PIPE", dir: map[string]string{"a.pem": a.pem}, server: good, want: well, conns: 1},
 		"a pipe in the directory":  {bundle: b.pem, dir: map[string]string{"a.pem": "PIPE", "b.pem": a.pem}, server: good, want: well, conns: 2},
 		"a directory for a bundle": {bundle: "DIR", dir: map[string]string{"a.pem": a.pem}, server: good, want: well, conns: 1},
@@ -300,7 +300,7 @@ func TestStoreBehindProxy(t *testing.T) {
 		"bundle":    {nil, "well, a=b"},
 		"directory": {[]string{"SSL_CERT_FILE=" + other, "SSL_CERT_DIR=" + filepath.Join(dir, "certs")}, "well, a=b"},
 		"beside":    {[]string{"SSL_CERT_FILE=" + other, "REMOTE_TEST_ASK_PEM=" + string(ca)}, "well, a=b"},
-		"neither":   {[]string{"SSL_CERT_FILE=" + other}, `the server's certificate was issued by an untrusted CA, "CN=testcloud"; to trust this CA, add it to the node's store (` + other + `)`},
+		"neither":   {[]string{"SSL_CERT_FILE=" + other}, `the server's certificate was issued by an untrusted CA, "CN=testcloud"; to trust this CA, add it to the node's trust store (` + other + `)`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			environ := append(n.Environ(), "REMOTE_TEST_ASK_AHEAD=1")

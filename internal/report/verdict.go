@@ -102,7 +102,7 @@ func (r *Explanation) judgeTries(tries int) (outcome, text string) {
 	case anonymous == tries:
 		return Anonymous, fmt.Sprintf("no credentials with a user name: the runtime gets %s without a user name and pulls anonymously", shown.Count(tries, "credential"))
 	case anonymous > 0:
-		return WithCredentials, fmt.Sprintf("a pull tries %s in order; the runtime pulls anonymously for the credentials without a user name (%d)", shown.Count(tries, "credential"), anonymous)
+		return WithCredentials, fmt.Sprintf("a pull tries %s in order; for those without a user name (%d), the runtime pulls anonymously", shown.Count(tries, "credential"), anonymous)
 	case tries == 1:
 		return WithCredentials, "a pull tries 1 credential and fails if the registry rejects it, with no fallback to an anonymous pull"
 	}
@@ -162,7 +162,7 @@ func (r *Explanation) whyNone() string {
 	}
 	for _, s := range r.Sources {
 		if s.Outcome == Empty && s.Kind == regcred.FromPullSecret && len(s.Keys) > 0 {
-			text += fmt.Sprintf("; %s has credentials, but none of them matcheses", s.Title())
+			text += fmt.Sprintf("; %s has credentials, but none of them matches", s.Title())
 		}
 	}
 	return text

@@ -49,7 +49,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"one with and one without", Explanation{Credentials: append(none, one...)},
-			WithCredentials, "a pull tries 2 credentials in order; the runtime pulls anonymously for the credentials without a user name (1)",
+			WithCredentials, "a pull tries 2 credentials in order; for those without a user name (1), the runtime pulls anonymously",
 		},
 		{
 			"two credentials", Explanation{Credentials: two},

@@ -52,7 +52,7 @@ func refused(e dbus.Error) error {
 	case "NoReply", "Timeout", "TimedOut":
 		return &Error{err, "check systemd: systemctl is-system-running"}
 	case "ServiceUnknown", "NameHasNoOwner":
-		return &Error{err, "systemd is not on the bus: is it process 1 here?"}
+		return &Error{err, "systemd is not on D-Bus: is it PID 1 here?"}
 	}
 	return err
 }

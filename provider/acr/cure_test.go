@@ -31,7 +31,7 @@ func TestCureFitsCause(t *testing.T) {
 		w := newWorld(t, managed)
 		w.opts.Transport = remote.Wrap(&http.Transport{Proxy: w.net.Transport().Proxy})
 		_, err := w.ask(req)
-		if err == nil || !strings.Contains(err.Error(), "to trust this CA, add it to the node's store") || strings.Contains(err.Error(), "; check") {
+		if err == nil || !strings.Contains(err.Error(), "to trust this CA, add it to the node's trust store") || strings.Contains(err.Error(), "; check") {
 			t.Errorf("%s: got the error %v, want the authority's cure alone", name, err)
 		}
 	}

@@ -84,7 +84,7 @@ func (r hostRules) readChallenge(reg registry, lines []string) (address, service
 			continue
 		}
 		if service = c.params["service"]; service == "" {
-			return "", "", errors.New("the Bearer challenge has no service")
+			return "", "", errors.New("the Bearer challenge has no service parameter")
 		}
 		address, err = r.exchangeURL(reg, c.params["realm"])
 		return address, service, err

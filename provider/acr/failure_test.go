@@ -76,8 +76,8 @@ func TestFailures(t *testing.T) {
 		{"registry with another realm", "/v2/", challengeFault(`Bearer realm="https://evil.example/oauth2/token",service="foo.azurecr.io"`), `realm is on another host, "evil.example", so no token is sent there`, 1},
 		{"registry with a plain realm", "/v2/", challengeFault(`Bearer realm="http://foo.azurecr.io/oauth2/token",service="foo.azurecr.io"`), "the challenge's realm does not use https, so no token is sent there", 1},
 		{"registry without realm", "/v2/", challengeFault(`Bearer service="foo.azurecr.io"`), "the challenge's realm is not a URL", 1},
-		{"registry without service", "/v2/", challengeFault(`Bearer realm="https://foo.azurecr.io/oauth2/token"`), "the Bearer challenge has no service", 1},
-		{"registry with a bare scheme", "/v2/", challengeFault(`Bearer`), "the Bearer challenge has no service", 1},
+		{"registry without service", "/v2/", challengeFault(`Bearer realm="https://foo.azurecr.io/oauth2/token"`), "the Bearer challenge has no service parameter", 1},
+		{"registry with a bare scheme", "/v2/", challengeFault(`Bearer`), "the Bearer challenge has no service parameter", 1},
 
 		{"exchange 400", exchangePath, testcloud.Fault{Status: 400, Body: refusal}, "status 400 Bad Request (invalid_client, AADSTS7000215); check that the identity has the AcrPull", 1},
 		{"exchange 401", exchangePath, testcloud.Fault{Status: 401, Header: http.Header{"X-Ms-Correlation-Request-Id": {"corr-1"}}}, "status 401 Unauthorized [request id corr-1]; check that", 1},

@@ -40,11 +40,11 @@ func TestHostileChallenges(t *testing.T) {
 		"two, the first is good":     {[]string{"Bearer " + realm + "," + service, "Bearer " + evil + "," + service}, ""},
 
 		"without a blank":        {[]string{"Bearer" + realm}, "no Bearer challenge"},
-		"scheme alone":           {[]string{"Bearer"}, "the Bearer challenge has no service"},
+		"scheme alone":           {[]string{"Bearer"}, "the Bearer challenge has no service parameter"},
 		"two, the first is evil": {[]string{"Bearer " + evil + "," + service, "Bearer " + realm + "," + service}, `realm is on another host, "evil.example"`},
 		"two realms":             {[]string{"Bearer " + evil + "," + realm + "," + service}, `realm is on another host, "evil.example"`},
 		"evil in the quotes":     {[]string{`Bearer realm="https://foo.azurecr.io\@evil.example/",` + service}, "the challenge's realm does not use https, so no token is sent there"},
-		"evil after a blank":     {[]string{`Bearer realm=https:// evil.example/,` + service}, "the Bearer challenge has no service"},
+		"evil after a blank":     {[]string{`Bearer realm=https:// evil.example/,` + service}, "the Bearer challenge has no service parameter"},
 		"evil by its port":       {[]string{`Bearer realm="https://foo.azurecr.io:443.evil.example/",` + service}, "the challenge's realm is not a URL"},
 		"evil by a fragment":     {[]string{`Bearer realm="https://evil.example#.azurecr.io",` + service}, `realm is on another host, "evil.example"`},
 		"a sibling's registry":   {[]string{`Bearer realm="https://bar.azurecr.io/oauth2/token",` + service}, `realm is on another host, "bar.azurecr.io"`},

@@ -225,7 +225,7 @@ func (a arcAgent) key(ctx context.Context, lines []string) (string, error) {
 	case path == "":
 		return "", errors.New("the realm in the Basic challenge is not a file, so the challenge is not from Azure Arc")
 	case filepath.Clean(dir) != a.keys, filepath.Ext(name) != ".key":
-		return "", fmt.Errorf("the file in the challenge is not read, because it is not a .key file in %s", a.keys)
+		return "", fmt.Errorf("the file named in the challenge is not read, because it is not a .key file in %s", a.keys)
 	}
 	root, err := os.OpenRoot(a.keys)
 	if err != nil {

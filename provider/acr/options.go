@@ -97,7 +97,7 @@ func (b Binding) check() error {
 	case b.APIServer == "":
 		return errors.New("--ib-sni-name needs --ib-apiserver-ip")
 	case !hostpattern.IsName(b.SNIName):
-		return fmt.Errorf("--ib-sni-name %q must be a host name without scheme and port", b.SNIName)
+		return fmt.Errorf("--ib-sni-name %q must be a host name without a scheme or port", b.SNIName)
 	}
 	host, port, err := net.SplitHostPort(b.address())
 	if _, invalid := strconv.ParseUint(port, 10, 16); err != nil || invalid != nil || net.ParseIP(host) == nil && !hostpattern.IsName(host) {

@@ -406,7 +406,7 @@ func TestConfigOnPipe(t *testing.T) {
 	for _, name := range []string{"AWS_CONFIG_FILE", "AWS_CA_BUNDLE"} {
 		newCloud(t, append(keys(), name+"="+pipe)...)
 		_, err := get(t, ecr.Options{Budget: 900 * time.Millisecond}, image(privateHost))
-		want := "read the AWS configuration: timed out after 200ms; one of the files might be a named pipe or on a mount that hangs"
+		want := "read the AWS configuration: timed out after 200ms; one of the files might be a named pipe or be on a hung mount"
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", name, err, want)
 		}

@@ -81,7 +81,7 @@ func (s *session) read(ctx context.Context, asNode bool) error {
 		"": "check the AWS_… variables, and the files in AWS_CONFIG_FILE and AWS_SHARED_CREDENTIALS_FILE",
 	}})
 	limit := s.opts.Budget * 2 / 9
-	within, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timed out after %v; one of the files might be a named pipe or on a mount that hangs", limit))
+	within, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timed out after %v; one of the files might be a named pipe or be on a hung mount", limit))
 	defer cancel()
 	cfg, err := readConfig(within, options)
 	if err != nil {

@@ -227,7 +227,7 @@ func TestAuthorityUnknown(t *testing.T) {
 	w := newWorld(t)
 	p := w.provider(t, gcr.Options{STSAudience: "pool", Transport: remote.Wrap(&http.Transport{Proxy: w.net.Transport().Proxy})})
 	_, err := ask(t, p, podRequest("gcr.io/p/app"))
-	if err == nil || !strings.Contains(err.Error(), "to trust this CA, add it to the node's store") || strings.Contains(err.Error(), "HTTPS_PROXY") {
+	if err == nil || !strings.Contains(err.Error(), "to trust this CA, add it to the node's trust store") || strings.Contains(err.Error(), "HTTPS_PROXY") {
 		t.Errorf("got the error %v, want the authority's cure alone", err)
 	}
 }

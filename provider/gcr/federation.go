@@ -119,7 +119,7 @@ func checkService(name, address, service, universe string) error {
 	if !slices.ContainsFunc(strings.Split(host, "."), func(label string) bool {
 		return label == service || strings.HasPrefix(label, service+"-") || strings.HasSuffix(label, "-"+service)
 	}) {
-		return fmt.Errorf("no token is sent to %s, because its host is %q, not Google's service %q", name, clip(u.Host), service)
+		return fmt.Errorf("no token is sent to %s, because its host %q does not belong to Google's service %q", name, clip(u.Host), service)
 	}
 	return nil
 }

@@ -344,7 +344,7 @@ func TestNewRefuses(t *testing.T) {
 		`an identity provider requires a project; set --project-id`: {IdentityProvider: cluster, Flow: gcr.FlowDockercfg},
 		`requires a project`: {IdentityProvider: cluster, STSAudience: "a"},
 		`workload identity is required but not configured; set --identity-provider and --project-id`: {RequireWorkloadIdentity: true},
-		`and the flow gcr`: {RequireWorkloadIdentity: true, STSAudience: "a", Flow: gcr.FlowDockercfg},
+		`and in both cases use the flow gcr`: {RequireWorkloadIdentity: true, STSAudience: "a", Flow: gcr.FlowDockercfg},
 		`--impersonate requires a pod identity; set --identity-provider and --project-id, or --sts-audience`:   {Impersonate: true},
 		`the universe domain "a/b" is not a domain name`:                                                       {UniverseDomain: "a/b"},
 		`the metadata server "http://x" must be host[:port]`:                                                   {MetadataHost: "http://x"},

@@ -168,7 +168,7 @@ func (c *step) address(v values) (string, error) {
 	}
 	for segment := range strings.SplitSeq(path, "/") {
 		if segment == "." || segment == ".." {
-			return "", errors.New("a placeholder must not be a . or .. path segment")
+			return "", errors.New("a placeholder must not result in a . or .. path segment")
 		}
 	}
 	query, err := c.query.expand(v, url.QueryEscape)

@@ -308,8 +308,8 @@ func TestInjectionRefused(t *testing.T) {
 	for title, tt := range map[string]struct{ value, want string }{
 		"new line":        {"a\r\nX-Admin: yes", "exchange the service-account token: headers.X-Value: the value contains a control character"},
 		"NUL":             {"a\x00", "headers.X-Value: the value contains a control character"},
-		"parent":          {"..", "url: a placeholder must not be a . or .. path segment"},
-		"self":            {".", "url: a placeholder must not be a . or .. path segment"},
+		"parent":          {"..", "url: a placeholder must not result in a . or .. path segment"},
+		"self":            {".", "url: a placeholder must not result in a . or .. path segment"},
 		"empty":           {"", `the service account has no annotation "example/value"`},
 		"colon in a user": {"a:b", "basicAuth.username: the user name contains a colon, which HTTP Basic authentication does not allow"},
 	} {

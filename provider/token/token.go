@@ -111,7 +111,7 @@ func New(opts Options) (*Provider, error) {
 
 func (p *Provider) setRegistries(opts Options) error {
 	if len(opts.Registries) == 0 {
-		return errors.New("no registries: with --registry or under registries, list the registries that can get credentials, such as registry.example.com")
+		return errors.New("no registries: list the registries that can get credentials, such as registry.example.com, with --registry or under registries")
 	}
 	for _, s := range opts.Registries {
 		if s == "" || strings.Contains(s, "://") {

@@ -282,7 +282,7 @@ func TestNewRefuses(t *testing.T) {
 		"every owner's":     {Options{Registries: []string{"*.github.io/team"}, Audience: "a"}, `registry "*.github.io/team": anyone can register a name under the public suffix "github.io"`},
 		"every domain's":    {Options{Registries: []string{"r.example", "*.com:443/team/"}, Audience: "a"}, `registry "*.com:443/team/": a * in one`},
 		"exchanged":         {Options{Registries: []string{"*.com"}, Username: "u", Exchange: url("https://sts.example")}, `registry "*.com": a * in one`},
-		"no registries":     {Options{Audience: "a"}, "no registries: with --registry or under registries, list the registries that can get credentials, such as registry.example.com"},
+		"no registries":     {Options{Audience: "a"}, "no registries: list the registries that can get credentials, such as registry.example.com, with --registry or under registries"},
 		"bad pattern":       {Options{Registries: []string{"a:b:c"}, Audience: "a"}, `registry "a:b:c"`},
 		"scheme":            {Options{Registries: []string{"https://a.example"}, Audience: "a"}, `registry "https://a.example": must be host`},
 		"empty pattern":     {Options{Registries: []string{""}, Audience: "a"}, `registry "": must be host[:port] without a scheme, such as registry.example.com`},
