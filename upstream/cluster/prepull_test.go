@@ -196,7 +196,7 @@ func (p *prepulled) testAlwaysVerify(t *testing.T) {
 	}
 }
 
-// prepullSpeed is a runtime, and images for which the kubelet calls it. to pull, 8 at a time.
+// prepullSpeed is a runtime, and images that it is to pull, 8 at a time.
 type prepullSpeed struct {
 	runtime  *node.Containerd
 	registry *node.Registry

@@ -98,7 +98,7 @@ func (l loaded) refusal(want vector.Config) string {
 	}) {
 		return internalVersion // whose fields have other names, too
 	}
-	if strings.Contains(l.err.Error(), "YAML aliases cannot be checked, because the document") {
+	if strings.Contains(l.err.Error(), "YAML aliases cannot be checked, because the text after the document") {
 		return hiddenAliases
 	}
 	if slices.ContainsFunc(problems(l.err), func(p *config.FieldError) bool { return !at(p, "name") }) {
