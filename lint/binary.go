@@ -174,7 +174,7 @@ func ruleMissingInterpreter(b *program) []remark {
 	}
 	suggestion := "install a statically linked build"
 	if b.Format == executable.Script {
-		suggestion = "install the interpreter, or change the #! line line"
+		suggestion = "install the interpreter, or change the #! line"
 	}
 	return say(suggestion, "%s needs %s, which does not exist here, so starting the plugin fails with \"no such file or directory\"", b.path, excerpt.Value(b.Interpreter))
 }

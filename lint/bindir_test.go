@@ -96,7 +96,7 @@ func TestLintBinDir(t *testing.T) {
 		"script":               {[]byte("#!" + this + " -x\n"), 0o755, nil},
 		"script with a blank":  {[]byte("#! " + this + "\n"), 0o755, nil},
 		"CRLF":                 {[]byte("#!" + this + "\r\nexit\r\n"), 0o755, []string{"crlf-shebang name: " + lf}},
-		"missing shell":        {[]byte("#!/bin/nosuchshell\n"), 0o755, []string{"missing-interpreter name: install the interpreter, or change the #! line line"}},
+		"missing shell":        {[]byte("#!/bin/nosuchshell\n"), 0o755, []string{"missing-interpreter name: install the interpreter, or change the #! line"}},
 		"no interpreter":       {[]byte("#!\n"), 0o755, []string{"not-a-program name: begin the script with #!/bin/sh"}},
 		"script without #!":    {[]byte("echo hello\n"), 0o755, []string{"not-a-program name: " + text}},
 		"BOM":                  {[]byte("\xef\xbb\xbf#!/bin/sh\n"), 0o755, []string{"not-a-program name: save it without a byte order mark"}},

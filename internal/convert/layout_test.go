@@ -57,8 +57,8 @@ providers:
       - "*.dkr.ecr.*.amazonaws.com"
       - "*.dkr.ecr.*.amazonaws.com.cn"
     # The out-of-tree proposal cached a response until its expirationTimestamp, and
-    # not at all without one. With cacheDuration, a default of 0s has the same effect; a longer
-    # duration applies to responses that do not set one.
+    # not at all without one. With cacheDuration, a default of 0s has the same
+    # effect; a longer duration applies to responses that do not set one.
     defaultCacheDuration: 0s
     apiVersion: credentialprovider.kubelet.k8s.io/v1
     args:
@@ -75,8 +75,8 @@ providers:
       - registry.example
       - "registry.example:5000"
     # The out-of-tree proposal cached a response until its expirationTimestamp, and
-    # not at all without one. With cacheDuration, a default of 0s has the same effect; a longer
-    # duration applies to responses that do not set one.
+    # not at all without one. With cacheDuration, a default of 0s has the same
+    # effect; a longer duration applies to responses that do not set one.
     defaultCacheDuration: 0s
     apiVersion: credentialprovider.kubelet.k8s.io/v1
     args:

@@ -115,8 +115,8 @@ func (d document) render(format Format) []byte {
 // zeroCacheComment explains the defaultCacheDuration that a provider of the
 // predecessor gets.
 const zeroCacheComment = `# The out-of-tree proposal cached a response until its expirationTimestamp, and
-# not at all without one. With cacheDuration, a default of 0s has the same effect; a longer
-# duration applies to responses that do not set one.`
+# not at all without one. With cacheDuration, a default of 0s has the same
+# effect; a longer duration applies to responses that do not set one.`
 
 func explainDuration(provider *yaml.Node) {
 	for i := 0; i < len(provider.Content); i += 2 {

@@ -289,12 +289,12 @@ func (c *Cluster) may(ctx context.Context, access kube.Access, granted bool) {
 	case allowed:
 		c.Add("permission", OK, "", "%s", what)
 	case granted:
-		c.Add("permission", Warn, c.grant(), "%s may not %s%s; this pod gets a token anyway, because one of its volumes uses this audience or the API server does not restrict audiences (before Kubernetes 1.33, or without NodeRestriction)", c.who.Username, what, reason)
+		c.Add("permission", Warn, c.grant(), "%s is not allowed to %s%s; this pod gets a token anyway, because one of its volumes uses this audience or the API server does not restrict audiences (before Kubernetes 1.33, or without NodeRestriction)", c.who.Username, what, reason)
 	default:
 		if access.Namespace == "" {
 			reason += "; with --pod, a role in the pod's namespace is enough"
 		}
-		c.Add("permission", Fail, c.grant(), "%s may not %s%s", c.who.Username, what, reason)
+		c.Add("permission", Fail, c.grant(), "%s is not allowed to %s%s", c.who.Username, what, reason)
 	}
 }
 

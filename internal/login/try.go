@@ -120,7 +120,7 @@ func (t Try) Hint() string {
 	case t.Status == http.StatusForbidden:
 		return "this credential is not allowed to pull from this repository"
 	case t.Status == http.StatusNotFound:
-		return "not found, or not visible to this credential: check the name"
+		return "the image does not exist or is not visible to this credential: check the name"
 	case t.Status == http.StatusTooManyRequests:
 		return "the registry is rate limiting requests: try again later"
 	case t.Status >= 500:

@@ -50,7 +50,7 @@ func TestNewTry(t *testing.T) {
 		{cred, answer(401, "UNAUTHORIZED", "no"), 401, `HTTP 401 UNAUTHORIZED "no" (the user name or password is wrong`},
 		{nil, answer(401, "", ""), 401, "HTTP 401 (no credentials were found"},
 		{cred, answer(403, "DENIED", "line\n"+canary.Password), 403, `HTTP 403 DENIED "line\n[redacted]" (this credential is not`},
-		{cred, answer(404, "X", ""), 404, "HTTP 404 X (not found"},
+		{cred, answer(404, "X", ""), 404, "HTTP 404 X (the image does not exist"},
 		{cred, answer(429, "X", ""), 429, "HTTP 429 X (the registry is rate limiting"},
 		{cred, answer(500, "X", ""), 500, "HTTP 500 X (the registry returned a server error"},
 		{cred, fmt.Errorf("login: %w", answer(418, canary.Password, "")), 418, "login: HTTP 418 [redacted]"},

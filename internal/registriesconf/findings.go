@@ -29,7 +29,7 @@ func (c *Config) Check() []route.Finding {
 		case strings.HasPrefix(r.Prefix, "docker.io/") && path != "" && !strings.Contains(path, "/") && path != "library" && len(r.Mirror) > 0:
 			add("mirror-prefix", route.Info, r.file, r.line, "use docker.io/library/"+path+" to match the official image", "the prefix %q matches images of the account %s, not the official image with that name", r.Prefix, path)
 		case strings.HasPrefix(r.Prefix, "registry-1.docker.io") || strings.HasPrefix(r.Prefix, "index.docker.io"):
-			add("mirror-prefix", route.Warning, r.file, r.line, "use docker.io", "no image has the host in %q: Docker Hub images have the host docker.io", route.Masked(r.Prefix))
+			add("mirror-prefix", route.Warning, r.file, r.line, "use docker.io", "no image matches the prefix %q: Docker Hub images have the host docker.io", route.Masked(r.Prefix))
 		}
 		for _, m := range append(r.Mirror, r.endpoint) {
 			if m.slash {

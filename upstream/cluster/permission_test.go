@@ -70,7 +70,7 @@ func (s *scene) checkFix(t *testing.T, image string) {
 	}
 	stdout, stderr, code = s.ours.command(t, "doctor", "--kubeconfig", s.ours.kubeconfig, "--pod", "team/denied")
 	if code != 1 || !containsAll(stdout,
-		`error   permission: system:node:node may not request tokens for audience "denied.example" of team/puller`,
+		`error   permission: system:node:node is not allowed to request tokens for audience "denied.example" of team/puller`,
 		`error   token: for audience "denied.example": `, `ok      token: for audience "pass.example": token granted to the pod (dry run)`,
 		"fix: regcred rbac ", fix) {
 		t.Errorf("regcred doctor exits with %d:\n%s%s", code, stdout, stderr)
