@@ -86,15 +86,13 @@ func (c *Client) account(ctx context.Context, key accountKey) (*account, error) 
 	})
 }
 
-// known returns the newest that is known of a service account, or nil, and
-// when it was last known to be true, which is less than Options.MaxStale ago.
-// One that a watch does not hold has gone, unless it was read since.
+// known returns the cached service account and when it was read, or nil if
+// there is none that was read less than Options.MaxStale ago.
 func (c *Client) known(key accountKey, now time.Time) (a *account, read time.Time) {
-	a, read = c.watched.get(key, now, c.opts.MaxStale)
-	if b, ok := c.accounts.get(key, now); ok && !b.read.Before(read) {
-		return b, b.read
+	if a, ok := c.accounts.get(key, now); ok {
+		return a, a.read
 	}
-	return a, read
+	return nil, time.Time{}
 }
 
 // readAccount asks the API server. What it said before serves while it does
@@ -115,7 +113,6 @@ func (c *Client) readAccount(ctx context.Context, q *call, key accountKey) (*acc
 		return a, nil
 	case !unanswered(err):
 		c.accounts.drop(key)
-		c.watched.drop(key)
 		return nil, err
 	case old == nil:
 		return nil, err

@@ -280,7 +280,7 @@ func TestDownAtStart(t *testing.T) {
 	}
 }
 
-// calls are all calls of a client but the watch.
+// calls returns one call of each kind.
 func calls(c *kube.Client) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"get serviceaccounts": func(ctx context.Context) error {

@@ -8,7 +8,7 @@ import "net/url"
 // call is one question to the API server. The words are those of its
 // permissions (RBAC), and of errors.
 type call struct {
-	verb            string // get, list, watch, create
+	verb            string // get, list, create
 	resource        string // in the plural, with the subresource
 	namespace, name string
 	audience        string // of a token

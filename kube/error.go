@@ -14,7 +14,7 @@ import (
 // Error says what the API server was asked, and why it did not do it. It holds
 // no secret: of an answer it has the reason and message of its Status alone.
 type Error struct {
-	Verb            string // as in permissions: get, list, watch, create, patch
+	Verb            string // as in permissions: get, list, create, patch
 	Resource        string // as in permissions: "serviceaccounts/token"
 	Namespace, Name string // "" if it is about no single object
 	Host            string // the API server's address

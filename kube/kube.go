@@ -19,7 +19,6 @@ package kube
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -83,9 +82,6 @@ type Client struct {
 	flights  singleflight.Group // calls that several callers wait for
 	accounts *kept[accountKey, *account]
 	tokens   *kept[regcred.TokenRequest, *token]
-
-	watching atomic.Bool
-	watched  watched
 }
 
 var _ regcred.ServiceAccounts = (*Client)(nil)

@@ -85,7 +85,7 @@ func (s *Server) nodeAllowed(node string, req Request) (ok bool, why string) {
 		return true, ""
 	case "get secrets", "get serviceaccounts", "create serviceaccounts/token":
 		return true, ""
-	case "list serviceaccounts", "watch serviceaccounts":
+	case "list serviceaccounts":
 		return false, "can only create tokens for individual service accounts"
 	}
 	return false, ""

@@ -11,7 +11,7 @@ import (
 
 // Request is what a client asked.
 type Request struct {
-	Verb      string // get, list, watch, create, patch
+	Verb      string // get, list, create, patch
 	Group     string // of the API; "" is the core group
 	Resource  string // in the plural, with the subresource: "serviceaccounts/token"
 	Namespace string

@@ -7,8 +7,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"sync"
 
@@ -47,28 +45,15 @@ type Secret struct {
 // key is an object's place. The resource is in the plural, as in paths.
 type key struct{ resource, namespace, name string }
 
-// store is the objects and what happened to the service accounts. Its exported
-// methods are the server's.
+// store contains the objects. Its exported methods are also the server's.
 type store struct {
 	mu      sync.Mutex // guards what follows
 	objects map[key]metav1.Object
 	version int // the last resourceVersion
-
-	events  []event       // since compacted
-	oldest  int           // the version before the first event that is still known
-	changed chan struct{} // closed and replaced when there is an event
-	hangups chan struct{} // closed and replaced to end all watches
-}
-
-// event is a change that watches report.
-type event struct {
-	version int
-	kind    string // ADDED, MODIFIED, DELETED, BOOKMARK
-	object  *corev1.ServiceAccount
 }
 
 func newStore() *store {
-	return &store{objects: map[key]metav1.Object{}, version: 100, oldest: 100, changed: make(chan struct{}), hangups: make(chan struct{})}
+	return &store{objects: map[key]metav1.Object{}, version: 100}
 }
 
 // AddServiceAccount adds or changes a service account, and returns its UID.
@@ -109,41 +94,7 @@ func (st *store) AddSecret(x Secret) string {
 func (st *store) Delete(resource, namespace, name string) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	k := key{resource, namespace, name}
-	old, ok := st.objects[k]
-	if !ok {
-		return
-	}
-	delete(st.objects, k)
-	st.version++
-	if account, ok := old.(*corev1.ServiceAccount); ok {
-		st.report("DELETED", account)
-	}
-}
-
-// Bookmark makes watches report the version up to which they have reported.
-func (st *store) Bookmark() {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.version++
-	st.report("BOOKMARK", &corev1.ServiceAccount{})
-}
-
-// Compact forgets what has happened: a watch that resumes from before gets
-// 410 Gone.
-func (st *store) Compact() {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.version++
-	st.events, st.oldest = nil, st.version
-}
-
-// EndWatches ends all watches, as the real server does after some minutes.
-func (st *store) EndWatches() {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	close(st.hangups)
-	st.hangups = make(chan struct{})
+	delete(st.objects, key{resource, namespace, name})
 }
 
 func (st *store) put(resource string, o metav1.Object) string {
@@ -161,73 +112,7 @@ func (st *store) put(resource string, o metav1.Object) string {
 	st.version++
 	o.SetResourceVersion(strconv.Itoa(st.version))
 	st.objects[k] = o
-	if account, ok := o.(*corev1.ServiceAccount); ok {
-		st.reportPut(old, account)
-	}
 	return string(o.GetUID())
-}
-
-// reportPut reports what watches see of a change; an account with another UID
-// is one that was deleted and added.
-func (st *store) reportPut(old metav1.Object, account *corev1.ServiceAccount) {
-	before, ok := old.(*corev1.ServiceAccount)
-	switch {
-	case !ok:
-		st.report("ADDED", account)
-	case before.UID == account.UID:
-		st.report("MODIFIED", account)
-	default:
-		st.report("DELETED", before)
-		st.version++
-		account.ResourceVersion = strconv.Itoa(st.version)
-		st.report("ADDED", account)
-	}
-}
-
-// report tells watches; what they see of an object has its kind.
-func (st *store) report(kind string, account *corev1.ServiceAccount) {
-	object := account.DeepCopy()
-	object.TypeMeta = typeMeta("v1", "ServiceAccount")
-	object.ResourceVersion = strconv.Itoa(st.version)
-	st.events = append(st.events, event{st.version, kind, object})
-	close(st.changed)
-	st.changed = make(chan struct{})
-}
-
-// news is what a watch reports and waits for.
-type news struct {
-	events           []event
-	gone             bool // not all of it is known any more
-	changed, hangups <-chan struct{}
-}
-
-// since returns what happened after a version.
-func (st *store) since(version int) news {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	n := news{gone: version < st.oldest, changed: st.changed, hangups: st.hangups}
-	for _, e := range st.events {
-		if e.version > version {
-			n.events = append(n.events, e)
-		}
-	}
-	return n
-}
-
-// accounts returns all service accounts in order, and the version at which they
-// are like this.
-func (st *store) accounts() (all []*corev1.ServiceAccount, version int) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	keys := slices.SortedFunc(maps.Keys(st.objects), func(a, b key) int {
-		return slices.Compare([]string{a.namespace, a.name}, []string{b.namespace, b.name})
-	})
-	for _, k := range keys {
-		if account, ok := st.objects[k].(*corev1.ServiceAccount); ok {
-			all = append(all, account)
-		}
-	}
-	return all, st.version
 }
 
 // get returns an object, or nil.

@@ -4,11 +4,9 @@
 package testkube
 
 import (
-	"encoding/base64"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,15 +59,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, req Request) {
 func (s *Server) serveObjects(w http.ResponseWriter, r *http.Request, req Request) {
 	switch req.Verb {
 	case "list":
-		if req.Resource != "serviceaccounts" {
-			s.serveListOf(w, r.URL.Query(), req)
-			return
-		}
-		s.serveList(w, r.URL.Query())
+		s.serveListOf(w, r.URL.Query(), req)
 	case "patch":
 		s.servePatch(w, r, req)
-	case "watch":
-		s.serveWatch(w, r)
 	default:
 		s.serveGet(w, req)
 	}
@@ -88,12 +80,6 @@ func route(r *http.Request) (req Request, ok bool) {
 		return req, slices.Contains([]string{"serviceaccounts", "pods", "secrets"}, req.Resource)
 	case post && len(parts) == 7 && slices.Equal(parts[:3], []string{"api", "v1", "namespaces"}) && parts[4] == "serviceaccounts" && parts[6] == "token":
 		return Request{Verb: "create", Resource: "serviceaccounts/token", Namespace: parts[3], Name: parts[5]}, true
-	case get && slices.Equal(parts, []string{"api", "v1", "serviceaccounts"}):
-		req = Request{Verb: "list", Resource: "serviceaccounts"}
-		if watch, _ := strconv.ParseBool(r.URL.Query().Get("watch")); watch {
-			req.Verb = "watch"
-		}
-		return req, true
 	case post && slices.Equal(parts, []string{"apis", "authorization.k8s.io", "v1", "selfsubjectaccessreviews"}),
 		post && slices.Equal(parts, []string{"apis", "authentication.k8s.io", "v1", "selfsubjectreviews"}):
 		return Request{Verb: "create", Resource: parts[3]}, true
@@ -126,25 +112,4 @@ func (s *Server) serveGet(w http.ResponseWriter, req Request) {
 	default:
 		writeJSON(w, http.StatusOK, o)
 	}
-}
-
-func (s *Server) serveList(w http.ResponseWriter, query url.Values) {
-	all, version := s.accounts()
-	list := corev1.ServiceAccountList{TypeMeta: typeMeta("v1", "ServiceAccountList")}
-	list.ResourceVersion = strconv.Itoa(version)
-	from := 0
-	if c := query.Get("continue"); c != "" {
-		data, _ := base64.RawURLEncoding.DecodeString(c)
-		from, _ = strconv.Atoi(string(data))
-	}
-	to := len(all)
-	if limit, _ := strconv.Atoi(query.Get("limit")); limit > 0 && from+limit < to {
-		to = from + limit
-		list.Continue = base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(to)))
-	}
-	list.Items = []corev1.ServiceAccount{}
-	for _, account := range all[min(from, to):to] {
-		list.Items = append(list.Items, *account)
-	}
-	writeJSON(w, http.StatusOK, list)
 }

@@ -12,7 +12,7 @@
 //	// ... a client reads the file and asks
 //	if got := api.Calls("create", "serviceaccounts/token"); got != 1 {
 //
-// It knows service accounts (get, list, watch, and tokens), pods and secrets
+// It knows service accounts (get, and tokens), pods and secrets
 // (get), lists of pods, nodes and DaemonSets, pods' logs, patches of ConfigMaps,
 // and reviews of oneself. Who a client is, its bearer token says:
 // [Admin] may do everything; system:node:NAME, what a kubelet does; others, and
