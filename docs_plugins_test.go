@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/lint"
 )
 
@@ -54,7 +55,7 @@ func problems(t *testing.T, text string) []string {
 	}
 	var found []string
 	for _, f := range lint.Check(config) {
-		if f.Severity != lint.SeverityInfo {
+		if f.Severity != finding.SeverityInfo {
 			found = append(found, string(f.Rule)+": "+f.Message)
 		}
 	}

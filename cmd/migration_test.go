@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/lint"
 )
@@ -155,7 +156,7 @@ func TestMigrationConfigurations(t *testing.T) {
 			continue
 		}
 		for _, f := range lint.Check(cfg) {
-			if f.Severity != lint.SeverityInfo {
+			if f.Severity != finding.SeverityInfo {
 				t.Errorf("%s: %s", f.Rule, f.Message)
 			}
 		}

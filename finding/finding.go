@@ -51,7 +51,6 @@ type Finding struct {
 	Path     string   `json:"path,omitempty"`   // field in the file, such as providers[0].matchImages[1]
 	Message  string   `json:"message"`
 	Fix      string   `json:"suggestion,omitempty"` // replacement value, or what to do
-	Log      []string `json:"log,omitempty"`        // log lines that prove the finding
 }
 
 // String returns the finding's position, message and rule on one line, such as

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/executable"
 	"github.com/regcred/regcred/internal/regularfile"
@@ -31,16 +32,16 @@ type program struct {
 
 func binaryRules() []rule[*program] {
 	return []rule[*program]{
-		{"missing-binary", SeverityError, ruleMissingBinary},
-		{"unreadable-binary", SeverityInfo, ruleUnreadableBinary},
-		{"not-a-file", SeverityError, ruleNotAFile},
-		{"not-executable", SeverityError, ruleNotExecutable},
-		{"writable-binary", SeverityWarning, ruleWritableBinary},
-		{"not-a-program", SeverityError, ruleNotAProgram},
-		{"wrong-platform", SeverityError, ruleWrongPlatform},
-		{"crlf-shebang", SeverityError, ruleCRLFShebang},
-		{"missing-interpreter", SeverityError, ruleMissingInterpreter},
-		{"dynamic-binary", SeverityInfo, ruleDynamicBinary},
+		{"missing-binary", finding.SeverityError, ruleMissingBinary},
+		{"unreadable-binary", finding.SeverityInfo, ruleUnreadableBinary},
+		{"not-a-file", finding.SeverityError, ruleNotAFile},
+		{"not-executable", finding.SeverityError, ruleNotExecutable},
+		{"writable-binary", finding.SeverityWarning, ruleWritableBinary},
+		{"not-a-program", finding.SeverityError, ruleNotAProgram},
+		{"wrong-platform", finding.SeverityError, ruleWrongPlatform},
+		{"crlf-shebang", finding.SeverityError, ruleCRLFShebang},
+		{"missing-interpreter", finding.SeverityError, ruleMissingInterpreter},
+		{"dynamic-binary", finding.SeverityInfo, ruleDynamicBinary},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/executable"
 	"github.com/regcred/regcred/internal/regularfile"
@@ -24,10 +25,10 @@ type binDirectory struct {
 
 func binDirRules() []rule[*binDirectory] {
 	return []rule[*binDirectory]{
-		{"missing-bin-dir", SeverityError, ruleMissingBinDir},
-		{"writable-bin-dir", SeverityWarning, ruleWritableBinDir},
-		{"noexec-mount", SeverityError, ruleNoexecMount},
-		{"docker-helper-in-bin-dir", SeverityInfo, ruleDockerHelperInBinDir},
+		{"missing-bin-dir", finding.SeverityError, ruleMissingBinDir},
+		{"writable-bin-dir", finding.SeverityWarning, ruleWritableBinDir},
+		{"noexec-mount", finding.SeverityError, ruleNoexecMount},
+		{"docker-helper-in-bin-dir", finding.SeverityInfo, ruleDockerHelperInBinDir},
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/testelf"
 	"github.com/regcred/regcred/plugin"
 )
@@ -54,7 +55,7 @@ func binDir(t *testing.T) string {
 	}
 }
 
-func lintBin(dir string, names ...string) []Finding {
+func lintBin(dir string, names ...string) []finding.Finding {
 	c := &config.Config{}
 	for _, name := range names {
 		c.Providers = append(c.Providers, lintProvider(name, "registry.example.com"))
@@ -406,7 +407,7 @@ func TestLintWritableConfig(t *testing.T) {
 	}
 	above := filepath.Dir(dir)
 	chmod(above, 0o777)
-	if got := len(slices.DeleteFunc(Check(loadForLint(t, dir)), func(f Finding) bool { return f.Rule != "writable-config" })); got != 1 {
+	if got := len(slices.DeleteFunc(Check(loadForLint(t, dir)), func(f finding.Finding) bool { return f.Rule != "writable-config" })); got != 1 {
 		t.Errorf("%d findings about one directory above two files", got)
 	}
 	chmod(above, 0o755)

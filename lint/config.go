@@ -5,18 +5,19 @@ package lint
 
 import (
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/excerpt"
 )
 
 // configRules are the rules for a configuration as a whole.
 func configRules() []rule[*whole] {
 	return []rule[*whole]{
-		{"second-document", SeverityError, ruleSecondDocument},
-		{"predecessor-config", SeverityWarning, rulePredecessorConfig},
-		{"old-config-version", SeverityWarning, ruleOldConfigVersion},
-		{"writable-config", SeverityWarning, ruleWritableConfig},
-		{"overlapping-providers", SeverityWarning, ruleOverlappingProviders},
-		{"shared-pattern", SeverityInfo, ruleSharedPattern},
+		{"second-document", finding.SeverityError, ruleSecondDocument},
+		{"predecessor-config", finding.SeverityWarning, rulePredecessorConfig},
+		{"old-config-version", finding.SeverityWarning, ruleOldConfigVersion},
+		{"writable-config", finding.SeverityWarning, ruleWritableConfig},
+		{"overlapping-providers", finding.SeverityWarning, ruleOverlappingProviders},
+		{"shared-pattern", finding.SeverityInfo, ruleSharedPattern},
 	}
 }
 

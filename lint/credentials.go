@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 )
 
 // CredentialKind is what a file or object with credentials is.
@@ -27,7 +28,7 @@ type Credentials struct {
 	Secrets  int  // how many Secrets a manifest holds
 	Logins   int  // keys for which a kubelet hands a user name to the runtime
 	Refused  bool // a kubelet reads nothing of it, or of one of the Secrets
-	Findings []Finding
+	Findings []finding.Finding
 }
 
 // DockerConfig checks a config.json as kubelets read it. The name is that of
@@ -81,20 +82,20 @@ func (d *docker) check(l *linter) {
 // entryRules are the rules for one login of a docker config.
 func entryRules() []rule[*dockerEntry] {
 	return []rule[*dockerEntry]{
-		{"docker-no-login", SeverityWarning, ruleNoLogin},
-		{"docker-token-alone", SeverityError, ruleTokenAlone},
-		{"docker-no-user", SeverityError, ruleNoUser},
-		{"docker-no-password", SeverityWarning, ruleNoPassword},
-		{"docker-control-character", SeverityError, ruleControlCharacter},
-		{"docker-blank", SeverityWarning, ruleLoginBlank},
-		{"docker-placeholder", SeverityWarning, ruleDockerPlaceholder},
-		{"docker-auth-wrapped", SeverityInfo, ruleAuthWrapped},
-		{"docker-auth-wins", SeverityWarning, ruleAuthWins},
-		{"docker-password-encoded", SeverityWarning, rulePasswordEncoded},
-		{"docker-password-ended", SeverityError, rulePasswordEnded},
-		{"docker-password-ends", SeverityWarning, rulePasswordEnds},
-		{"docker-json-key", SeverityError, ruleJSONKey},
-		{"docker-key-no-image", SeverityError, ruleKeyNoImage},
-		{"docker-key-other-image", SeverityWarning, ruleKeyOtherImage},
+		{"docker-no-login", finding.SeverityWarning, ruleNoLogin},
+		{"docker-token-alone", finding.SeverityError, ruleTokenAlone},
+		{"docker-no-user", finding.SeverityError, ruleNoUser},
+		{"docker-no-password", finding.SeverityWarning, ruleNoPassword},
+		{"docker-control-character", finding.SeverityError, ruleControlCharacter},
+		{"docker-blank", finding.SeverityWarning, ruleLoginBlank},
+		{"docker-placeholder", finding.SeverityWarning, ruleDockerPlaceholder},
+		{"docker-auth-wrapped", finding.SeverityInfo, ruleAuthWrapped},
+		{"docker-auth-wins", finding.SeverityWarning, ruleAuthWins},
+		{"docker-password-encoded", finding.SeverityWarning, rulePasswordEncoded},
+		{"docker-password-ended", finding.SeverityError, rulePasswordEnded},
+		{"docker-password-ends", finding.SeverityWarning, rulePasswordEnds},
+		{"docker-json-key", finding.SeverityError, ruleJSONKey},
+		{"docker-key-no-image", finding.SeverityError, ruleKeyNoImage},
+		{"docker-key-other-image", finding.SeverityWarning, ruleKeyOtherImage},
 	}
 }

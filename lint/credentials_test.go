@@ -34,7 +34,7 @@ func tersely(t *testing.T, c *Credentials) (lines []string) {
 	t.Helper()
 	for _, f := range c.Findings {
 		lines = append(lines, fmt.Sprintf("%s %s %d:%d %s", f.Severity, f.Rule, f.Line, f.Column, f.Path))
-		canary.Check(t, f.Rule, f.String()+f.Suggestion)
+		canary.Check(t, f.Rule, f.String()+f.Fix)
 	}
 	return lines
 }
@@ -140,7 +140,7 @@ func TestDockerKeys(t *testing.T) {
 		}
 		var got []string
 		for _, f := range DockerConfig("f", data, testNow).Findings {
-			got = append(got, f.Rule+" "+f.Suggestion)
+			got = append(got, f.Rule+" "+f.Fix)
 			canary.Check(t, key, f.String())
 		}
 		if strings.Join(got, "\n") != want {
@@ -343,7 +343,7 @@ func FuzzCredentials(f *testing.F) {
 		}
 		all = append(all, PullSecret(Secret{Name: "x", Type: typeDockerConfigJSON, Data: map[string][]byte{keyDockerConfigJSON: data}}, testNow).Findings...)
 		for _, f := range all {
-			canary.Check(t, f.Rule, f.String()+f.Suggestion)
+			canary.Check(t, f.Rule, f.String()+f.Fix)
 		}
 	})
 }

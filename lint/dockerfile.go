@@ -9,24 +9,25 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/dockerconfig"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/jsonplace"
 )
 
 // dockerRules are the rules for a docker config as a whole.
 func dockerRules() []rule[*docker] {
 	return []rule[*docker]{
-		{"docker-config-syntax", SeverityError, ruleDockerSyntax},
-		{"docker-config-type", SeverityError, ruleDockerType},
-		{"docker-config-encoded", SeverityError, ruleDockerEncoded},
-		{"docker-auth", SeverityError, ruleDockerAuth},
-		{"docker-config-form", SeverityError, ruleDockerForm},
-		{"docker-config-level", SeverityError, ruleDockerLevel},
-		{"docker-config-field", SeverityInfo, ruleDockerField},
-		{"docker-config-case", SeverityInfo, ruleDockerCase},
-		{"docker-helper-ignored", SeverityWarning, ruleDockerHelperIgnored},
-		{"docker-duplicate", SeverityWarning, ruleDockerDuplicate},
-		{"docker-same-key", SeverityWarning, ruleDockerSameKey},
-		{"docker-config-empty", SeverityInfo, ruleDockerEmpty},
+		{"docker-config-syntax", finding.SeverityError, ruleDockerSyntax},
+		{"docker-config-type", finding.SeverityError, ruleDockerType},
+		{"docker-config-encoded", finding.SeverityError, ruleDockerEncoded},
+		{"docker-auth", finding.SeverityError, ruleDockerAuth},
+		{"docker-config-form", finding.SeverityError, ruleDockerForm},
+		{"docker-config-level", finding.SeverityError, ruleDockerLevel},
+		{"docker-config-field", finding.SeverityInfo, ruleDockerField},
+		{"docker-config-case", finding.SeverityInfo, ruleDockerCase},
+		{"docker-helper-ignored", finding.SeverityWarning, ruleDockerHelperIgnored},
+		{"docker-duplicate", finding.SeverityWarning, ruleDockerDuplicate},
+		{"docker-same-key", finding.SeverityWarning, ruleDockerSameKey},
+		{"docker-config-empty", finding.SeverityInfo, ruleDockerEmpty},
 	}
 }
 

@@ -10,29 +10,30 @@ import (
 	"unicode"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/excerpt"
 )
 
 // settingRules are the rules for args and env. None prints a value of either.
 func settingRules() []rule[*config.Provider] {
 	return []rule[*config.Provider]{
-		{"joined-args", SeverityWarning, ruleJoinedArgs},
-		{"split-flag", SeverityWarning, ruleSplitFlag},
-		{"empty-argument", SeverityWarning, ruleEmptyArgument},
-		{"secret-in-args", SeverityWarning, ruleSecretInArgs},
-		{"env-name", SeverityError, ruleEnvName},
-		{"duplicate-env", SeverityWarning, ruleDuplicateEnv},
-		{"empty-variable", SeverityInfo, ruleEmptyVariable},
-		{"secret-in-env", SeverityWarning, ruleSecretInEnv},
-		{"unexpanded-variable", SeverityWarning, ruleUnexpandedVariable},
-		{"unexpanded-command", SeverityWarning, ruleUnexpandedCommand},
-		{"unexpanded-home", SeverityWarning, ruleUnexpandedHome},
-		{"placeholder", SeverityWarning, rulePlaceholder},
-		{"literal-quotes", SeverityWarning, ruleLiteralQuotes},
-		{"outer-blanks", SeverityWarning, ruleOuterBlanks},
-		{"replaced-path", SeverityInfo, ruleReplacedPath},
-		{"no-home", SeverityInfo, ruleNoHome},
-		{"proxied-metadata", SeverityWarning, ruleProxiedMetadata},
+		{"joined-args", finding.SeverityWarning, ruleJoinedArgs},
+		{"split-flag", finding.SeverityWarning, ruleSplitFlag},
+		{"empty-argument", finding.SeverityWarning, ruleEmptyArgument},
+		{"secret-in-args", finding.SeverityWarning, ruleSecretInArgs},
+		{"env-name", finding.SeverityError, ruleEnvName},
+		{"duplicate-env", finding.SeverityWarning, ruleDuplicateEnv},
+		{"empty-variable", finding.SeverityInfo, ruleEmptyVariable},
+		{"secret-in-env", finding.SeverityWarning, ruleSecretInEnv},
+		{"unexpanded-variable", finding.SeverityWarning, ruleUnexpandedVariable},
+		{"unexpanded-command", finding.SeverityWarning, ruleUnexpandedCommand},
+		{"unexpanded-home", finding.SeverityWarning, ruleUnexpandedHome},
+		{"placeholder", finding.SeverityWarning, rulePlaceholder},
+		{"literal-quotes", finding.SeverityWarning, ruleLiteralQuotes},
+		{"outer-blanks", finding.SeverityWarning, ruleOuterBlanks},
+		{"replaced-path", finding.SeverityInfo, ruleReplacedPath},
+		{"no-home", finding.SeverityInfo, ruleNoHome},
+		{"proxied-metadata", finding.SeverityWarning, ruleProxiedMetadata},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 )
@@ -77,8 +78,8 @@ func TestSettings(t *testing.T) {
 			var got []string
 			for _, f := range Check(&config.Config{Providers: []config.Provider{p}}) {
 				got = append(got, f.Rule+" "+strings.TrimPrefix(f.Path, "providers[0]."))
-				canary.Check(t, "finding", f.String()+f.Suggestion)
-				if f.Suggestion == "" {
+				canary.Check(t, "finding", f.String()+f.Fix)
+				if f.Fix == "" {
 					t.Errorf("%s has no cure", f.Rule)
 				}
 			}
@@ -183,7 +184,7 @@ func TestMissingPath(t *testing.T) {
 	for _, f := range BinDir(&config.Config{Providers: []config.Provider{p}}, dir) {
 		if f.Rule == "missing-path" || f.Rule == "empty-file" {
 			got = append(got, strings.TrimPrefix(f.Path, "providers[0].")+": "+f.Message)
-			canary.Check(t, "finding", f.String()+f.Suggestion)
+			canary.Check(t, "finding", f.String()+f.Fix)
 		}
 	}
 	const is, near = " is a path that does not exist on this machine (its directory ", "exists)"
@@ -220,7 +221,7 @@ func TestMissingPathQuiet(t *testing.T) {
 	}
 	for _, flag := range []string{"--tls-private-key", "--kubeconfig", "--ca-bundle"} {
 		p.Args = []plugin.Secret{plugin.NewSecret(flag + "=" + dir + "/none.pem")}
-		if fs := BinDir(&config.Config{Providers: []config.Provider{p}}, dir); !slices.ContainsFunc(fs, func(f Finding) bool { return f.Rule == "missing-path" }) {
+		if fs := BinDir(&config.Config{Providers: []config.Provider{p}}, dir); !slices.ContainsFunc(fs, func(f finding.Finding) bool { return f.Rule == "missing-path" }) {
 			t.Errorf("%s: nothing is said", flag)
 		}
 	}

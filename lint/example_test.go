@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/lint"
 )
 
@@ -33,7 +34,7 @@ func ExampleCheck() {
 	}
 	for _, f := range lint.Check(cfg) {
 		fmt.Printf("%s:%d:%d: %s: %s [%s]\n", f.File, f.Line, f.Column, f.Severity, f.Message, f.Rule)
-		fmt.Printf("  write %s\n", f.Suggestion)
+		fmt.Printf("  write %s\n", f.Fix)
 	}
 	// Output:
 	// config.yaml:6:5: error: "harbor.example.com/*" never matches, because globs do not work in paths, which are matched as prefixes [path-glob]
@@ -49,7 +50,7 @@ func ExampleBinDir() {
 		return
 	}
 	for _, f := range lint.BinDir(cfg, "testdata") {
-		if f.Severity == lint.SeverityError {
+		if f.Severity == finding.SeverityError {
 			fmt.Printf("%s: %s [%s]\n", f.Provider, f.Message, f.Rule)
 		}
 	}
@@ -70,7 +71,7 @@ func ExampleBinary() {
 		return
 	}
 	for _, f := range lint.Binary(path) {
-		fmt.Printf("%s: %s: %s\n", f.Severity, f.Rule, f.Suggestion)
+		fmt.Printf("%s: %s: %s\n", f.Severity, f.Rule, f.Fix)
 	}
 	// Output:
 	// error: crlf-shebang: save it with LF line endings

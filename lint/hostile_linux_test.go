@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 )
 
 var (
@@ -117,7 +118,7 @@ func TestHostileSide(t *testing.T) {
 	fmt.Println(highWater(t), m.TotalAlloc>>10, int64(took))
 }
 
-func validateLikeTheCommand(path string) []Finding {
+func validateLikeTheCommand(path string) []finding.Finding {
 	c, err := config.Load(path)
 	if err != nil {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
 )
 
@@ -93,10 +94,10 @@ func TestNothingShown(t *testing.T) {
 			}
 			for _, f := range c.Findings {
 				said[f.Rule]++
-				out = append(out, f.String()+f.Suggestion...)
+				out = append(out, f.String()+f.Fix...)
 			}
 			if form := canary.Find(strings.ToLower(string(out))); form != "" || canary.Find(string(out)) != "" {
-				i := slices.IndexFunc(c.Findings, func(f Finding) bool { return strings.Contains(strings.ToLower(f.String()+f.Suggestion), form) })
+				i := slices.IndexFunc(c.Findings, func(f finding.Finding) bool { return strings.Contains(strings.ToLower(f.String()+f.Fix), form) })
 				t.Fatalf("case %d, %s: %q is shown by %v\n%q", r.Uint64(), what, form, c.Findings[max(i, 0)], text)
 			}
 		}

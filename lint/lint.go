@@ -10,13 +10,14 @@ import (
 	"slices"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 )
 
 // Check returns what the kubelet accepts but cannot work, or is dangerous, in
 // the configuration alone. Findings are in the order of the files. They never
 // hold a value of env or args, nor user information or a query that somebody
 // wrote into a pattern.
-func Check(c *config.Config) []Finding {
+func Check(c *config.Config) []finding.Finding {
 	l := linter{config: c}
 	apply(&l, configRules(), &whole{c, overlapsOf(c)}, nowhere)
 	forProvider, forPattern := providerRules(), patternRules()
@@ -34,7 +35,7 @@ func Check(c *config.Config) []Finding {
 // BinDir returns what is wrong with the executables of c's providers in
 // binDir, on this machine, and with the paths in their args and env: missing, not executable, for another architecture,
 // dynamically linked against a missing loader, writable by others.
-func BinDir(c *config.Config, binDir string) []Finding {
+func BinDir(c *config.Config, binDir string) []finding.Finding {
 	l := linter{config: c}
 	dir := inspectBinDir(c, binDir)
 	apply(&l, binDirRules(), dir, nowhere)
@@ -52,12 +53,12 @@ func BinDir(c *config.Config, binDir string) []Finding {
 
 // Binary returns what is wrong with one executable on this machine: the
 // findings that [BinDir] has about a provider's. File is path.
-func Binary(path string) []Finding {
-	var findings []Finding
+func Binary(path string) []finding.Finding {
+	var findings []finding.Finding
 	b := inspectBinary(filepath.Dir(path), filepath.Base(path), theKubelet, nil)
 	for _, r := range binaryRules() {
 		for _, m := range r.check(b) {
-			findings = append(findings, Finding{Rule: r.name, Severity: r.severity, File: path, Message: m.message, Suggestion: m.suggestion})
+			findings = append(findings, finding.Finding{Rule: r.name, Severity: r.severity, File: path, Message: m.message, Fix: m.suggestion})
 		}
 	}
 	return findings
@@ -86,7 +87,7 @@ func (l *linter) tally(rule string) *tally {
 
 // located is a finding with what decides its order where there are no lines.
 type located struct {
-	Finding
+	finding.Finding
 	provider int
 }
 
@@ -105,12 +106,12 @@ func apply[T any](l *linter, rules []rule[T], subject T, base spot) {
 				at.provider = base.provider
 				at.rest = append(base.rest[:len(base.rest):len(base.rest)], m.at.rest...)
 			}
-			l.add(at, Finding{Rule: r.name, Severity: r.severity, Message: m.message, Suggestion: m.suggestion})
+			l.add(at, finding.Finding{Rule: r.name, Severity: r.severity, Message: m.message, Fix: m.suggestion})
 		}
 	}
 }
 
-func (l *linter) add(at spot, f Finding) {
+func (l *linter) add(at spot, f finding.Finding) {
 	if at.elsewhere {
 		f.File, f.Line, f.Column, f.Path = at.where.File, at.where.Line, at.where.Column, at.where.Path
 		l.findings = append(l.findings, located{f, -1})
@@ -123,7 +124,7 @@ func (l *linter) add(at spot, f Finding) {
 }
 
 // sorted returns the findings in the order of the files.
-func (l *linter) sorted() []Finding {
+func (l *linter) sorted() []finding.Finding {
 	order := map[string]int{}
 	for i, f := range l.config.Files() {
 		order[f.Name] = i + 1
@@ -136,12 +137,12 @@ func (l *linter) sorted() []Finding {
 			cmp.Compare(a.provider, b.provider),
 		)
 	})
-	var findings []Finding
+	var findings []finding.Finding
 	for _, f := range l.findings {
 		findings = append(findings, f.Finding)
 		said := l.tally(f.Rule)
 		if said.shown--; said.shown == 0 && said.more > 0 {
-			more := Finding{Rule: f.Rule, Severity: f.Severity, File: f.File}
+			more := finding.Finding{Rule: f.Rule, Severity: f.Severity, File: f.File}
 			more.Message = fmt.Sprintf("%d more findings for this rule; fix the ones above first", said.more)
 			findings = append(findings, more)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 )
@@ -40,12 +41,12 @@ func lintTokens(p config.Provider, change func(*config.TokenAttributes)) config.
 }
 
 // briefly writes findings as "rule path: suggestion", which tests compare.
-func briefly(fs []Finding) []string {
+func briefly(fs []finding.Finding) []string {
 	var lines []string
 	for _, f := range fs {
 		line := f.Rule + " " + f.Path
-		if f.Suggestion != "" {
-			line += ": " + f.Suggestion
+		if f.Fix != "" {
+			line += ": " + f.Fix
 		}
 		lines = append(lines, strings.ReplaceAll(line, "providers[0].", ""))
 	}
@@ -53,8 +54,8 @@ func briefly(fs []Finding) []string {
 }
 
 // allRules returns every rule and its severity.
-func allRules() map[string]Severity {
-	all := map[string]Severity{}
+func allRules() map[string]finding.Severity {
+	all := map[string]finding.Severity{}
 	collect(all, patternRules())
 	collect(all, providerRules())
 	collect(all, configRules())
@@ -68,7 +69,7 @@ func allRules() map[string]Severity {
 	return all
 }
 
-func collect[T any](all map[string]Severity, rules []rule[T]) {
+func collect[T any](all map[string]finding.Severity, rules []rule[T]) {
 	for _, r := range rules {
 		all[r.name] = r.severity
 	}
@@ -111,9 +112,9 @@ func loadForLint(t *testing.T, path string) *config.Config {
 }
 
 // findingsIn leaves out writable-config, which depends on the checkout.
-func findingsIn(t *testing.T, path string) []Finding {
+func findingsIn(t *testing.T, path string) []finding.Finding {
 	t.Helper()
-	return slices.DeleteFunc(Check(loadForLint(t, path)), func(f Finding) bool { return f.Rule == "writable-config" })
+	return slices.DeleteFunc(Check(loadForLint(t, path)), func(f finding.Finding) bool { return f.Rule == "writable-config" })
 }
 
 func TestLintRealConfigsAreClean(t *testing.T) {
@@ -127,7 +128,7 @@ func TestLintRealConfigsAreClean(t *testing.T) {
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			for _, f := range findingsIn(t, path) {
-				if f.Severity != SeverityInfo {
+				if f.Severity != finding.SeverityInfo {
 					t.Errorf("%+v", f)
 				}
 			}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 )
 
 // maxManifest bounds a document with its aliases written out, in bytes.
@@ -41,7 +42,7 @@ func SecretManifest(name string, data []byte, now time.Time) *Credentials {
 
 // manifestRules has the rule for documents that are not read; see refuse.
 func manifestRules() []rule[*manifest] {
-	return []rule[*manifest]{{"secret-yaml", SeverityError, nil}}
+	return []rule[*manifest]{{"secret-yaml", finding.SeverityError, nil}}
 }
 
 var documentMark = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^---([ \t\r].*)?$`) })
@@ -82,7 +83,7 @@ type manifest struct {
 	name    string
 	now     time.Time
 	secrets []*secret
-	broken  []Finding
+	broken  []finding.Finding
 }
 
 // object is what is read of an object.
@@ -129,9 +130,9 @@ func (m *manifest) refuse(document []byte, before int) {
 	}
 }
 
-func (m *manifest) unread(line int, why string) Finding {
+func (m *manifest) unread(line int, why string) finding.Finding {
 	rule := manifestRules()[0]
-	return Finding{Rule: rule.name, Severity: rule.severity, File: m.name, Line: line, Message: "cannot read this Secret: " + why}
+	return finding.Finding{Rule: rule.name, Severity: rule.severity, File: m.name, Line: line, Message: "cannot read this Secret: " + why}
 }
 
 // templateLine is the line on which a document has a template's braces, such as

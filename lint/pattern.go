@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/match"
 )
@@ -17,35 +18,35 @@ import (
 // ones accept it.
 func patternRules() []rule[*written] {
 	return []rule[*written]{
-		{"go-version", SeverityError, ruleGoVersion},
-		{"scheme", SeverityError, ruleScheme},
-		{"whitespace", SeverityError, ruleWhitespace},
-		{"userinfo", SeverityWarning, ruleUserinfo},
-		{"query", SeverityWarning, ruleQuery},
-		{"no-host", SeverityError, ruleNoHost},
-		{"empty-label", SeverityError, ruleEmptyLabel},
-		{"dotless-host", SeverityError, ruleDotlessHost},
-		{"bare-wildcard", SeverityWarning, ruleBareWildcard},
-		{"double-wildcard", SeverityWarning, ruleDoubleWildcard},
-		{"glued-wildcard", SeverityWarning, ruleGluedWildcard},
-		{"open-domain", SeverityInfo, ruleOpenDomain},
-		{"open-domain-token", SeverityWarning, ruleOpenDomainToken},
-		{"upper-case-host", SeverityWarning, ruleUpperCaseHost},
-		{"docker-index-host", SeverityError, ruleDockerIndexHost},
-		{"docker-hub-host", SeverityWarning, ruleDockerHubHost},
-		{"ipv6-without-port", SeverityError, ruleIPv6WithoutPort},
-		{"port-range", SeverityError, rulePortRange},
-		{"default-port", SeverityWarning, ruleDefaultPort},
-		{"empty-port", SeverityInfo, ruleEmptyPort},
-		{"path-glob", SeverityError, rulePathGlob},
-		{"tag-or-digest", SeverityError, ruleTagOrDigest},
-		{"upper-case-path", SeverityError, ruleUpperCasePath},
-		{"percent-escape", SeverityWarning, rulePercentEscape},
-		{"api-path", SeverityWarning, ruleAPIPath},
-		{"sibling-path", SeverityWarning, ruleSiblingPath},
-		{"slash-only", SeverityInfo, ruleSlashOnly},
-		{"unmatchable", SeverityError, ruleUnmatchable},
-		{"no-such-registry", SeverityWarning, ruleNoSuchRegistry},
+		{"go-version", finding.SeverityError, ruleGoVersion},
+		{"scheme", finding.SeverityError, ruleScheme},
+		{"whitespace", finding.SeverityError, ruleWhitespace},
+		{"userinfo", finding.SeverityWarning, ruleUserinfo},
+		{"query", finding.SeverityWarning, ruleQuery},
+		{"no-host", finding.SeverityError, ruleNoHost},
+		{"empty-label", finding.SeverityError, ruleEmptyLabel},
+		{"dotless-host", finding.SeverityError, ruleDotlessHost},
+		{"bare-wildcard", finding.SeverityWarning, ruleBareWildcard},
+		{"double-wildcard", finding.SeverityWarning, ruleDoubleWildcard},
+		{"glued-wildcard", finding.SeverityWarning, ruleGluedWildcard},
+		{"open-domain", finding.SeverityInfo, ruleOpenDomain},
+		{"open-domain-token", finding.SeverityWarning, ruleOpenDomainToken},
+		{"upper-case-host", finding.SeverityWarning, ruleUpperCaseHost},
+		{"docker-index-host", finding.SeverityError, ruleDockerIndexHost},
+		{"docker-hub-host", finding.SeverityWarning, ruleDockerHubHost},
+		{"ipv6-without-port", finding.SeverityError, ruleIPv6WithoutPort},
+		{"port-range", finding.SeverityError, rulePortRange},
+		{"default-port", finding.SeverityWarning, ruleDefaultPort},
+		{"empty-port", finding.SeverityInfo, ruleEmptyPort},
+		{"path-glob", finding.SeverityError, rulePathGlob},
+		{"tag-or-digest", finding.SeverityError, ruleTagOrDigest},
+		{"upper-case-path", finding.SeverityError, ruleUpperCasePath},
+		{"percent-escape", finding.SeverityWarning, rulePercentEscape},
+		{"api-path", finding.SeverityWarning, ruleAPIPath},
+		{"sibling-path", finding.SeverityWarning, ruleSiblingPath},
+		{"slash-only", finding.SeverityInfo, ruleSlashOnly},
+		{"unmatchable", finding.SeverityError, ruleUnmatchable},
+		{"no-such-registry", finding.SeverityWarning, ruleNoSuchRegistry},
 	}
 }
 

@@ -12,11 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/match"
 )
 
 // lintOne lints one pattern alone in a provider and returns "rule: suggestion".
-func lintOne(pattern string, tokens bool) []Finding {
+func lintOne(pattern string, tokens bool) []finding.Finding {
 	p := lintProvider("example", pattern)
 	if tokens {
 		p = lintTokens(p, nil)
@@ -155,8 +156,8 @@ func TestLintPatterns(t *testing.T) {
 			var got []string
 			for _, f := range lintOne(pattern, false) {
 				s := f.Rule
-				if f.Suggestion != drop {
-					s += ": " + f.Suggestion
+				if f.Fix != drop {
+					s += ": " + f.Fix
 				}
 				got = append(got, s)
 			}
@@ -263,16 +264,16 @@ func TestLintErrorsAreSound(t *testing.T) {
 		}
 		dead := false
 		for _, f := range lintOne(s, false) {
-			if f.Severity != SeverityError {
+			if f.Severity != finding.SeverityError {
 				continue
 			}
 			dead = true
-			if _, err := match.Parse(f.Suggestion); f.Suggestion == "" || err != nil {
+			if _, err := match.Parse(f.Fix); f.Fix == "" || err != nil {
 				continue
 			}
-			for _, g := range lintOne(f.Suggestion, false) {
-				if g.Severity == SeverityError {
-					t.Errorf("%q: %s suggests %q, of which %s says: %s", s, f.Rule, f.Suggestion, g.Rule, g.Message)
+			for _, g := range lintOne(f.Fix, false) {
+				if g.Severity == finding.SeverityError {
+					t.Errorf("%q: %s suggests %q, of which %s says: %s", s, f.Rule, f.Fix, g.Rule, g.Message)
 				}
 			}
 		}
@@ -427,8 +428,8 @@ func FuzzLintPattern(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		pat, err := match.Parse(s)
 		dead := false
-		for _, finding := range lintOne(s, true) {
-			dead = dead || finding.Severity == SeverityError
+		for _, f := range lintOne(s, true) {
+			dead = dead || f.Severity == finding.SeverityError
 		}
 		if err == nil && dead == matchable(pat.Location()) {
 			t.Errorf("%q: dead %v", s, dead)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 )
@@ -20,8 +21,8 @@ import (
 // The one thing to say about the document's example is that no kubelet reads it.
 func TestLintPredecessorExample(t *testing.T) {
 	path := filepath.FromSlash("../config/testdata/predecessor.yaml")
-	want := []Finding{{Rule: "predecessor-config", Severity: SeverityWarning, File: path, Line: 1, Column: 7, Path: "kind",
-		Message: "only regcred supports kind credentialprovider, so the kubelet does not start with this file", Suggestion: "run regcred convert"}}
+	want := []finding.Finding{{Rule: "predecessor-config", Severity: finding.SeverityWarning, File: path, Line: 1, Column: 7, Path: "kind",
+		Message: "only regcred supports kind credentialprovider, so the kubelet does not start with this file", Fix: "run regcred convert"}}
 	if diff := cmp.Diff(want, findingsIn(t, path)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/plugin"
 )
@@ -18,22 +19,22 @@ import (
 // args.
 func providerRules() []rule[*config.Provider] {
 	return append(settingRules(), []rule[*config.Provider]{
-		{"docker-helper-name", SeverityError, ruleDockerHelperName},
-		{"exe-suffix", SeverityInfo, ruleExeSuffix},
-		{"hidden-name", SeverityInfo, ruleHiddenName},
-		{"duplicate-pattern", SeverityInfo, ruleDuplicatePattern},
-		{"shadowed-pattern", SeverityInfo, ruleShadowedPattern},
-		{"wildcard-ladder", SeverityInfo, ruleWildcardLadder},
-		{"zero-cache", SeverityInfo, ruleZeroCache},
-		{"short-cache", SeverityWarning, ruleShortCache},
-		{"long-cache", SeverityWarning, ruleLongCache},
-		{"old-plugin-version", SeverityWarning, ruleOldPluginVersion},
-		{"echoed-token", SeverityWarning, ruleEchoedToken},
-		{"api-server-audience", SeverityWarning, ruleAPIServerAudience},
-		{"required-annotation", SeverityInfo, ruleRequiredAnnotation},
-		{"other-hosts", SeverityWarning, ruleOtherHosts},
-		{"mirror-origin", SeverityWarning, ruleMirrorOrigin},
-		{"mirror-not-asked", SeverityWarning, ruleMirrorNotAsked},
+		{"docker-helper-name", finding.SeverityError, ruleDockerHelperName},
+		{"exe-suffix", finding.SeverityInfo, ruleExeSuffix},
+		{"hidden-name", finding.SeverityInfo, ruleHiddenName},
+		{"duplicate-pattern", finding.SeverityInfo, ruleDuplicatePattern},
+		{"shadowed-pattern", finding.SeverityInfo, ruleShadowedPattern},
+		{"wildcard-ladder", finding.SeverityInfo, ruleWildcardLadder},
+		{"zero-cache", finding.SeverityInfo, ruleZeroCache},
+		{"short-cache", finding.SeverityWarning, ruleShortCache},
+		{"long-cache", finding.SeverityWarning, ruleLongCache},
+		{"old-plugin-version", finding.SeverityWarning, ruleOldPluginVersion},
+		{"echoed-token", finding.SeverityWarning, ruleEchoedToken},
+		{"api-server-audience", finding.SeverityWarning, ruleAPIServerAudience},
+		{"required-annotation", finding.SeverityInfo, ruleRequiredAnnotation},
+		{"other-hosts", finding.SeverityWarning, ruleOtherHosts},
+		{"mirror-origin", finding.SeverityWarning, ruleMirrorOrigin},
+		{"mirror-not-asked", finding.SeverityWarning, ruleMirrorNotAsked},
 	}...)
 }
 

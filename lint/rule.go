@@ -7,46 +7,14 @@ import (
 	"fmt"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 )
-
-// Severity says what a [Finding] means for the images concerned.
-type Severity string
-
-const (
-	// SeverityError: accepted by the kubelet, but it can never work.
-	SeverityError Severity = "error"
-	// SeverityWarning: it works, but not as it reads, or dangerously.
-	SeverityWarning Severity = "warning"
-	// SeverityInfo: worth knowing.
-	SeverityInfo Severity = "info"
-)
-
-// Finding is one thing that a configuration, or an executable that it names,
-// should not have although a kubelet accepts it.
-type Finding struct {
-	Rule       string   `json:"rule"` // stable name; docs/lint/README.md explains each
-	Severity   Severity `json:"severity"`
-	Provider   string   `json:"provider,omitempty"` // its name, if it is about one; unique in a valid configuration
-	File       string   `json:"file,omitempty"`
-	Line       int      `json:"line,omitempty"`
-	Column     int      `json:"column,omitempty"`
-	Path       string   `json:"path,omitempty"` // in the file, e.g. providers[0].matchImages[1]
-	Message    string   `json:"message"`
-	Suggestion string   `json:"suggestion,omitempty"` // the value to write instead, or what to do
-}
-
-// String is the finding in one line, as errors of a configuration are written:
-// where it is, what it is, and by which rule.
-func (f Finding) String() string {
-	where := &config.FieldError{File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Msg: fmt.Sprintf("%s [%s]", f.Message, f.Rule)}
-	return where.Error()
-}
 
 // rule finds one kind of mistake in a T. Its name is stable: it is the
 // heading under which docs/lint/README.md explains it.
 type rule[T any] struct {
 	name     string
-	severity Severity
+	severity finding.Severity
 	check    func(T) []remark
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 )
 
 const scaleHead = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
@@ -33,7 +34,7 @@ func manyFindings(n int) string {
 	return b.String()
 }
 
-func checkText(t testing.TB, text string) []Finding {
+func checkText(t testing.TB, text string) []finding.Finding {
 	t.Helper()
 	c, err := config.Parse("c.yaml", []byte(text))
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 )
 
 // Secret is a Kubernetes Secret, as an API server has it.
@@ -61,10 +62,10 @@ type datum struct {
 
 func secretRules() []rule[*secret] {
 	return []rule[*secret]{
-		{"secret-type", SeverityError, ruleSecretType},
-		{"secret-base64", SeverityError, ruleSecretBase64},
-		{"secret-twice", SeverityWarning, ruleSecretTwice},
-		{"secret-no-pull-secret", SeverityInfo, ruleNoPullSecret},
+		{"secret-type", finding.SeverityError, ruleSecretType},
+		{"secret-base64", finding.SeverityError, ruleSecretBase64},
+		{"secret-twice", finding.SeverityWarning, ruleSecretTwice},
+		{"secret-no-pull-secret", finding.SeverityInfo, ruleNoPullSecret},
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"unicode"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 )
 
 // The rules here are about what a shell, a template or an editor would have made
@@ -213,8 +214,8 @@ func ruleNoHome(p *config.Provider) []remark {
 // pathRules look at what args and env name on this machine.
 func pathRules() []rule[*config.Provider] {
 	return []rule[*config.Provider]{
-		{"missing-path", SeverityWarning, ruleMissingPath},
-		{"empty-file", SeverityWarning, ruleEmptyFile},
+		{"missing-path", finding.SeverityWarning, ruleMissingPath},
+		{"empty-file", finding.SeverityWarning, ruleEmptyFile},
 	}
 }
 

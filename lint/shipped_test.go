@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 )
 
 // TestLintShippedConfigs: what projects ship, each with its source, has neither
@@ -30,10 +31,10 @@ func TestLintShippedConfigs(t *testing.T) {
 			if data, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(data), "# https://") {
 				t.Fatalf("it does not begin with its source: %v", err)
 			}
-			var loud []Finding
+			var loud []finding.Finding
 			said := map[string]int{}
 			for _, f := range findingsIn(t, path) {
-				if said[f.Rule]++; f.Severity != SeverityInfo {
+				if said[f.Rule]++; f.Severity != finding.SeverityInfo {
 					loud = append(loud, f)
 				}
 			}

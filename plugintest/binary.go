@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/executable"
 	"github.com/regcred/regcred/lint"
 )
@@ -23,9 +24,9 @@ func checkRuns(s *suite) []Finding {
 	did := "inspected the file"
 	var findings []Finding
 	for _, f := range lint.Binary(s.cmd.Path) {
-		if f.Severity == lint.SeverityError {
+		if f.Severity == finding.SeverityError {
 			findings = append(findings, found(Error, did, f.Message,
-				"The kubelet cannot run the plugin, so the kubelet exits or pulls anonymously.", firstOf(f.Suggestion, "Install a build for this machine with mode 0755."))...)
+				"The kubelet cannot run the plugin, so the kubelet exits or pulls anonymously.", firstOf(f.Fix, "Install a build for this machine with mode 0755."))...)
 		}
 		if f.Rule == "unreadable-binary" {
 			return skip("%s", f.Message)
@@ -41,7 +42,7 @@ func checkStatic(s *suite) []Finding {
 	did := "inspected the file"
 	for _, f := range lint.Binary(s.cmd.Path) {
 		switch {
-		case f.Severity == lint.SeverityError || f.Rule == "unreadable-binary":
+		case f.Severity == finding.SeverityError || f.Rule == "unreadable-binary":
 			return skip("%s", f.Message)
 		case f.Rule == "dynamic-binary":
 			return found(Warning, did, f.Message,

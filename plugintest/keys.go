@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/lint"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
@@ -42,9 +43,9 @@ func whyNot(key, image string) string {
 }
 
 // lintKey returns the rules that find something in a key, with their findings.
-func lintKey(key string) map[string]lint.Finding {
+func lintKey(key string) map[string]finding.Finding {
 	c := &config.Config{Providers: []config.Provider{{Name: "key", MatchImages: []string{bareKey(key)}}}}
-	byRule := map[string]lint.Finding{}
+	byRule := map[string]finding.Finding{}
 	for _, f := range lint.Check(c) {
 		if strings.Contains(f.Path, "matchImages") {
 			byRule[f.Rule] = f

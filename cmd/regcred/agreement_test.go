@@ -20,6 +20,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/report"
@@ -219,7 +220,7 @@ func (n *madeNode) ask(t *testing.T) *libraryVerdict {
 	}
 	for _, f := range append(lint.Check(cfg), lint.BinDir(cfg, n.bin)...) {
 		v.broken = v.broken || report.StopsKubelet(f)
-		v.errors = v.errors || f.Severity == lint.SeverityError
+		v.errors = v.errors || f.Severity == finding.SeverityError
 	}
 	o := &node.Origin{Environ: n.environ(), Dir: n.dir, RootDir: n.dir}
 	k, err := regcred.New(cfg, regcred.Options{

@@ -10,12 +10,12 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/terminal"
-	"github.com/regcred/regcred/lint"
 )
 
 // newExplanation says where the configuration is from.
@@ -153,8 +153,8 @@ func sourceMark(s *report.Source, credentials []report.Credential) terminal.Mark
 	}
 	for _, f := range s.Findings {
 		switch {
-		case f.Severity == lint.SeverityInfo || !aboutImage(f, matched):
-		case f.Severity == lint.SeverityError:
+		case f.Severity == finding.SeverityInfo || !aboutImage(f, matched):
+		case f.Severity == finding.SeverityError:
 			return terminal.Error
 		default:
 			mark = terminal.Warning
@@ -178,8 +178,8 @@ func renderRoute(t *terminal.Text, way *route.Route) {
 	}
 	for _, f := range way.Findings {
 		t.Item(terminal.Mark(f.Severity), fmt.Sprintf("%s:%d: %s [%s]", f.File, max(f.Line, 1), f.Message, f.Rule))
-		if f.Suggestion != "" {
-			t.Detail("fix: %s", f.Suggestion)
+		if f.Fix != "" {
+			t.Detail("fix: %s", f.Fix)
 		}
 	}
 }
@@ -229,7 +229,7 @@ func renderProvider(t *terminal.Text, p *report.Provider) {
 	}
 	for _, f := range p.Findings {
 		// A provider that does not match is of interest only if it should have.
-		if p.Matched || f.Severity == lint.SeverityError {
+		if p.Matched || f.Severity == finding.SeverityError {
 			renderFinding(t, f)
 		}
 	}
@@ -250,8 +250,8 @@ func renderNearest(t *terminal.Text, p *report.Provider) {
 
 // renderSecretFinding shows a finding about a pull secret with its place, which
 // nothing around it says, and its cure.
-func renderSecretFinding(t *terminal.Text, f lint.Finding) {
-	if f.Severity == lint.SeverityInfo {
+func renderSecretFinding(t *terminal.Text, f finding.Finding) {
+	if f.Severity == finding.SeverityInfo {
 		return
 	}
 	t.Detail("%s: %s", f.Severity, f.String())
@@ -261,8 +261,8 @@ func renderSecretFinding(t *terminal.Text, f lint.Finding) {
 }
 
 // renderFinding shows a finding of the linter, unless it is only worth knowing.
-func renderFinding(t *terminal.Text, f lint.Finding) {
-	if f.Severity == lint.SeverityInfo {
+func renderFinding(t *terminal.Text, f finding.Finding) {
+	if f.Severity == finding.SeverityInfo {
 		return
 	}
 	t.Detail("%s: %s [%s]", f.Severity, f.Message, f.Rule)

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/report"
-	"github.com/regcred/regcred/lint"
 	"github.com/regcred/regcred/match"
 )
 
@@ -47,7 +47,7 @@ func (s *session) addSourceFindings(ctx context.Context, r *report.Explanation, 
 }
 
 // nodeFindings are the linter's about the node's docker config file that is used.
-func (s *session) nodeFindings(ctx context.Context, now time.Time) (list []lint.Finding) {
+func (s *session) nodeFindings(ctx context.Context, now time.Time) (list []finding.Finding) {
 	if s.nodeConfig == nil {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (s *session) nodeFindings(ctx context.Context, now time.Time) (list []lint.
 // aboutImage reports whether a finding about a docker config may matter for an image,
 // given the keys of it that match. Where one does, what is wrong with the file does
 // not; where none does, what is wrong with a login does not, but for its key.
-func aboutImage(f lint.Finding, matched []string) bool {
+func aboutImage(f finding.Finding, matched []string) bool {
 	_, rest, ok := strings.Cut(f.Path, "[")
 	switch {
 	case len(matched) == 0:
@@ -80,7 +80,7 @@ func aboutImage(f lint.Finding, matched []string) bool {
 func (a *app) noteSecrets(secrets []regcred.PullSecret) {
 	for i := range secrets {
 		for _, f := range doctor.SecretFindings(&secrets[i], a.Now()) {
-			if f.Severity != lint.SeverityInfo {
+			if f.Severity != finding.SeverityInfo {
 				a.Note("%s", f.String())
 			}
 		}

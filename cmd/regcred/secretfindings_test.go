@@ -10,20 +10,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
-	"github.com/regcred/regcred/lint"
 )
 
 // TestSourceMark: what is wrong with the login of another registry does not mark
 // the source of this one.
 func TestSourceMark(t *testing.T) {
-	const severe, mild = lint.SeverityError, lint.SeverityWarning
+	const severe, mild = finding.SeverityError, finding.SeverityWarning
 	for _, tt := range []struct {
 		outcome string
 		path    string
-		severe  lint.Severity
+		severe  finding.Severity
 		want    terminal.Mark
 	}{
 		{report.Answered, `auths["https://r.example/v2/"].auth`, severe, terminal.Error},
@@ -31,11 +31,11 @@ func TestSourceMark(t *testing.T) {
 		{report.Answered, `auths["other.example"].auth`, severe, terminal.OK},
 		{report.Answered, `credHelpers`, mild, terminal.OK},
 		{report.Answered, `auths[a hidden key]`, severe, terminal.Error},
-		{report.Answered, `auths["r.example"]`, lint.SeverityInfo, terminal.OK},
+		{report.Answered, `auths["r.example"]`, finding.SeverityInfo, terminal.OK},
 		{report.Empty, `auths["r.example"]`, severe, terminal.None},
 		{report.Failed, `auths["r.example"]`, mild, terminal.Error},
 	} {
-		s := &report.Source{Kind: "node", Attempt: report.Attempt{Outcome: tt.outcome}, Findings: []lint.Finding{{Path: tt.path, Severity: tt.severe}}}
+		s := &report.Source{Kind: "node", Attempt: report.Attempt{Outcome: tt.outcome}, Findings: []finding.Finding{{Path: tt.path, Severity: tt.severe}}}
 		if got := sourceMark(s, []report.Credential{{Match: "r.example", Source: report.Origin{Kind: "node"}}}); got != tt.want {
 			t.Errorf("%s, %s %s: %s, want %s", tt.outcome, tt.severe, tt.path, got, tt.want)
 		}

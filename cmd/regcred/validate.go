@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/regularfile"
@@ -180,15 +181,15 @@ func validateFailure(r *report.Validation, strict bool) error {
 	if !r.Valid {
 		return exit(exitFailed)
 	}
-	count := map[lint.Severity]int{}
+	count := map[finding.Severity]int{}
 	for _, f := range r.Findings {
 		count[f.Severity]++
 	}
-	serious := count[lint.SeverityError] + count[lint.SeverityWarning]
+	serious := count[finding.SeverityError] + count[finding.SeverityWarning]
 	switch {
 	case strict && serious > 0:
 		return fmt.Errorf("--strict: %s", terminal.Count(serious, "finding"))
-	case count[lint.SeverityError] > 0: // as doctor has it
+	case count[finding.SeverityError] > 0: // as doctor has it
 		return exit(exitFailed)
 	}
 	return nil
@@ -217,7 +218,7 @@ func renderValidation(t *terminal.Text, r *report.Validation) {
 	renderFindings(t, r.Findings)
 }
 
-func renderFindings(t *terminal.Text, findings []lint.Finding) {
+func renderFindings(t *terminal.Text, findings []finding.Finding) {
 	for _, f := range findings {
 		t.Line(terminal.Mark(f.Severity), f.String())
 		if fix := report.Fix(f); fix != "" {

@@ -30,6 +30,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/jwt"
 	"github.com/regcred/regcred/internal/pull"
@@ -320,9 +321,9 @@ func loadSample(t *testing.T, name string) *config.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, finding := range lint.Check(cfg) {
-		if finding.Severity != lint.SeverityInfo {
-			t.Errorf("%+v", finding)
+	for _, f := range lint.Check(cfg) {
+		if f.Severity != finding.SeverityInfo {
+			t.Errorf("%+v", f)
 		}
 	}
 	return cfg

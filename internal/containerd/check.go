@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/tomlfile"
 )
@@ -21,12 +22,12 @@ const maxHosts = 1000
 
 // Check says what of the configuration and its hosts.toml files works otherwise than
 // it reads. It reads them all, once.
-func (r *Runtime) Check() []route.Finding {
+func (r *Runtime) Check() []finding.Finding {
 	r.once.Do(func() { r.checked = r.check() })
 	return slices.Clone(r.checked)
 }
 
-func (r *Runtime) check() []route.Finding {
+func (r *Runtime) check() []finding.Finding {
 	c := &checker{runtime: r}
 	c.config()
 	for _, root := range c.roots() {
@@ -38,11 +39,11 @@ func (r *Runtime) check() []route.Finding {
 // checker collects findings.
 type checker struct {
 	runtime *Runtime
-	found   []route.Finding
+	found   []finding.Finding
 }
 
-func (c *checker) add(rule, severity, file string, line int, fix, format string, args ...any) {
-	f := route.Finding{Rule: rule, Severity: severity, File: file, Line: line, Message: fmt.Sprintf(format, args...), Suggestion: fix}
+func (c *checker) add(rule string, severity finding.Severity, file string, line int, fix, format string, args ...any) {
+	f := finding.Finding{Rule: rule, Severity: severity, File: file, Line: line, Message: fmt.Sprintf(format, args...), Fix: fix}
 	if !slices.Contains(c.found, f) {
 		c.found = append(c.found, f)
 	}
@@ -122,19 +123,19 @@ func (c *checker) config() {
 		w := &way{runtime: r, registry: reg, version: v}
 		if reg.noText {
 			file, line := r.at("registry", "config_path")
-			c.add("mirror-config-path", route.Error, file, line, "set config_path = \"/etc/containerd/certs.d\"", "config_path is not a string: the CRI plugin does not load, and the kubelet finds no runtime")
+			c.add("mirror-config-path", finding.SeverityError, file, line, "set config_path = \"/etc/containerd/certs.d\"", "config_path is not a string: the CRI plugin does not load, and the kubelet finds no runtime")
 		} else if why := w.refused(); why != "" {
 			file, line := r.at("registry", "mirrors")
 			if len(reg.mirrors) == 0 {
 				file, line = r.at("registry", "configs")
 			}
-			c.add("mirror-config-path", route.Error, file, line, "move these settings to hosts.toml files, or remove config_path",
+			c.add("mirror-config-path", finding.SeverityError, file, line, "move these settings to hosts.toml files, or remove config_path",
 				"config_path and registry.mirrors or registry.configs.*.tls are mutually exclusive: the CRI plugin does not load, and the kubelet finds no runtime")
 		}
 		for host := range reg.tls {
 			if v.two() {
 				file, line := r.at("registry", "configs", host)
-				c.add("mirror-old-tls", route.Warning, file, line, "set ca, client or skip_verify in a hosts.toml for "+host, "containerd 2 does not read registry.configs.*.tls")
+				c.add("mirror-old-tls", finding.SeverityWarning, file, line, "set ca, client or skip_verify in a hosts.toml for "+host, "containerd 2 does not read registry.configs.*.tls")
 			}
 		}
 		if len(reg.logins) > 0 {
@@ -142,7 +143,7 @@ func (c *checker) config() {
 			if line == 0 {
 				file, line = r.at("registry", "auths")
 			}
-			c.add("mirror-own-login", route.Info, file, line, "", "this password is used only if the kubelet sends no credential: "+
+			c.add("mirror-own-login", finding.SeverityInfo, file, line, "", "this password is used only if the kubelet sends no credential: "+
 				"a matching pull secret or provider overrides this password, even for mirrors")
 		}
 	}
@@ -167,7 +168,7 @@ func (c *checker) unset() {
 		return
 	}
 	file, line := c.runtime.at("registry")
-	c.add(unset, route.Warning, file, max(line, 1), fmt.Sprintf("set config_path = %q in [plugins.%q.registry], and restart containerd", usualCerts, place(c.runtime.format)),
+	c.add(unset, finding.SeverityWarning, file, max(line, 1), fmt.Sprintf("set config_path = %q in [plugins.%q.registry], and restart containerd", usualCerts, place(c.runtime.format)),
 		"config_path is not set, so %s reads no hosts.toml in %s and pulls every image directly from its registry", whom(names), usualCerts)
 }
 
@@ -183,9 +184,9 @@ func (c *checker) twoRoots() {
 	if !blind || !slices.ContainsFunc(c.roots(), c.hasHosts) {
 		return
 	}
-	severity := route.Error
+	severity := finding.SeverityError
 	if !c.runtime.Version.Known() {
-		severity = route.Warning
+		severity = finding.SeverityWarning
 	}
 	file, line := c.runtime.at("registry", "config_path")
 	c.add("mirror-two-directories", severity, file, line, "set config_path to one directory, or set use_local_image_pull = true",
@@ -206,7 +207,7 @@ func (c *checker) section() {
 			}
 			deaf, names := c.releases(func(v Version) bool { return !reads(s.format, plugin, v) })
 			if deaf {
-				c.add("mirror-section", route.Warning, s.Path, line, fmt.Sprintf("in a configuration file of version %d, use [plugins.%q.registry]", s.format, place(s.format)),
+				c.add("mirror-section", finding.SeverityWarning, s.Path, line, fmt.Sprintf("in a configuration file of version %d, use [plugins.%q.registry]", s.format, place(s.format)),
 					"%s ignores [plugins.%q.registry] in a configuration file of version %d", whom(names), plugin, s.format)
 			}
 		}
@@ -282,11 +283,11 @@ func (c *checker) misplaced(root string) {
 			continue
 		}
 		if e.Name() == "hosts.toml" {
-			c.add("mirror-directory", route.Warning, path, 1, "move it to "+filepath.Join(root, "HOST", "hosts.toml")+", where HOST is the registry host of the images",
+			c.add("mirror-directory", finding.SeverityWarning, path, 1, "move it to "+filepath.Join(root, "HOST", "hosts.toml")+", where HOST is the registry host of the images",
 				"containerd never reads this file: each host needs its own directory")
 			continue
 		}
-		c.add("mirror-directory", route.Error, path, 1, fmt.Sprintf("rename this file, create a directory with its old name, and move the file to %s", filepath.Join(path, "hosts.toml")),
+		c.add("mirror-directory", finding.SeverityError, path, 1, fmt.Sprintf("rename this file, create a directory with its old name, and move the file to %s", filepath.Join(path, "hosts.toml")),
 			"this is a file, but it must be a directory that contains a hosts.toml: every pull from %s fails", hostOf(e.Name()))
 	}
 }
@@ -305,11 +306,11 @@ func (c *checker) name(dir, name string) {
 	const rule = "mirror-directory"
 	switch {
 	case name == "registry-1.docker.io" || name == "index.docker.io":
-		c.add(rule, route.Warning, dir, 0, "rename it to docker.io", "no image has the host %s: containerd uses docker.io for Docker Hub", name)
+		c.add(rule, finding.SeverityWarning, dir, 0, "rename it to docker.io", "no image has the host %s: containerd uses docker.io for Docker Hub", name)
 	case name == "http:" || name == "https:":
-		c.add(rule, route.Warning, dir, 0, "remove the scheme", "this is not a host name")
+		c.add(rule, finding.SeverityWarning, dir, 0, "remove the scheme", "this is not a host name")
 	case name != strings.ToLower(name):
-		c.add(rule, route.Warning, dir, 0, "rename it to "+strings.ToLower(name), "image references use lower-case host names")
+		c.add(rule, finding.SeverityWarning, dir, 0, "rename it to "+strings.ToLower(name), "image references use lower-case host names")
 	}
 }
 
@@ -321,7 +322,7 @@ func (c *checker) without(dir, name string, names []string) {
 	if !c.runtime.hasFile(filepath.Join(filepath.Dir(dir), "_default")) {
 		return
 	}
-	c.add("mirror-hides-default", route.Warning, dir, 0, "add a hosts.toml, or remove the directory",
+	c.add("mirror-hides-default", finding.SeverityWarning, dir, 0, "add a hosts.toml, or remove the directory",
 		"this directory has no hosts.toml and overrides _default, so only the host itself is queried")
 }
 
@@ -345,13 +346,13 @@ func (c *checker) hosts(dir, name string) {
 		return false
 	})
 	if unreadable != nil {
-		c.add("mirror-unread", route.Error, path, 1, "replace this file with a readable regular file, or remove it", "%v: every pull from this host fails", unreadable)
+		c.add("mirror-unread", finding.SeverityError, path, 1, "replace this file with a readable regular file, or remove it", "%v: every pull from this host fails", unreadable)
 		return
 	}
 	if bad {
-		severity := route.Warning
+		severity := finding.SeverityWarning
 		if sound == nil {
-			severity = route.Error
+			severity = finding.SeverityError
 		}
 		fix := "correct the file, then run regcred doctor --image IMAGE"
 		if strings.HasPrefix(last.what, "the file has no host table") {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/containerd"
 	"github.com/regcred/regcred/internal/route"
@@ -61,7 +62,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func checkFindings(t *testing.T, found []route.Finding, want []string) {
+func checkFindings(t *testing.T, found []finding.Finding, want []string) {
 	t.Helper()
 	var got []string
 	for _, f := range found {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/route"
 )
@@ -21,16 +22,16 @@ func (c *checker) host(f *hostsFile, h *host, dir string, last bool) {
 	c.headers(f, h)
 	if h.url == nil || h.url.Host == "" {
 		if !last || h.name != "" {
-			c.add("mirror-path", route.Warning, f.path, h.place(), "use https://HOST", "it has no host")
+			c.add("mirror-path", finding.SeverityWarning, f.path, h.place(), "use https://HOST", "it has no host")
 		}
 		return
 	}
 	c.path(f, h)
 	if h.url.Scheme == "http" && !isLoopback(h.url.Host) {
-		c.add("mirror-plain-http", route.Info, f.path, h.place(), "write https://", "%s is used without TLS: anyone on the network path can read the credential", h.url.Host)
+		c.add("mirror-plain-http", finding.SeverityInfo, f.path, h.place(), "write https://", "%s is used without TLS: anyone on the network path can read the credential", h.url.Host)
 	}
 	if dir == "_default" {
-		c.add("mirror-default", route.Info, f.path, h.place(), "add a directory for each registry",
+		c.add("mirror-default", finding.SeverityInfo, f.path, h.place(), "add a directory for each registry",
 			"%s is used for every registry that has no directory, and receives all their credentials", h.url.Host)
 	}
 }
@@ -43,13 +44,13 @@ func (c *checker) path(f *hostsFile, h *host) {
 	written = "/" + strings.TrimSuffix(written, "/") + "/"
 	switch {
 	case strings.LastIndex(h.name, "://") > len("https"):
-		c.add(rule, route.Warning, f.path, h.place(), fmt.Sprintf("write https://%s", lastURL(h.name)),
+		c.add(rule, finding.SeverityWarning, f.path, h.place(), fmt.Sprintf("write https://%s", lastURL(h.name)),
 			"%s%s consists of two URLs: %s gets requests for %s/NAME/manifests/TAG", h.what(), shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
 	case h.table.OverridePath && !strings.Contains(h.url.Path+"/", "/v2/"):
-		c.add(rule, route.Warning, f.path, h.at(f.file, "override_path"), fmt.Sprintf("add /v2 to the path (https://%s/v2%s), or remove override_path", h.url.Host, route.Masked(strings.TrimSuffix(written, "/"))),
+		c.add(rule, finding.SeverityWarning, f.path, h.at(f.file, "override_path"), fmt.Sprintf("add /v2 to the path (https://%s/v2%s), or remove override_path", h.url.Host, route.Masked(strings.TrimSuffix(written, "/"))),
 			"with override_path, the path is used unchanged: %s gets requests for %s/NAME/manifests/TAG, without the /v2 that registries expect", h.url.Host, route.Masked(strings.TrimSuffix(h.url.Path, "/")))
 	case !h.table.OverridePath && strings.HasPrefix(written, "/v2/") && written != "/v2/" && !strings.HasSuffix(written, "/v2/"):
-		c.add(rule, route.Warning, f.path, h.place(), "add override_path = true",
+		c.add(rule, finding.SeverityWarning, f.path, h.place(), "add override_path = true",
 			"containerd adds /v2 to the path of %s, which already contains /v2: %s gets requests for %s/NAME/manifests/TAG", shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
 	}
 }
@@ -78,7 +79,7 @@ func (c *checker) files(f *hostsFile, h *host) {
 			return
 		}
 		if _, err := c.runtime.fs().ReadFile(context.Background(), name); err != nil {
-			c.add("mirror-missing-file", route.Error, f.path, h.at(f.file, key), "create the file, or remove the setting",
+			c.add("mirror-missing-file", finding.SeverityError, f.path, h.at(f.file, key), "create the file, or remove the setting",
 				"%s refers to %s, which cannot be read (%v): every pull that uses this file fails, including pulls from the image's own host", key, name, regularfile.Cause(err))
 		}
 	}
@@ -100,11 +101,11 @@ func (c *checker) headers(f *hostsFile, h *host) {
 		line := h.at(f.file, "header", name)
 		switch {
 		case name != "Authorization":
-			c.add("mirror-header", route.Warning, f.path, line, "use Authorization", "the header %q is sent in addition to the runtime's own Authorization header", name)
+			c.add("mirror-header", finding.SeverityWarning, f.path, line, "use Authorization", "the header %q is sent in addition to the runtime's own Authorization header", name)
 		case c.open(f.path):
-			c.add("mirror-header", route.Warning, f.path, line, "chmod 600 "+f.path, "the file contains an Authorization header, and other users can read it")
+			c.add("mirror-header", finding.SeverityWarning, f.path, line, "chmod 600 "+f.path, "the file contains an Authorization header, and other users can read it")
 		default:
-			c.add("mirror-header", route.Info, f.path, line, "", "this Authorization header is sent first; if the host rejects it, the kubelet's credential is used")
+			c.add("mirror-header", finding.SeverityInfo, f.path, line, "", "this Authorization header is sent first; if the host rejects it, the kubelet's credential is used")
 		}
 	}
 }
@@ -128,9 +129,9 @@ func (c *checker) unordered(f *hostsFile) {
 		line := f.file.Line("host", name)
 		switch {
 		case n == 0 && two:
-			c.add("mirror-inline", route.Warning, f.path, line, "use a table: [host."+shownURL(name)+"]", "containerd 2 ignores a host that is not a table")
+			c.add("mirror-inline", finding.SeverityWarning, f.path, line, "use a table: [host."+shownURL(name)+"]", "containerd 2 ignores a host that is not a table")
 		case n > 1:
-			c.add("mirror-twice", route.Info, f.path, line, "put the host's tables next to each other", "the host's tables are not adjacent, so containerd 2 queries the host %d times", n)
+			c.add("mirror-twice", finding.SeverityInfo, f.path, line, "put the host's tables next to each other", "the host's tables are not adjacent, so containerd 2 queries the host %d times", n)
 		}
 	}
 }
@@ -157,7 +158,7 @@ func (c *checker) keys(f *hostsFile, t map[string]any, at, known []string) {
 		}
 		if lower := strings.ToLower(key); slices.Contains(known, lower) {
 			if one, names := c.releases(func(v Version) bool { return !v.two() }); one {
-				c.add("mirror-unknown-key", route.Warning, f.path, f.file.Near(append(slices.Clone(at), key)...), "write "+lower, "%s ignores the key %q here", whom(names), key)
+				c.add("mirror-unknown-key", finding.SeverityWarning, f.path, f.file.Near(append(slices.Clone(at), key)...), "write "+lower, "%s ignores the key %q here", whom(names), key)
 			}
 			continue
 		}
@@ -168,6 +169,6 @@ func (c *checker) keys(f *hostsFile, t map[string]any, at, known []string) {
 		if near := strings.ReplaceAll(key, "-", "_"); near != key && slices.Contains(known, near) {
 			fix = "write " + near
 		}
-		c.add("mirror-unknown-key", route.Warning, f.path, f.file.Near(append(slices.Clone(at), key)...), fix, "containerd ignores the key %q here", key)
+		c.add("mirror-unknown-key", finding.SeverityWarning, f.path, f.file.Near(append(slices.Clone(at), key)...), fix, "containerd ignores the key %q here", key)
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/inroot"
-	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/tomlfile"
 )
 
@@ -34,7 +34,7 @@ type Runtime struct {
 	Version Version  // for which it is read; the zero Version if that is not known
 
 	once    sync.Once
-	checked []route.Finding // after once
+	checked []finding.Finding // after once
 
 	files  []*source
 	format int // the version of the file, 1 if it says none

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/route"
 )
@@ -57,10 +58,10 @@ func (r *Runtime) withoutPort(w *route.Route, host string) *route.Route {
 	}
 	for _, root := range (&checker{runtime: r}).roots() {
 		if dir := filepath.Join(root, name); len(w.Files) == len(r.Files) && r.hasFile(dir) {
-			w.Findings = append(w.Findings, route.Finding{
-				Rule: "mirror-directory", Severity: route.Warning, File: filepath.Join(dir, "hosts.toml"), Line: 1,
-				Message:    fmt.Sprintf("this file is for %s and does not apply to images from %s", name, host),
-				Suggestion: "move it to " + filepath.Join(root, strings.Replace(host, ":", "_", 1)+"_"),
+			w.Findings = append(w.Findings, finding.Finding{
+				Rule: "mirror-directory", Severity: finding.SeverityWarning, File: filepath.Join(dir, "hosts.toml"), Line: 1,
+				Message: fmt.Sprintf("this file is for %s and does not apply to images from %s", name, host),
+				Fix:     "move it to " + filepath.Join(root, strings.Replace(host, ":", "_", 1)+"_"),
 			})
 		}
 	}

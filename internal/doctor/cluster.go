@@ -14,10 +14,10 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/kube"
-	"github.com/regcred/regcred/lint"
 )
 
 // Cluster is a cluster that is checked, and as whom.
@@ -136,7 +136,7 @@ func (c *Cluster) checkPullSecrets(ctx context.Context) {
 // addSecretFindings tells of logins that cannot work, or not as they read.
 func (c *Cluster) addSecretFindings(s *regcred.PullSecret) {
 	for _, f := range SecretFindings(s, time.Now()) {
-		if f.Severity == lint.SeverityInfo {
+		if f.Severity == finding.SeverityInfo {
 			continue
 		}
 		c.Add("pull-secrets", Warn, report.Fix(f), "%s", f.String())

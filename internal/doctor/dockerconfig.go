@@ -18,6 +18,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/dockerconfig"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/await"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/regularfile"
@@ -132,8 +133,8 @@ func DockerFindings(ctx context.Context, path string, now time.Time) *lint.Crede
 	}
 	found := check(path, data, now)
 	// What renews a node's file cannot be seen here.
-	found.Findings = slices.DeleteFunc(found.Findings, func(f lint.Finding) bool {
-		return f.Severity == lint.SeverityInfo || f.Rule == "docker-password-ends"
+	found.Findings = slices.DeleteFunc(found.Findings, func(f finding.Finding) bool {
+		return f.Severity == finding.SeverityInfo || f.Rule == "docker-password-ends"
 	})
 	return found
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/probe"
@@ -128,10 +129,10 @@ func TestPassedBy(t *testing.T) {
 func TestRouteFindings(t *testing.T) {
 	i := image(t, time.Minute, func() {})
 	i.Route = func(route.Image) (*route.Route, error) {
-		return &route.Route{Runtime: "containerd", Findings: []route.Finding{
-			{Rule: "mirror-broken", Severity: route.Error, File: "hosts.toml", Line: 1, Message: "it is refused"},
-			{Rule: "mirror-odd", Severity: route.Warning, File: "hosts.toml", Line: 2, Message: "it is odd"},
-			{Rule: "mirror-so", Severity: route.Info, File: "hosts.toml", Line: 3, Message: "it is so"},
+		return &route.Route{Runtime: "containerd", Findings: []finding.Finding{
+			{Rule: "mirror-broken", Severity: finding.SeverityError, File: "hosts.toml", Line: 1, Message: "it is refused"},
+			{Rule: "mirror-odd", Severity: finding.SeverityWarning, File: "hosts.toml", Line: 2, Message: "it is odd"},
+			{Rule: "mirror-so", Severity: finding.SeverityInfo, File: "hosts.toml", Line: 3, Message: "it is so"},
 		}}, nil
 	}
 	i.Add("mirrors", doctor.Warn, "", "hosts.toml:2: it is odd [mirror-odd]")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/login"
 	"github.com/regcred/regcred/internal/probe"
 	"github.com/regcred/regcred/internal/report"
@@ -224,23 +225,19 @@ func (i *Image) checkRoute(image route.Image) (*route.Route, bool) {
 		i.Add("mirrors", OK, "", "%s", way)
 	}
 	for _, f := range way.Findings {
-		if f.Severity == route.Info {
+		if f.Severity == finding.SeverityInfo {
 			continue
 		}
-		result := Warn
-		if f.Severity == route.Error {
-			result = Fail
-		}
 		if !i.said(f) {
-			i.found(result, f)
+			i.found(f)
 		}
 	}
 	return way, true
 }
 
 // said reports whether a finding was told of the node already.
-func (i *Image) said(f route.Finding) bool {
+func (i *Image) said(f finding.Finding) bool {
 	r := &Report{}
-	r.found(OK, f)
+	r.found(f)
 	return slices.ContainsFunc(i.Checks, func(c Check) bool { return c.Check == "mirrors" && c.Message == r.Checks[0].Message })
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/cloudplugin"
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/registriesconf"
@@ -21,7 +22,7 @@ import (
 type mirrors interface {
 	Hosts() []string // of images that have settings of their own
 	Route(route.Image) *route.Route
-	Check() []route.Finding
+	Check() []finding.Finding
 }
 
 // Mirrors checks what the files of the node's runtime do with the credentials of a
@@ -42,11 +43,8 @@ func (r *Report) Mirrors(runtime *Runtime, cfg *config.Config) {
 func (r *Report) checkMirrored(m mirrors, cfg *config.Config) {
 	before := len(r.Checks)
 	for _, f := range m.Check() {
-		switch f.Severity {
-		case route.Error:
-			r.found(Fail, f)
-		case route.Warning:
-			r.found(Warn, f)
+		if f.Severity != finding.SeverityInfo {
+			r.found(f)
 		}
 	}
 	var said []string
@@ -76,8 +74,8 @@ func (r *Report) checkMirrored(m mirrors, cfg *config.Config) {
 }
 
 // found adds a finding about a file.
-func (r *Report) found(result Result, f route.Finding) {
-	r.Add("mirrors", result, f.Suggestion, "%s: %s [%s]", at(f.File, f.Line), f.Message, f.Rule)
+func (r *Report) found(f finding.Finding) {
+	r.Add("mirrors", Result(f.Severity), f.Fix, "%s: %s [%s]", at(f.File, f.Line), f.Message, f.Rule)
 }
 
 // at is a place in a file.
@@ -194,7 +192,8 @@ func (r *Report) checkDefault(m mirrors, cfg *config.Config) {
 	for _, f := range m.Check() {
 		if f.Rule == "mirror-default" {
 			f.Message += fmt.Sprintf("; here, it receives the credentials from %s", terminal.Count(len(cfg.Providers), "provider"))
-			r.found(Warn, f)
+			f.Severity = finding.SeverityWarning
+			r.found(f)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
@@ -106,21 +107,21 @@ func (k *Kubelet) givenAt(path, flag string) string {
 
 // binDir are the findings about the executables, with where the kubelet is told of
 // their directory.
-func (k *Kubelet) binDir(cfg *config.Config) []lint.Finding {
+func (k *Kubelet) binDir(cfg *config.Config) []finding.Finding {
 	found := lint.BinDir(cfg, k.Origin.BinDir)
 	for i := range found {
 		f := &found[i]
 		if f.Rule != "missing-bin-dir" {
 			continue
 		}
-		f.Suggestion = "create the directory, and put the plugins there"
+		f.Fix = "create the directory, and put the plugins there"
 		if place := k.givenAt(k.Origin.BinDir, binDirFlag); place != "" {
 			f.Message += "; " + place + " refers to it"
-			f.Suggestion += ", or correct the flag; then " + k.restart(true)
+			f.Fix += ", or correct the flag; then " + k.restart(true)
 		} else if k.places() {
 			f.Message, _, _ = strings.Cut(f.Message, ", so ")
 			f.Message += fmt.Sprintf(", so %s starts the kubelet without credential providers, although %s exists", k.Setup.Service, k.Origin.Config)
-			f.Suggestion += "; then " + k.restart(false)
+			f.Fix += "; then " + k.restart(false)
 		}
 	}
 	return found
@@ -141,14 +142,14 @@ func (r *Report) checkUnits(ctx context.Context, k *Kubelet) {
 
 // checkFindings turns findings of the linter into checks; ok says what is so
 // if none of them is serious.
-func (r *Report) checkFindings(check string, findings []lint.Finding, ok string) {
+func (r *Report) checkFindings(check string, findings []finding.Finding, ok string) {
 	serious := false
 	for _, f := range findings {
 		result := Warn
 		switch {
-		case f.Severity == lint.SeverityInfo:
+		case f.Severity == finding.SeverityInfo:
 			continue
-		case f.Severity == lint.SeverityError || report.StopsKubelet(f):
+		case f.Severity == finding.SeverityError || report.StopsKubelet(f):
 			result = Fail
 		}
 		serious = true

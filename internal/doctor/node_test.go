@@ -9,23 +9,23 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/tally"
-	"github.com/regcred/regcred/lint"
 )
 
 // TestCheckFindings: all is well only if nothing but remarks was found.
 func TestCheckFindings(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
-		findings []lint.Finding
+		findings []finding.Finding
 		want     []Result
 	}{
 		{"none", nil, []Result{OK}},
-		{"a remark", []lint.Finding{{Severity: lint.SeverityInfo}}, []Result{OK}},
-		{"a warning, and a remark", []lint.Finding{{Severity: lint.SeverityWarning}, {Severity: lint.SeverityInfo}}, []Result{Warn}},
-		{"an error", []lint.Finding{{Severity: lint.SeverityError}}, []Result{Fail}},
-		{"a warning, for which a kubelet exits", []lint.Finding{{Severity: lint.SeverityWarning, Rule: "missing-binary"}}, []Result{Fail}},
+		{"a remark", []finding.Finding{{Severity: finding.SeverityInfo}}, []Result{OK}},
+		{"a warning, and a remark", []finding.Finding{{Severity: finding.SeverityWarning}, {Severity: finding.SeverityInfo}}, []Result{Warn}},
+		{"an error", []finding.Finding{{Severity: finding.SeverityError}}, []Result{Fail}},
+		{"a warning, for which a kubelet exits", []finding.Finding{{Severity: finding.SeverityWarning, Rule: "missing-binary"}}, []Result{Fail}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := &Report{}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/dockerconfig"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/lint"
 )
 
@@ -54,10 +55,10 @@ func parseSecret(s *regcred.PullSecret) (err error) {
 
 // SecretFindings are the linter's about a pull secret. Of one that a kubelet
 // cannot read, or passes over, [PassedOver] and the lookup say so.
-func SecretFindings(s *regcred.PullSecret, now time.Time) []lint.Finding {
+func SecretFindings(s *regcred.PullSecret, now time.Time) []finding.Finding {
 	found := lint.PullSecret(lint.Secret{Namespace: s.Namespace, Name: s.Name, Type: s.Type, Data: s.Data}, now)
 	if found.Refused {
 		return nil
 	}
-	return slices.DeleteFunc(found.Findings, func(f lint.Finding) bool { return f.Rule == "secret-type" })
+	return slices.DeleteFunc(found.Findings, func(f finding.Finding) bool { return f.Rule == "secret-type" })
 }

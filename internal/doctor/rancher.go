@@ -7,9 +7,9 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/registriesyaml"
-	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/terminal"
 )
 
@@ -29,13 +29,13 @@ func (r *Report) checkRanchers(root inroot.FS) {
 			continue
 		}
 		if made := "/var/lib/rancher/" + product + "/agent/etc/containerd/config.toml"; olderThan(root, made, path) {
-			found = append(found, route.Finding{
-				Rule: "mirror-restart", Severity: route.Warning, File: path, Suggestion: "restart " + product + " on this node",
+			found = append(found, finding.Finding{
+				Rule: "mirror-restart", Severity: finding.SeverityWarning, File: path, Fix: "restart " + product + " on this node",
 				Message: product + " reads this file only when it starts, and wrote " + made + " before this file was last changed",
 			})
 		}
 		for _, f := range found {
-			r.found(map[string]Result{route.Error: Fail, route.Warning: Warn, route.Info: Info}[f.Severity], f)
+			r.found(f)
 		}
 		if len(found) == 0 {
 			r.Add("mirrors", OK, "", "%s: no problems found", terminal.ShellPath(path))

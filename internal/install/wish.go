@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/convert"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/node"
@@ -207,8 +208,8 @@ func (in *Installer) examine(ctx context.Context, w Wish, cfg *config.Config, li
 		}
 	}
 	for _, f := range lint.Check(cfg) {
-		if f.Severity != lint.SeverityInfo {
-			note(f.Severity == lint.SeverityError, f.String())
+		if f.Severity != finding.SeverityInfo {
+			note(f.Severity == finding.SeverityError, f.String())
 		}
 	}
 	for _, s := range list {
@@ -234,8 +235,8 @@ type remark struct {
 
 func (in *Installer) examineExecutable(ctx context.Context, w Wish, cfg *config.Config, s source) (list []remark) {
 	for _, f := range lint.Binary(s.from) {
-		if f.Severity != lint.SeverityInfo {
-			list = append(list, remark{f.Severity == lint.SeverityError && !w.Untried, f.String()})
+		if f.Severity != finding.SeverityInfo {
+			list = append(list, remark{f.Severity == finding.SeverityError && !w.Untried, f.String()})
 		}
 	}
 	i := slices.IndexFunc(cfg.Providers, func(p config.Provider) bool { return generation.Executable(p.Name) == s.Name })

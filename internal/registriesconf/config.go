@@ -22,6 +22,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/route"
@@ -53,8 +54,8 @@ type Options struct {
 // Config is what the files of a runtime say together.
 type Config struct {
 	Runtime string
-	Files   []string       // in the order in which they are read
-	Broken  *route.Finding // why the runtime refuses them, and so every pull; nil if it does not
+	Files   []string         // in the order in which they are read
+	Broken  *finding.Finding // why the runtime refuses them, and so every pull; nil if it does not
 
 	opts       Options
 	registries []registry // each with a prefix of its own
@@ -62,7 +63,7 @@ type Config struct {
 	searchFile string
 	aliases    map[string]string // of short names
 	auth       []authFile
-	twice      []route.Finding // what the merging has passed over
+	twice      []finding.Finding // what the merging has passed over
 }
 
 // registry is a [[registry]] table.
@@ -234,10 +235,10 @@ func (c *Config) add(f *tomlfile.File, doc *document) {
 	var own []registry
 	for _, r := range doc.Registry {
 		if first := slices.IndexFunc(own, func(o registry) bool { return o.Prefix == r.Prefix }); first >= 0 {
-			c.twice = append(c.twice, route.Finding{
-				Rule: "mirror-passed-over", Severity: route.Warning, File: r.file, Line: r.line,
-				Message:    fmt.Sprintf("the registry %q is listed twice in the file; the first one, on line %d, is used", route.Masked(r.Prefix), own[first].line),
-				Suggestion: "merge the two",
+			c.twice = append(c.twice, finding.Finding{
+				Rule: "mirror-passed-over", Severity: finding.SeverityWarning, File: r.file, Line: r.line,
+				Message: fmt.Sprintf("the registry %q is listed twice in the file; the first one, on line %d, is used", route.Masked(r.Prefix), own[first].line),
+				Fix:     "merge the two",
 			})
 			continue
 		}
@@ -250,8 +251,8 @@ func (c *Config) add(f *tomlfile.File, doc *document) {
 			continue
 		}
 		if before := c.registries[at]; len(before.Mirror) > 0 {
-			c.twice = append(c.twice, route.Finding{
-				Rule: "mirror-passed-over", Severity: route.Info, File: before.file, Line: before.line,
+			c.twice = append(c.twice, finding.Finding{
+				Rule: "mirror-passed-over", Severity: finding.SeverityInfo, File: before.file, Line: before.line,
 				Message: fmt.Sprintf("the registry %q, including its mirrors, is completely replaced by %s:%d", route.Masked(r.Prefix), r.file, r.line),
 			})
 		}
@@ -268,10 +269,10 @@ func (c *Config) add(f *tomlfile.File, doc *document) {
 // refuse notes why the runtime does not take the files, if nothing is noted yet.
 func (c *Config) refuse(file string, line int, what, fix string) {
 	if c.Broken == nil {
-		c.Broken = &route.Finding{
-			Rule: "registries-conf", Severity: route.Error, File: file, Line: line,
-			Message:    fmt.Sprintf("%s; %s cannot pull any image with this file", what, c.Runtime),
-			Suggestion: fix,
+		c.Broken = &finding.Finding{
+			Rule: "registries-conf", Severity: finding.SeverityError, File: file, Line: line,
+			Message: fmt.Sprintf("%s; %s cannot pull any image with this file", what, c.Runtime),
+			Fix:     fix,
 		}
 	}
 }

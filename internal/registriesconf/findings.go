@@ -9,34 +9,35 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/route"
 )
 
 // Check says what of the files works otherwise than it reads.
-func (c *Config) Check() []route.Finding {
+func (c *Config) Check() []finding.Finding {
 	if c.Broken != nil {
-		return []route.Finding{*c.Broken}
+		return []finding.Finding{*c.Broken}
 	}
-	found := append([]route.Finding{}, c.twice...)
-	add := func(rule, severity, file string, line int, fix, format string, args ...any) {
-		found = append(found, route.Finding{Rule: rule, Severity: severity, File: file, Line: line, Message: fmt.Sprintf(format, args...), Suggestion: fix})
+	found := append([]finding.Finding{}, c.twice...)
+	add := func(rule string, severity finding.Severity, file string, line int, fix, format string, args ...any) {
+		found = append(found, finding.Finding{Rule: rule, Severity: severity, File: file, Line: line, Message: fmt.Sprintf(format, args...), Fix: fix})
 	}
 	for _, r := range c.registries {
 		_, path, _ := strings.Cut(r.Prefix, "/")
 		switch {
 		case hasTag(r.Prefix):
-			add("mirror-prefix", route.Warning, r.file, r.line, "remove the tag and digest", "the prefix %q has a tag or digest, so no image matches it", route.Masked(r.Prefix))
+			add("mirror-prefix", finding.SeverityWarning, r.file, r.line, "remove the tag and digest", "the prefix %q has a tag or digest, so no image matches it", route.Masked(r.Prefix))
 		case strings.HasPrefix(r.Prefix, "docker.io/") && path != "" && !strings.Contains(path, "/") && path != "library" && len(r.Mirror) > 0:
-			add("mirror-prefix", route.Info, r.file, r.line, "use docker.io/library/"+path+" to match the official image", "the prefix %q matches images of the account %s, not the official image with that name", r.Prefix, path)
+			add("mirror-prefix", finding.SeverityInfo, r.file, r.line, "use docker.io/library/"+path+" to match the official image", "the prefix %q matches images of the account %s, not the official image with that name", r.Prefix, path)
 		case strings.HasPrefix(r.Prefix, "registry-1.docker.io") || strings.HasPrefix(r.Prefix, "index.docker.io"):
-			add("mirror-prefix", route.Warning, r.file, r.line, "use docker.io", "no image matches the prefix %q: Docker Hub images have the host docker.io", route.Masked(r.Prefix))
+			add("mirror-prefix", finding.SeverityWarning, r.file, r.line, "use docker.io", "no image matches the prefix %q: Docker Hub images have the host docker.io", route.Masked(r.Prefix))
 		}
 		for _, m := range append(r.Mirror, r.endpoint) {
 			if m.slash {
-				add("mirror-path", route.Warning, m.file, m.line, "remove the trailing slash", "older runtimes keep the trailing slash in a mirror's location, so every pull from %q fails", route.Masked(r.Prefix))
+				add("mirror-path", finding.SeverityWarning, m.file, m.line, "remove the trailing slash", "older runtimes keep the trailing slash in a mirror's location, so every pull from %q fails", route.Masked(r.Prefix))
 			}
 			if rest, ok := strings.CutPrefix(afterHost(m.Location), "/v2"); ok && (rest == "" || rest[0] == '/') {
-				add("mirror-path", route.Warning, cmp.Or(m.file, r.file), cmp.Or(m.line, r.line), "leave /v2 out", "the location %q includes the API path /v2, which is added again: requests go to /v2/v2", route.Masked(m.Location))
+				add("mirror-path", finding.SeverityWarning, cmp.Or(m.file, r.file), cmp.Or(m.line, r.line), "leave /v2 out", "the location %q includes the API path /v2, which is added again: requests go to /v2/v2", route.Masked(m.Location))
 			}
 		}
 	}

@@ -138,7 +138,7 @@ func TestWithoutLogin(t *testing.T) {
 			got := ""
 			for _, f := range read(t, tt.files).Route(parse(t, "quay.io/a/b:1")).Findings {
 				got += fmt.Sprintf("%s %s:%d", f.Severity, f.File, f.Line)
-				if f.Rule != "mirror-no-login" || !strings.Contains(f.Suggestion, "add one for m.example to /root/.config/containers/auth.json") {
+				if f.Rule != "mirror-no-login" || !strings.Contains(f.Fix, "add one for m.example to /root/.config/containers/auth.json") {
 					t.Errorf("got %+v", f)
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/route"
 )
 
@@ -54,16 +55,16 @@ func (c *Config) Route(image route.Image) *route.Route {
 
 // withoutLogin is about a host that is shown nothing, since it is not the one that
 // the kubelet's credential is for; nil if that is not so.
-func (c *Config) withoutLogin(r *route.Route, h *route.Hop, host string) *route.Finding {
+func (c *Config) withoutLogin(r *route.Route, h *route.Hop, host string) *finding.Finding {
 	if h.Silent || h.Shown != route.ShownNone || h.File == "" {
 		return nil
 	}
-	f := &route.Finding{Rule: "mirror-no-login", Severity: route.Warning, File: h.File, Line: h.Line}
+	f := &finding.Finding{Rule: "mirror-no-login", Severity: finding.SeverityWarning, File: h.File, Line: h.Line}
 	f.Message = fmt.Sprintf("images from %s are pulled from %s, for which %s has no credential: credentials from pull secrets and providers are sent only to %s", host, h.Base.Host, c.Runtime, host)
 	if slices.ContainsFunc(r.Hops, func(h route.Hop) bool { return h.Origin && !h.Silent }) {
-		f.Severity = route.Info // what fails there is asked of the host itself
+		f.Severity = finding.SeverityInfo // what fails there is asked of the host itself
 	}
-	f.Suggestion = fmt.Sprintf("if the mirror requires a credential, add one for %s to %s", h.Base.Host, c.loginFile())
+	f.Fix = fmt.Sprintf("if the mirror requires a credential, add one for %s to %s", h.Base.Host, c.loginFile())
 	return f
 }
 

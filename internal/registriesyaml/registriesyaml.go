@@ -20,9 +20,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/regularfile"
-	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/spelling"
 )
 
@@ -34,7 +34,7 @@ const maxFindings = 50
 
 // Check says what of a file works otherwise than it reads; product is whose it is.
 // The error is one of reading it, as an [io/fs.ErrNotExist].
-func Check(root inroot.FS, path, product string) ([]route.Finding, error) {
+func Check(root inroot.FS, path, product string) ([]finding.Finding, error) {
 	data, err := root.ReadFile(context.Background(), path)
 	switch {
 	case err != nil:
@@ -46,9 +46,9 @@ func Check(root inroot.FS, path, product string) ([]route.Finding, error) {
 	doc, err := parse(data)
 	switch {
 	case err != nil:
-		c.add("registries-yaml", route.Error, lineOf(err), "", "the file is not YAML, so %s does not start", product)
+		c.add("registries-yaml", finding.SeverityError, lineOf(err), "", "the file is not YAML, so %s does not start", product)
 	case doc != nil && doc.Kind != yaml.MappingNode && doc.Tag != "!!null":
-		c.add("registries-yaml", route.Error, doc.Line, "use mirrors: and configs: as top-level keys", "the file has no keys, so %s does not start", product)
+		c.add("registries-yaml", finding.SeverityError, doc.Line, "use mirrors: and configs: as top-level keys", "the file has no keys, so %s does not start", product)
 	case doc != nil:
 		c.document(doc)
 	}
@@ -84,12 +84,12 @@ func lineOf(err error) int {
 // checker collects findings about a file.
 type checker struct {
 	path, product string
-	found         []route.Finding
+	found         []finding.Finding
 }
 
-func (c *checker) add(rule, severity string, line int, fix, format string, args ...any) {
+func (c *checker) add(rule string, severity finding.Severity, line int, fix, format string, args ...any) {
 	if len(c.found) < maxFindings {
-		c.found = append(c.found, route.Finding{Rule: rule, Severity: severity, File: c.path, Line: line, Message: fmt.Sprintf(format, args...), Suggestion: fix})
+		c.found = append(c.found, finding.Finding{Rule: rule, Severity: severity, File: c.path, Line: line, Message: fmt.Sprintf(format, args...), Fix: fix})
 	}
 }
 
@@ -141,7 +141,7 @@ func (c *checker) keys(place string, n *yaml.Node) {
 				fix = "write " + near
 			}
 		}
-		c.add("mirror-unknown-key", route.Warning, e.line, fix, "%s ignores the key %q and everything below it", c.product, short(e.key))
+		c.add("mirror-unknown-key", finding.SeverityWarning, e.line, fix, "%s ignores the key %q and everything below it", c.product, short(e.key))
 	}
 }
 
@@ -199,11 +199,11 @@ func (c *checker) host(e entry) {
 	const rule = "mirror-directory"
 	switch {
 	case isURL || path:
-		c.add(rule, route.Warning, e.line, "write "+shown(host), "no image has the host %q", shown(name))
+		c.add(rule, finding.SeverityWarning, e.line, "write "+shown(host), "no image has the host %q", shown(name))
 	case host == "registry-1.docker.io" || host == "index.docker.io":
-		c.add(rule, route.Warning, e.line, "use docker.io", "no image has the host %s: Docker Hub images have the host docker.io", host)
+		c.add(rule, finding.SeverityWarning, e.line, "use docker.io", "no image has the host %s: Docker Hub images have the host docker.io", host)
 	case host != strings.ToLower(host):
-		c.add(rule, route.Warning, e.line, "write "+strings.ToLower(host), "image references use lower-case host names")
+		c.add(rule, finding.SeverityWarning, e.line, "write "+strings.ToLower(host), "image references use lower-case host names")
 	}
 }
 
@@ -225,7 +225,7 @@ func (c *checker) mirror(m entry, logins map[string]int) {
 	}
 	has := func(host string) bool { _, ok := logins[host]; return ok }
 	if line, own := logins[m.key]; own && len(hosts) > 0 && !slices.ContainsFunc(hosts, has) && !has("*") {
-		c.add("mirror-own-login", route.Info, line, fmt.Sprintf("if the endpoint requires a credential, add one under configs: %q:", hosts[0]),
+		c.add("mirror-own-login", finding.SeverityInfo, line, fmt.Sprintf("if the endpoint requires a credential, add one under configs: %q:", hosts[0]),
 			"the credential under configs is for %s itself, but credentials are looked up by the endpoint's host, and %s has none", m.key, strings.Join(hosts, ", "))
 	}
 }
@@ -241,11 +241,11 @@ func (c *checker) endpoint(n *yaml.Node) string {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		c.add("mirror-path", route.Warning, n.Line, "use https://HOST[:PORT]", "an endpoint is not a URL with a host")
+		c.add("mirror-path", finding.SeverityWarning, n.Line, "use https://HOST[:PORT]", "an endpoint is not a URL with a host")
 		return ""
 	}
 	if path := strings.TrimSuffix(u.Path, "/"); path != "" && !strings.Contains(path+"/", "/v2/") {
-		c.add("mirror-path", route.Warning, n.Line, fmt.Sprintf("add /v2 to the path (https://%s/v2%s), or use rewrite", u.Host, path),
+		c.add("mirror-path", finding.SeverityWarning, n.Line, fmt.Sprintf("add /v2 to the path (https://%s/v2%s), or use rewrite", u.Host, path),
 			"the endpoint's path is used unchanged: %s receives requests for %s/NAME/manifests/TAG, without the /v2 that registries expect", u.Host, path)
 	}
 	return u.Host

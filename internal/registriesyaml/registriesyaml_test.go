@@ -73,7 +73,7 @@ func TestCheck(t *testing.T) {
 			}
 			var got []string
 			for _, f := range found {
-				got = append(got, fmt.Sprintf("%s %s %d %s", f.Severity, f.Rule, f.Line, f.Suggestion))
+				got = append(got, fmt.Sprintf("%s %s %d %s", f.Severity, f.Rule, f.Line, f.Fix))
 				canary.Check(t, "a finding", fmt.Sprint(f))
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {

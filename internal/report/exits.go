@@ -7,13 +7,13 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/regcred/regcred/lint"
+	"github.com/regcred/regcred/finding"
 )
 
 // StopsKubelet tells the findings about executables for which the kubelet
 // exits (RegisterCredentialProviderPlugins in plugins.go): its verdict has
 // two parts, of which [config.Config.Validate] is one.
-func StopsKubelet(f lint.Finding) bool {
+func StopsKubelet(f finding.Finding) bool {
 	switch f.Rule {
 	case "missing-bin-dir", "missing-binary", "not-a-file", "not-executable":
 		return true
@@ -23,7 +23,7 @@ func StopsKubelet(f lint.Finding) bool {
 
 // KubeletExits says why a kubelet would exit at its start, of what the linter
 // found about executables; nil if for nothing.
-func KubeletExits(findings []lint.Finding) error {
+func KubeletExits(findings []finding.Finding) error {
 	var why []string
 	for _, f := range findings {
 		if StopsKubelet(f) {

@@ -10,29 +10,29 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/dockerconfig"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/route"
-	"github.com/regcred/regcred/lint"
 	"github.com/regcred/regcred/match"
 )
 
 // Explanation is the result of "regcred explain -o json"; the text is made
 // from it too.
 type Explanation struct {
-	Image       string         `json:"image,omitempty"`
-	Registry    string         `json:"registry,omitempty"`
-	Repository  string         `json:"repository"` // as providers see it; for a registry its host
-	Config      File           `json:"config"`
-	BinDir      string         `json:"binDir,omitempty"`
-	Environment string         `json:"environment"`       // "caller" or "kubelet pid N"
-	Subject     *Subject       `json:"subject,omitempty"` // for whom, if --pod or --service-account says so
-	DryRun      bool           `json:"dryRun"`
-	Sources     []Source       `json:"sources"` // pull secrets and the node's docker config files
-	Providers   []Provider     `json:"providers"`
-	Nearest     *int           `json:"nearest,omitempty"` // index in Providers, if none matches and one has a pattern like the image
-	Credentials []Credential   `json:"credentials"`
-	Findings    []lint.Finding `json:"findings"`        // those that concern no provider in particular
-	Route       *route.Route   `json:"route,omitempty"` // which hosts the node's runtime asks, if its files say something of the image
-	Verdict     Verdict        `json:"verdict"`
+	Image       string            `json:"image,omitempty"`
+	Registry    string            `json:"registry,omitempty"`
+	Repository  string            `json:"repository"` // as providers see it; for a registry its host
+	Config      File              `json:"config"`
+	BinDir      string            `json:"binDir,omitempty"`
+	Environment string            `json:"environment"`       // "caller" or "kubelet pid N"
+	Subject     *Subject          `json:"subject,omitempty"` // for whom, if --pod or --service-account says so
+	DryRun      bool              `json:"dryRun"`
+	Sources     []Source          `json:"sources"` // pull secrets and the node's docker config files
+	Providers   []Provider        `json:"providers"`
+	Nearest     *int              `json:"nearest,omitempty"` // index in Providers, if none matches and one has a pattern like the image
+	Credentials []Credential      `json:"credentials"`
+	Findings    []finding.Finding `json:"findings"`        // those that concern no provider in particular
+	Route       *route.Route      `json:"route,omitempty"` // which hosts the node's runtime asks, if its files say something of the image
+	Verdict     Verdict           `json:"verdict"`
 }
 
 // File is where the configuration is.
@@ -60,9 +60,9 @@ type Source struct {
 	Kind regcred.OriginKind `json:"kind"`
 	Name string             `json:"name"`
 	Attempt
-	Reason   string         `json:"reason,omitempty"`   // why the key that came nearest does not match
-	Findings []lint.Finding `json:"findings,omitempty"` // of a pull secret
-	NoUser   int            `json:"noUser,omitempty"`   // how many of its credentials have no user name
+	Reason   string            `json:"reason,omitempty"`   // why the key that came nearest does not match
+	Findings []finding.Finding `json:"findings,omitempty"` // of a pull secret
+	NoUser   int               `json:"noUser,omitempty"`   // how many of its credentials have no user name
 
 	Unread bool `json:"-"` // a pull secret that is not to be had, in contrast to one that does not parse
 }
@@ -70,8 +70,8 @@ type Source struct {
 // Provider is a provider, and what became of it.
 type Provider struct {
 	regcred.ProviderExplanation
-	Findings []lint.Finding `json:"findings"`
-	Attempt  *Attempt       `json:"attempt,omitempty"` // if it was asked, or skipped
+	Findings []finding.Finding `json:"findings"`
+	Attempt  *Attempt          `json:"attempt,omitempty"` // if it was asked, or skipped
 }
 
 // NewExplanation begins to explain what req asks about. It has none but empty
@@ -84,20 +84,20 @@ func NewExplanation(req regcred.Request, file File) *Explanation {
 		Sources:     []Source{},
 		Providers:   []Provider{},
 		Credentials: []Credential{},
-		Findings:    []lint.Finding{},
+		Findings:    []finding.Finding{},
 	}
 }
 
 // Match fills in what does not need a lookup: who matches, which ex says, and
 // what the linter has found, which [Findings] are.
-func (r *Explanation) Match(cfg *config.Config, ex regcred.Explanation, found []lint.Finding) {
+func (r *Explanation) Match(cfg *config.Config, ex regcred.Explanation, found []finding.Finding) {
 	r.Repository = ex.Repository
 	if r.Config.Without != nil {
 		return
 	}
 	r.Config.Hash = cfg.Hash()
 	for _, p := range ex.Providers {
-		r.Providers = append(r.Providers, Provider{ProviderExplanation: p, Findings: []lint.Finding{}})
+		r.Providers = append(r.Providers, Provider{ProviderExplanation: p, Findings: []finding.Finding{}})
 	}
 	if ex.Nearest >= 0 {
 		r.Nearest = &ex.Nearest
@@ -106,7 +106,7 @@ func (r *Explanation) Match(cfg *config.Config, ex regcred.Explanation, found []
 }
 
 // addFindings gives each finding to the provider that it is about.
-func (r *Explanation) addFindings(findings []lint.Finding) {
+func (r *Explanation) addFindings(findings []finding.Finding) {
 	for _, f := range findings {
 		i := slices.IndexFunc(r.Providers, func(p Provider) bool { return f.Provider != "" && p.Name == f.Provider })
 		if i >= 0 {

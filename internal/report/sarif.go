@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/regcred/regcred/lint"
+	"github.com/regcred/regcred/finding"
 )
 
 // sarifLog is what code scanners show beside the lines of a file: SARIF 2.1.0
@@ -102,7 +102,7 @@ func SARIF(version string, read func(file string) []byte, list []*Validation, fa
 	}
 	run := sarifRun{ColumnKind: "unicodeCodePoints", Results: []sarifResult{}}
 	run.Tool.Driver = sarifDriver{Name: "regcred", Version: version, InformationURI: home, Rules: []sarifRule{}}
-	add := func(rule string, severity lint.Severity, file string, line, column int, text string) {
+	add := func(rule string, severity finding.Severity, file string, line, column int, text string) {
 		if known := (sarifRule{rule, helpFor(rule, severity)}); !slices.Contains(run.Tool.Driver.Rules, known) {
 			run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, known)
 		}
@@ -118,7 +118,7 @@ func SARIF(version string, read func(file string) []byte, list []*Validation, fa
 	}
 	for _, v := range list {
 		for _, p := range v.Problems {
-			add(ruleRefused, lint.SeverityError, p.File, p.Line, p.Column, p.what())
+			add(ruleRefused, finding.SeverityError, p.File, p.Line, p.Column, p.what())
 		}
 		for _, f := range v.Findings {
 			text := f.Message
@@ -133,7 +133,7 @@ func SARIF(version string, read func(file string) []byte, list []*Validation, fa
 	}
 	for _, err := range failed {
 		in := &run.Invocations[0]
-		in.Notifications = append(in.Notifications, sarifNotification{sarifLevel(lint.SeverityError), sarifText{err.Error()}})
+		in.Notifications = append(in.Notifications, sarifNotification{sarifLevel(finding.SeverityError), sarifText{err.Error()}})
 	}
 	return sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}}
 }
@@ -142,7 +142,7 @@ func SARIF(version string, read func(file string) []byte, list []*Validation, fa
 const RulesURL = home + "/blob/main/docs/lint/README.md"
 
 // helpFor is where a rule is explained.
-func helpFor(rule string, severity lint.Severity) string {
+func helpFor(rule string, severity finding.Severity) string {
 	if rule == ruleRefused {
 		return home + "/blob/main/docs/cli/validate.md"
 	}
@@ -150,11 +150,11 @@ func helpFor(rule string, severity lint.Severity) string {
 }
 
 // sarifLevel is the word that SARIF has for a severity.
-func sarifLevel(s lint.Severity) string {
+func sarifLevel(s finding.Severity) string {
 	switch s {
-	case lint.SeverityError, lint.SeverityWarning:
+	case finding.SeverityError, finding.SeverityWarning:
 		return string(s)
-	case lint.SeverityInfo:
+	case finding.SeverityInfo:
 		return "note"
 	}
 	return "none"

@@ -10,22 +10,23 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/shown"
 	"github.com/regcred/regcred/lint"
 )
 
 // Validation is the result of "regcred validate -o json".
 type Validation struct {
-	Path           string          `json:"path"`
-	Valid          bool            `json:"valid"`          // the kubelet would start or, if none is named, regcred would; or read the credentials
-	KubeletVersion string          `json:"kubeletVersion"` // "" if regcred alone reads a file of it
-	FeatureGates   map[string]bool `json:"featureGates,omitempty"`
-	BinDir         string          `json:"binDir,omitempty"` // if executables were checked too
-	Providers      int             `json:"providers"`
-	Hash           string          `json:"hash,omitempty"`
-	Credentials    *Credentials    `json:"credentials,omitempty"` // of a docker config or pull secrets, in place of a configuration
-	Problems       []Problem       `json:"problems"`              // what the kubelet rejects
-	Findings       []lint.Finding  `json:"findings"`              // what it accepts, but should not
+	Path           string            `json:"path"`
+	Valid          bool              `json:"valid"`          // the kubelet would start or, if none is named, regcred would; or read the credentials
+	KubeletVersion string            `json:"kubeletVersion"` // "" if regcred alone reads a file of it
+	FeatureGates   map[string]bool   `json:"featureGates,omitempty"`
+	BinDir         string            `json:"binDir,omitempty"` // if executables were checked too
+	Providers      int               `json:"providers"`
+	Hash           string            `json:"hash,omitempty"`
+	Credentials    *Credentials      `json:"credentials,omitempty"` // of a docker config or pull secrets, in place of a configuration
+	Problems       []Problem         `json:"problems"`              // what the kubelet rejects
+	Findings       []finding.Finding `json:"findings"`              // what it accepts, but should not
 }
 
 // Credentials says what a file with credentials is.
@@ -47,7 +48,7 @@ func ValidateCredentials(path string, data []byte, now time.Time) *Validation {
 		Valid:       !c.Refused,
 		Credentials: &Credentials{c.Kind, c.Secrets, c.Logins},
 		Problems:    []Problem{},
-		Findings:    append([]lint.Finding{}, c.Findings...),
+		Findings:    append([]finding.Finding{}, c.Findings...),
 	}
 }
 
@@ -93,7 +94,7 @@ func Validate(path string, cfg *config.Config, loading error, k Kubelet, binDir 
 		FeatureGates:   k.FeatureGates,
 		BinDir:         binDir,
 		Problems:       []Problem{},
-		Findings:       []lint.Finding{},
+		Findings:       []finding.Finding{},
 	}
 	if loading != nil {
 		v.addProblems(loading)
@@ -115,7 +116,7 @@ func Validate(path string, cfg *config.Config, loading error, k Kubelet, binDir 
 
 // Findings are the linter's, about the executables too if it is known where
 // they are.
-func Findings(cfg *config.Config, binDir string) []lint.Finding {
+func Findings(cfg *config.Config, binDir string) []finding.Finding {
 	list := lint.Check(cfg)
 	if binDir != "" {
 		list = append(list, lint.BinDir(cfg, binDir)...)
@@ -130,7 +131,7 @@ func (v *Validation) addProblems(err error) {
 }
 
 // addFindings puts those for which a kubelet does not start among the problems.
-func (v *Validation) addFindings(findings []lint.Finding) {
+func (v *Validation) addFindings(findings []finding.Finding) {
 	for _, f := range findings {
 		if StopsKubelet(f) {
 			v.addProblems(&config.FieldError{File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Msg: f.Message})
@@ -164,9 +165,9 @@ func (p *Problem) what() string {
 
 // Fix returns how to fix a finding, or "". A suggestion is a value to use, or a
 // sentence that says what to do.
-func Fix(f lint.Finding) string {
-	if f.Suggestion == "" || strings.Contains(f.Suggestion, " ") {
-		return f.Suggestion
+func Fix(f finding.Finding) string {
+	if f.Fix == "" || strings.Contains(f.Fix, " ") {
+		return f.Fix
 	}
-	return "use " + f.Suggestion
+	return "use " + f.Fix
 }

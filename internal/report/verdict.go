@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/shown"
-	"github.com/regcred/regcred/lint"
 )
 
 // The outcomes of a verdict; Failed is another: there are none, and something failed.
@@ -111,7 +111,7 @@ func (r *Explanation) judgeTries(tries int) (outcome, text string) {
 
 // nevertheless says what the kubelet does after a failure.
 func (r *Explanation) nevertheless() string {
-	if slices.ContainsFunc(r.Findings, func(f lint.Finding) bool { return f.Rule == "predecessor-config" }) {
+	if slices.ContainsFunc(r.Findings, func(f finding.Finding) bool { return f.Rule == "predecessor-config" }) {
 		return "no kubelet starts with this configuration"
 	}
 	for _, s := range r.Sources {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred"
-	"github.com/regcred/regcred/lint"
+	"github.com/regcred/regcred/finding"
 )
 
 func TestJudge(t *testing.T) {
@@ -22,7 +22,7 @@ func TestJudge(t *testing.T) {
 		Name: "acr", Pattern: "*.azurecr.io", Reason: `last label: "cn" does not match "io"`, Instead: "*.azurecr.cn",
 	}}
 	missing := provider(Failed)
-	missing.Findings = []lint.Finding{{Rule: "path-glob", Message: "never matches"}, {Rule: "missing-binary", Message: "/bin/p does not exist"}}
+	missing.Findings = []finding.Finding{{Rule: "path-glob", Message: "never matches"}, {Rule: "missing-binary", Message: "/bin/p does not exist"}}
 	stranger := provider(Empty)
 	stranger.Attempt.Keys = []string{"a.example", "b.example/x"}
 	skipped := provider(Skipped)
@@ -65,7 +65,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"failure under the predecessor's configuration",
-			Explanation{Findings: []lint.Finding{{Rule: "predecessor-config"}}, Providers: []Provider{provider(Failed)}},
+			Explanation{Findings: []finding.Finding{{Rule: "predecessor-config"}}, Providers: []Provider{provider(Failed)}},
 			Failed, `no credentials, because provider "p" failed; no kubelet starts with this configuration`,
 		},
 		{

@@ -12,17 +12,19 @@ import (
 	"net/url"
 	"path"
 	"strings"
+
+	"github.com/regcred/regcred/finding"
 )
 
 // Route is the way of one image through a runtime.
 type Route struct {
-	Runtime    string    `json:"runtime"`           // "containerd", "CRI-O", "podman"
-	Version    string    `json:"version,omitempty"` // of the runtime, for which this holds; "" for every one
-	Repository string    `json:"repository"`        // of the image, normalised as the kubelet does
-	Files      []string  `json:"files"`             // that say so, in the order in which they were read
-	Hops       []Hop     `json:"hops"`              // in the order in which they are asked
-	Fails      string    `json:"fails,omitempty"`   // why nobody is asked, and every pull of the image fails; "" if somebody is
-	Findings   []Finding `json:"findings,omitempty"`
+	Runtime    string            `json:"runtime"`           // "containerd", "CRI-O", "podman"
+	Version    string            `json:"version,omitempty"` // of the runtime, for which this holds; "" for every one
+	Repository string            `json:"repository"`        // of the image, normalised as the kubelet does
+	Files      []string          `json:"files"`             // that say so, in the order in which they were read
+	Hops       []Hop             `json:"hops"`              // in the order in which they are asked
+	Fails      string            `json:"fails,omitempty"`   // why nobody is asked, and every pull of the image fails; "" if somebody is
+	Findings   []finding.Finding `json:"findings,omitempty"`
 }
 
 // Shown says whether a host that wants a login is shown the kubelet's credential.
@@ -75,38 +77,20 @@ func Masked(address string) string {
 	return address
 }
 
-// Finding is what a runtime's files say that works otherwise than it reads, or
-// shows a credential to whom it should not.
-type Finding struct {
-	Rule       string `json:"rule"`
-	Severity   string `json:"severity"` // error, warning or info
-	File       string `json:"file,omitempty"`
-	Line       int    `json:"line,omitempty"`
-	Message    string `json:"message"`
-	Suggestion string `json:"suggestion,omitempty"`
-}
-
-// The severities of a [Finding].
-const (
-	Error   = "error"
-	Warning = "warning"
-	Info    = "info"
-)
-
 // Anonymous are findings for an image that no credential is found for: the hosts that
 // are asked for it in the place of its own, which are shown nothing either.
-func (r *Route) Anonymous() (found []Finding) {
+func (r *Route) Anonymous() (found []finding.Finding) {
 	host, _, _ := strings.Cut(r.Repository, "/")
 	for i := range r.Hops {
 		h := &r.Hops[i]
 		if h.Origin || h.Silent || h.Shown != ShownKubelets || h.File == "" {
 			continue
 		}
-		found = append(found, Finding{
-			Rule: "mirror-anonymous", Severity: Info, File: h.File, Line: h.Line,
+		found = append(found, finding.Finding{
+			Rule: "mirror-anonymous", Severity: finding.SeverityInfo, File: h.File, Line: h.Line,
 			Message: fmt.Sprintf("%s is queried without a credential: no credential matches %s. A credential for %s itself is not used, because the kubelet looks up credentials by the image's own host",
 				h.Base.Host, host, h.Base.Host),
-			Suggestion: fmt.Sprintf("if the mirror requires a credential, add one under the key %s to a pull secret or the node's docker config, or use a provider that returns it for %s (see --mirror in docs/plugins/README.md)", host, host),
+			Fix: fmt.Sprintf("if the mirror requires a credential, add one under the key %s to a pull secret or the node's docker config, or use a provider that returns it for %s (see --mirror in docs/plugins/README.md)", host, host),
 		})
 	}
 	return found

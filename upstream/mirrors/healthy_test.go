@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/containerd"
-	"github.com/regcred/regcred/internal/route"
 )
 
 // TestHealthy: what containerd and projects ship, with a hosts.toml as it should be and
@@ -68,7 +68,7 @@ func TestHealthy(t *testing.T) {
 				if f.Rule == "mirror-unset" && files != nil && !strings.Contains(text, "config_path = \"/") {
 					continue // nobody reads these files then
 				}
-				if f.Severity != route.Info {
+				if f.Severity != finding.SeverityInfo {
 					t.Errorf("%s: %+v", name, f)
 				}
 			}

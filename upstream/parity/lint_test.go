@@ -16,6 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/credentialprovider"
 	"k8s.io/kubernetes/pkg/credentialprovider/secrets"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/lint"
 	"github.com/regcred/regcred/upstream/generate"
 )
@@ -89,10 +90,10 @@ func TestLintDockerConfig(t *testing.T) {
 		}
 		errors := 0
 		for _, f := range got.Findings {
-			if f.Severity == lint.SeverityError {
+			if f.Severity == finding.SeverityError {
 				errors++
 			}
-			if strings.Contains(f.String()+f.Suggestion, password) {
+			if strings.Contains(f.String()+f.Fix, password) {
 				t.Errorf("a password is shown: %s\n%q", f.Rule, text)
 				return false
 			}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/shown"
-	"github.com/regcred/regcred/lint"
 )
 
 const (
@@ -27,7 +27,7 @@ type reader struct {
 	text, kubelet string
 	cfg           *config.Config
 	invalid       error // why no kubelet would start: what explain wants to know
-	found         []lint.Finding
+	found         []finding.Finding
 	answer        map[string]any
 }
 
