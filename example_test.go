@@ -329,7 +329,7 @@ func ExampleKeyring_Lookup_registry() {
 	}
 	// Output:
 	// team-credential-provider registry.example/team
-	// not asked: the request names only a registry, but the provider's pattern has a path: name an image in the request
+	// not asked: the request specifies only a registry, but the provider's pattern has a path: specify an image instead
 }
 
 // A program that runs long takes over a new configuration without a pause.

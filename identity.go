@@ -81,7 +81,7 @@ func (r *runner) readAccount(ctx context.Context, pod *Pod) (*ServiceAccount, er
 		return r.host.opts.ServiceAccounts.GetServiceAccount(ctx, namespace, name)
 	})
 	if err == nil && account == nil {
-		err = errors.New("the lookup returned neither an account nor an error")
+		err = errors.New("the service account lookup returned neither an account nor an error")
 	}
 	if err != nil {
 		return nil, failAt(StageServiceAccount, "service account %s/%s: %w", pod.Namespace, pod.ServiceAccount, err)
@@ -220,7 +220,7 @@ func identityKey(ref *ObjectRef, annotations map[string]string, more ...string) 
 		add(s)
 	}
 	if len(b) > math.MaxUint16 {
-		return "", failAt(StageServiceAccount, "the selected annotations and the service account's name make the cache key %d bytes long, but the kubelet's limit is %d", len(b), math.MaxUint16)
+		return "", failAt(StageServiceAccount, "with the selected annotations and the service account's name, the cache key is %d bytes long, but the kubelet's limit is %d", len(b), math.MaxUint16)
 	}
 	return string(b), nil
 }

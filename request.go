@@ -71,7 +71,7 @@ func newQuestion(req Request) (question, error) {
 		return question{}, err
 	}
 	if len(name) > math.MaxUint16 {
-		return question{}, fmt.Errorf("an image name of %d bytes is too long for a cache key", len(name))
+		return question{}, fmt.Errorf("the image name is too long for a cache key (%d bytes)", len(name))
 	}
 	at, err := match.ParseLocation(name)
 	if err != nil {

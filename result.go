@@ -119,7 +119,7 @@ const (
 
 // SkippedPath is what [Attempt].Skipped says of a provider that a lookup of a bare
 // registry cannot ask.
-const SkippedPath = "the request names only a registry, but the provider's pattern has a path: name an image in the request"
+const SkippedPath = "the request specifies only a registry, but the provider's pattern has a path: specify an image instead"
 
 // fail records why the attempt failed.
 func (a *Attempt) fail(err error) {

@@ -209,7 +209,7 @@ func (r *runner) check(resp *plugin.Response, token plugin.Secret) error {
 	if !token.IsZero() && r.tokens != nil && r.tokens.CacheType != config.CachePerToken {
 		for _, auth := range resp.Auth {
 			if auth.Password.Equal(token) {
-				return failAt(StageEchoedToken, "the plugin returned the service account token as the password, but the configuration must set cacheType: Token to allow this")
+				return failAt(StageEchoedToken, "the plugin returned the service account token as the password, which is allowed only if the configuration sets cacheType: Token")
 			}
 		}
 	}

@@ -24,7 +24,7 @@ func (s *source) checkExpansion() error {
 	}
 	switch n := s.root(); {
 	case n != nil && expandedSize(n, map[*yaml.Node]int{}, 0) > maxConfigSize:
-		return &FieldError{File: s.name, Msg: fmt.Sprintf("YAML aliases expand to more than %d MiB or more than %d values: write the values in full", maxConfigSize>>20, maxConfigEntries)}
+		return &FieldError{File: s.name, Msg: fmt.Sprintf("YAML aliases expand to more than %d MiB or more than %d values: replace the aliases with their values", maxConfigSize>>20, maxConfigEntries)}
 	case n == nil && isYAML(s.data()):
 		// What cannot be counted here might be expanded there.
 		return &FieldError{File: s.name, Msg: "YAML aliases cannot be checked, because the text after the document has no --- separator: remove that text"}

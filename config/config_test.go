@@ -164,11 +164,11 @@ func TestLoadRejects(t *testing.T) {
 		{"group alone", replace("kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/"), []string{"f:1:13: apiVersion: missing or without a version: set it to kubelet.config.k8s.io/v1"}},
 		{"unknown version", replace("kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/v2"), []string{`f:1:13: apiVersion: not supported: must be kubelet.config.k8s.io/v1, kubelet.config.k8s.io/v1beta1 or kubelet.config.k8s.io/v1alpha1: "kubelet.config.k8s.io/v2"`}},
 		{"internal version", replace("kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/__internal"), []string{`f:1:13: apiVersion: not supported: must be kubelet.config.k8s.io/v1, kubelet.config.k8s.io/v1beta1 or kubelet.config.k8s.io/v1alpha1: "kubelet.config.k8s.io/__internal"`}},
-		{"version of the protocol", replace("kubelet.config", "credentialprovider.kubelet"), []string{`f:1:13: apiVersion: this is the version of a provider, not of the file: use kubelet.config.k8s.io/v1 here: "credentialprovider.kubelet.k8s.io/v1"`}},
+		{"version of the protocol", replace("kubelet.config", "credentialprovider.kubelet"), []string{`f:1:13: apiVersion: this version is for a provider, not for the file: use kubelet.config.k8s.io/v1 here: "credentialprovider.kubelet.k8s.io/v1"`}},
 		{"kubelet configuration", "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\naddress: 127.0.0.1\n", []string{`f:1:7: kind: the kubelet's main configuration, but --image-credential-provider-config needs a separate file of kind CredentialProviderConfig: "KubeletConfiguration"`}},
 		{"predecessor's fields", replace("matchImages", "imageMatchers") + "  extraArgs: {a: b}\n", []string{
-			"f:5:3: providers[0].imageMatchers: unknown field: the name of matchImages in the out-of-tree proposal",
-			"f:8:3: providers[0].extraArgs: unknown field: a field of the out-of-tree proposal: use args or env"}},
+			"f:5:3: providers[0].imageMatchers: unknown field: matchImages was called imageMatchers in the out-of-tree proposal",
+			"f:8:3: providers[0].extraArgs: unknown field: this field exists only in the out-of-tree proposal: use args or env"}},
 		{"another kind", replace("CredentialProviderConfig", "Pod"), []string{`f:2:7: kind: unsupported kind: must be CredentialProviderConfig: "Pod"`}},
 		{"kind in another case", replace("kind:", "Kind:"), []string{"f:2:1: Kind: unknown field: did you mean kind? (case matters)"}},
 		{"kind is a number", replace("CredentialProviderConfig", "5"), []string{
@@ -184,7 +184,7 @@ func TestLoadRejects(t *testing.T) {
 		{"tokenAttributes in v1beta1", strings.Replace(testConfig, "io/v1\n", "io/v1beta1\n", 1) + "  tokenAttributes: null\n", []string{"f:8:3: providers[0].tokenAttributes: unknown field: supported only in version kubelet.config.k8s.io/v1"}},
 		{"tokenAttributes in v1alpha1", strings.Replace(testConfig, "io/v1\n", "io/v1alpha1\n", 1) + "  tokenAttributes: {cacheType: Token}\n", []string{"f:8:3: providers[0].tokenAttributes: unknown field: supported only in version kubelet.config.k8s.io/v1"}},
 		{"unknown field in tokenAttributes", testConfig + "  tokenAttributes: {cachetype: Token}\n", []string{"f:8:21: providers[0].tokenAttributes.cachetype: unknown field: did you mean cacheType? (case matters)"}},
-		{"boolean name", replace("name: ecr", "name: yes"), []string{`f:4:9: providers[0].name: is a boolean, but must be a string: quote it (YAML reads yes, no, on and off as booleans): "true"`}},
+		{"boolean name", replace("name: ecr", "name: yes"), []string{`f:4:9: providers[0].name: is a boolean, but must be a string: quote it (YAML parses yes, no, on and off as booleans): "true"`}},
 		{"number name", replace("name: ecr", "name: 5"), []string{`f:4:9: providers[0].name: is a number, but must be a string: quote it: "5"`}},
 		{"string for boolean", testConfig + "  tokenAttributes: {requireServiceAccount: \"true\"}\n", []string{`f:8:44: providers[0].tokenAttributes.requireServiceAccount: is a string, but must be a boolean: "true"`}},
 		{"text for list", replace(`["*.example.com"]`, "a.example"), []string{`f:5:16: providers[0].matchImages: is a string, but must be a list: put a dash before each item: "a.example"`}},
@@ -209,18 +209,18 @@ func TestLoadRejects(t *testing.T) {
 		{"colons, and an unknown field", replace(`["*.example.com"]`, `["a:80:80", "a b"]`) + "  foo: x\n", []string{`f:5:28: providers[0].matchImages[1]: invalid pattern for the kubelet: contains characters that are not allowed in an image name: "a…"`, "f:8:3: providers[0].foo: unknown field"}},
 		{"unclosed quote", replace("com\"]", "com]"), []string{"f:8:1: not valid YAML: missing closing quote"}},
 		{"bad indentation", replace("  matchImages", "   matchImages"), []string{"f:5:4: not valid YAML: unexpected colon; check the indentation, and quote values that contain a colon"}},
-		{"mapping for key", testConfig + "  {a: b}: c\n", []string{"f: not valid YAML: a mapping or list is used as a field name"}},
+		{"mapping for key", testConfig + "  {a: b}: c\n", []string{"f: not valid YAML: a field name cannot be a mapping or a list"}},
 		{"JSON with a comment", "{ // c\n", []string{"f:1:3: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
 		{"JSON cut off", testJSON[:len(testJSON)-1], []string{"f:1:216: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
 		// Unicode blanks before the brace: taken for JSON, which does not allow them.
 		{"JSON after wide blanks", "\u00a0" + testJSON, []string{"f:1:1: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
 		{"YAML after a brace", "{kind: x}", []string{"f:1:2: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
-		{"column in bytes", testHead + "providers: [{name: \"ü\", foo: 1}]\n", []string{"f:3:13: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:3:13: providers[0].matchImages: missing: at least one pattern is required", `f:3:13: providers[0].defaultCacheDuration: required: the cache duration for responses that do not set one, for example "12h"; "0s" disables caching`, "f:3:26: providers[0].foo: unknown field"}},
+		{"column in bytes", testHead + "providers: [{name: \"ü\", foo: 1}]\n", []string{"f:3:13: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:3:13: providers[0].matchImages: missing: at least one pattern is required", `f:3:13: providers[0].defaultCacheDuration: required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`, "f:3:26: providers[0].foo: unknown field"}},
 		{"through an alias", testHead + "providers:\n- name: a\n  tokenAttributes: &t {cachetype: x}\n- name: b\n  tokenAttributes: *t\n", []string{
-			"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:4:3: providers[0].matchImages: missing: at least one pattern is required", `f:4:3: providers[0].defaultCacheDuration: required: the cache duration for responses that do not set one, for example "12h"; "0s" disables caching`,
+			"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:4:3: providers[0].matchImages: missing: at least one pattern is required", `f:4:3: providers[0].defaultCacheDuration: required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`,
 			"f:5:24: providers[0].tokenAttributes.cachetype: unknown field: did you mean cacheType? (case matters)",
 			"f:5:24: providers[1].tokenAttributes.cachetype: unknown field: did you mean cacheType? (case matters)",
-			"f:6:3: providers[1].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:6:3: providers[1].matchImages: missing: at least one pattern is required", `f:6:3: providers[1].defaultCacheDuration: required: the cache duration for responses that do not set one, for example "12h"; "0s" disables caching`}},
+			"f:6:3: providers[1].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:6:3: providers[1].matchImages: missing: at least one pattern is required", `f:6:3: providers[1].defaultCacheDuration: required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`}},
 		{"secret as a field of a provider", testConfig + "  " + canary.Arg + ": 1\n", []string{"f:8:3: providers[0]: " + wrongKey + providerKeys}},
 		{"secret value of the wrong type", testConfig + "  env:\n  - name: A\n    value: {" + canary.Env + ": 1}\n", []string{"f:10:12: providers[0].env[0].value: is a mapping, but must be a string"}},
 		{"secret as a field of env", testConfig + "  env:\n  - " + canary.Env + ": x\n  - vlaue: " + canary.Env + "\n", []string{
@@ -233,11 +233,11 @@ func TestLoadRejects(t *testing.T) {
 		{"number in env", testConfig + "  env: [{name: A, value: 12345}]\n", []string{"f:8:26: providers[0].env[0].value: is a number, but must be a string: quote it"}},
 		{"args as text", testConfig + "  args: " + canary.Arg + "\n", []string{"f:8:9: providers[0].args: is a string, but must be a list: put a dash before each item"}},
 		{"list in args", testConfig + "  args: [[" + canary.Arg + "]]\n", []string{"f:8:10: providers[0].args[0]: is a list, but must be a string"}},
-		{"boolean in args", testConfig + "  args: [a, yes]\n", []string{"f:8:13: providers[0].args[1]: is a boolean, but must be a string: quote it (YAML reads yes, no, on and off as booleans)"}},
+		{"boolean in args", testConfig + "  args: [a, yes]\n", []string{"f:8:13: providers[0].args[1]: is a boolean, but must be a string: quote it (YAML parses yes, no, on and off as booleans)"}},
 		{"alias of a secret name", testConfig + "  args: [*" + canary.Arg + "]\n", []string{"f:8:10: not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"}},
-		{"secret key of a mapping key", testConfig + "  env: {{" + canary.Env + ": 1}: 2}\n", []string{"f: not valid YAML: a mapping or list is used as a field name"}},
-		{"secret behind a missing quote", replace("name: ecr", "name: \"ecr") + "  env: [{name: A, value: " + canary.Env + "}]\n  foo: \"x\"\n", []string{"f:5:3: not valid YAML: unquoted * or &; quote the value, and check for a missing closing quote on an earlier line"}},
-		{"secret run into a name", testHead + "providers:\n- name: 'ecr\n  env: " + canary.Env + "\n  '\n  foo: 1\n", []string{"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:4:3: providers[0].matchImages: missing: at least one pattern is required", `f:4:3: providers[0].defaultCacheDuration: required: the cache duration for responses that do not set one, for example "12h"; "0s" disables caching`, `f:4:9: providers[0].name: must not contain spaces: rename the plugin: "ecr…"`, "f:7:3: providers[0].foo: unknown field"}},
+		{"secret key of a mapping key", testConfig + "  env: {{" + canary.Env + ": 1}: 2}\n", []string{"f: not valid YAML: a field name cannot be a mapping or a list"}},
+		{"secret behind a missing quote", replace("name: ecr", "name: \"ecr") + "  env: [{name: A, value: " + canary.Env + "}]\n  foo: \"x\"\n", []string{"f:5:3: not valid YAML: the value begins with an unquoted * or &; quote it, and check earlier lines for a missing closing quote"}},
+		{"secret run into a name", testHead + "providers:\n- name: 'ecr\n  env: " + canary.Env + "\n  '\n  foo: 1\n", []string{"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:4:3: providers[0].matchImages: missing: at least one pattern is required", `f:4:3: providers[0].defaultCacheDuration: required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`, `f:4:9: providers[0].name: must not contain spaces: rename the plugin: "ecr…"`, "f:7:3: providers[0].foo: unknown field"}},
 		{"secret in broken JSON", `{"env":[{"value":"` + canary.Env + `"`, []string{"f:1:34: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
 	}
 	for _, tt := range tests {
@@ -267,8 +267,8 @@ func TestLoadHostile(t *testing.T) {
 		{"deep YAML list", deep("["), "f:4:1: not valid YAML: missing colon after a field name; check the indentation and the quotes"},
 		{"deep YAML block", deep("- "), "f:4:1: not valid YAML: nested too deeply"},
 		{"deep JSON", `{"providers":` + strings.Repeat("[", 1<<16), "f:1:10013: not valid JSON: nested too deeply"},
-		{"bomb of aliases", bomb, "f: YAML aliases expand to more than 16 MiB or more than 131072 values: write the values in full"},
-		{"long value, many aliases", "a: &a " + strings.Repeat("z", 1<<20) + "\nb: [" + strings.Repeat("*a, ", 1000) + "]\n", "f: YAML aliases expand to more than 16 MiB or more than 131072 values: write the values in full"},
+		{"bomb of aliases", bomb, "f: YAML aliases expand to more than 16 MiB or more than 131072 values: replace the aliases with their values"},
+		{"long value, many aliases", "a: &a " + strings.Repeat("z", 1<<20) + "\nb: [" + strings.Repeat("*a, ", 1000) + "]\n", "f: YAML aliases expand to more than 16 MiB or more than 131072 values: replace the aliases with their values"},
 		{"alias of itself", testConfig + "  args: &a [*a]\n", "f: not valid YAML: an alias refers to itself"},
 		{"merge of itself", testHead + "providers:\n- &a\n  <<: *a\n", "f: not valid YAML: an alias refers to itself"},
 	}
@@ -312,7 +312,7 @@ func TestLoadDirectory(t *testing.T) {
 		{name: "all broken files at once", files: map[string]string{"a.yaml": "", "b.yaml": named("b"), "c.yaml": named("5")}, fails: true,
 			want: []string{"a.yaml: is empty: add a CredentialProviderConfig of version kubelet.config.k8s.io/v1", `c.yaml:4:9: providers[0].name: is a number, but must be a string: quote it: "5"`}},
 		{name: "symbolic link to a directory", files: map[string]string{"a.yaml": named("a"), "d": "dir", "b.yaml": "-> d"}, fails: true,
-			want: []string{"b.yaml: is not a regular file but a directory; the kubelet does not read subdirectories and rejects symlinks to directories"}},
+			want: []string{"b.yaml: is expected a regular file but found a directory; the kubelet does not read subdirectories and rejects symlinks to directories"}},
 		{name: "unreadable entry", files: map[string]string{"a.yaml": named("a"), "b.yaml": "-> nowhere"}, fails: true,
 			want: []string{"b.yaml: cannot be read: no such file or directory"}},
 		{name: "loop of links", files: map[string]string{"a.yaml": "-> b.yaml", "b.yaml": "-> a.yaml"}, fails: true,
@@ -386,7 +386,7 @@ func TestLoadPath(t *testing.T) {
 			t.Errorf("%q: (-want +got)\n%s", path, diff)
 		}
 	}
-	if _, err := Load("/dev/null"); err == nil || err.Error() != "/dev/null: is not a regular file but a device" {
+	if _, err := Load("/dev/null"); err == nil || err.Error() != "/dev/null: is expected a regular file but found a device" {
 		t.Errorf("/dev/null: %v", err)
 	}
 }

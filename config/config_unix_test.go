@@ -24,9 +24,9 @@ func TestLoadSpecialFiles(t *testing.T) {
 	}
 	defer l.Close()
 	for path, want := range map[string]string{
-		filepath.Join(dir, "a.yaml"): "a.yaml: is not a regular file but a named pipe, which regcred does not read; save its content to a file",
-		filepath.Join(dir, "b.yaml"): "b.yaml: is not a regular file but a socket",
-		dir:                          "a.yaml: is not a regular file but a named pipe, which regcred does not read; save its content to a file",
+		filepath.Join(dir, "a.yaml"): "a.yaml: is expected a regular file but found a named pipe, which regcred does not read; save its contents to a file",
+		filepath.Join(dir, "b.yaml"): "b.yaml: is expected a regular file but found a socket",
+		dir:                          "a.yaml: is expected a regular file but found a named pipe, which regcred does not read; save its contents to a file",
 	} {
 		_, err := Load(path)
 		if got := errorLines(t, dir, err); len(got) == 0 || got[0] != want {

@@ -51,7 +51,9 @@ func (p v1Provider) provider() (Provider, []string, error) {
 type absent struct{}
 
 // UnmarshalJSON always fails.
-func (absent) UnmarshalJSON([]byte) error { return errors.New("not a field of this version") }
+func (absent) UnmarshalJSON([]byte) error {
+	return errors.New("this field does not exist in this version")
+}
 
 func (absent) shape() *shape { return nil }
 

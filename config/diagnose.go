@@ -43,7 +43,7 @@ func (s *source) diagnose(doc []byte, meta typeMeta, want *shape, cause error, m
 	d := &diagnosis{src: s}
 	d.document(value, meta, want, more)
 	if len(d.list.errs) == 0 {
-		d.list.add(&FieldError{File: s.name, Msg: "cannot be decoded as a document of its kind"})
+		d.list.add(&FieldError{File: s.name, Msg: "is not valid for its kind and version"})
 	}
 	return d.list.join()
 }
@@ -146,7 +146,7 @@ func (d *diagnosis) mismatch(v any, want *shape, at FieldPath) {
 		}
 	}
 	if _, ok := v.(bool); ok {
-		msg += " (YAML reads yes, no, on and off as booleans)"
+		msg += " (YAML parses yes, no, on and off as booleans)"
 	}
 	d.report(at, value, msg)
 }

@@ -60,7 +60,7 @@ func TestAliasesOfUnusualDocuments(t *testing.T) {
 	doc := func(long, count int) string {
 		return testConfig + "  args:\n  - &a " + strings.Repeat("x", long) + "\n" + strings.Repeat("  - *a\n", count) + "  env:\n  - &e {name: A, value: b}\n  - {<<: *e, name: B}\n"
 	}
-	const refused = "f: YAML aliases expand to more than 16 MiB or more than 131072 values: write the values in full"
+	const refused = "f: YAML aliases expand to more than 16 MiB or more than 131072 values: replace the aliases with their values"
 	for name, write := range unusual() {
 		t.Run(name, func(t *testing.T) {
 			small := write(strings.Replace(doc(10, 10), "<<: *e, name: B", "<<: *e", 1))

@@ -18,7 +18,7 @@ import (
 var otherKinds = map[string]string{
 	"KubeletConfiguration":    "the kubelet's main configuration, but --image-credential-provider-config needs a separate file of kind " + Kind,
 	"Secret":                  "a Secret for imagePullSecrets, but the kubelet needs a file of kind " + Kind,
-	"ConfigMap":               "a ConfigMap: save the configuration from its data to a separate file",
+	"ConfigMap":               "a ConfigMap: copy the configuration from its data field to a separate file",
 	"ExecCredential":          "a response from a kubectl credential plugin, but the kubelet needs a file of kind " + Kind,
 	"Config":                  "a kubeconfig or another program's configuration, but the kubelet needs a file of kind " + Kind,
 	"EncryptionConfiguration": "an API server configuration, but the kubelet needs a file of kind " + Kind,
@@ -34,7 +34,7 @@ var otherKinds = map[string]string{
 
 const (
 	kubeadm  = "a kubeadm configuration: use the file that is set as image-credential-provider-config in kubeletExtraArgs; that file has kind " + Kind
-	protocol = "a message between the kubelet and a plugin, of API group " + protocolGroup + ": use a file of kind " + Kind + " of version " + V1
+	protocol = "a request or response exchanged by the kubelet and a plugin, in API group " + protocolGroup + ": use a file of kind " + Kind + " of version " + V1
 )
 
 // otherKind says what a kind is that is none of ours.
@@ -111,7 +111,7 @@ const (
 	ofAnswer   = "this field belongs in the plugin's response"
 	ofExec     = "this field belongs in the exec section of a kubeconfig"
 	ofRuntime  = "this field belongs in the container runtime's configuration"
-	noLogins   = "credentials are not allowed here; a plugin returns them"
+	noLogins   = "credentials are not allowed here; they must come from a plugin"
 )
 
 // elsewhere says where a field belongs that a level does not have: first by the

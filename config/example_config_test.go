@@ -26,7 +26,7 @@ func ExampleLoad() {
 	// Output:
 	// ecr-credential-provider [*.dkr.ecr.*.amazonaws.com public.ecr.aws] 12h0m0s
 	// token-credential-provider [registry.example.com:5000/team] 0s
-	// testdata/typos.yaml:4:9: providers[0].name: is a boolean, but must be a string: quote it (YAML reads yes, no, on and off as booleans): "true"
+	// testdata/typos.yaml:4:9: providers[0].name: is a boolean, but must be a string: quote it (YAML parses yes, no, on and off as booleans): "true"
 	// testdata/typos.yaml:5:3: providers[0].matchimages: unknown field: did you mean matchImages? (case matters)
 	// testdata/typos.yaml:6:25: providers[0].defaultCacheDuration: is a number, but must be a duration in quotes, such as "12h", "10m" or "0s": "12"
 	// testdata/typos.yaml:7:3: providers[0].apiversion: unknown field: did you mean apiVersion? (case matters)

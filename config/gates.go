@@ -98,7 +98,7 @@ func ofOtherCase(name string) string {
 func (k kubelet) refusals() (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(k.gates)) {
 		if gate := ofOtherCase(name); gate != "" {
-			list = append(list, fmt.Sprintf("the kubelet does not start with the unknown feature gate %s: use the spelling %s in the kubelet's --feature-gates or featureGates", name, gate))
+			list = append(list, fmt.Sprintf("the kubelet does not recognize the feature gate %s and does not start: spell it %s in the kubelet's --feature-gates or featureGates", name, gate))
 		}
 	}
 	for _, name := range gateNames() {
@@ -112,7 +112,7 @@ func (k kubelet) refusals() (list []string) {
 		case k.has(g.gone):
 			list = append(list, fmt.Sprintf("kubelet 1.%d does not support the feature gate %s (removed in 1.%d), and does not start if it is set%s", k.minor, name, g.gone, takeGateOut))
 		case k.has(g.locked) && on != k.has(g.on):
-			list = append(list, fmt.Sprintf("kubelet 1.%d does not start with the feature gate %s=%t, which has been locked since 1.%d%s", k.minor, name, on, g.locked, takeGateOut))
+			list = append(list, fmt.Sprintf("kubelet 1.%d does not start with feature gate %s=%t, because the gate has been locked since 1.%d%s", k.minor, name, on, g.locked, takeGateOut))
 		}
 	}
 	return list

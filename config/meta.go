@@ -62,7 +62,7 @@ func (m typeMeta) problem() *problem {
 	case m.predecessor():
 		return nil
 	case m.Kind == kindPredecessorProvider:
-		return &problem{"kind", m.Kind, "this is the kind of a provider, not of the file: use " + kindPredecessor + " here"}
+		return &problem{"kind", m.Kind, "this kind is for a provider, not for the file: use " + kindPredecessor + " here"}
 	case strings.EqualFold(m.Kind, kindPredecessor):
 		return &problem{"kind", m.Kind, "did you mean " + kindPredecessor + "? (case matters)"}
 	case m.Kind == "":
@@ -72,7 +72,7 @@ func (m typeMeta) problem() *problem {
 	case m.APIVersion == "" || group == configGroup && version == "":
 		return &problem{"apiVersion", "", "missing or without a version: set it to " + V1}
 	case group == protocolGroup:
-		return &problem{"apiVersion", m.APIVersion, "this is the version of a provider, not of the file: use " + V1 + " here"}
+		return &problem{"apiVersion", m.APIVersion, "this version is for a provider, not for the file: use " + V1 + " here"}
 	case m.APIVersion != V1 && m.APIVersion != V1Beta1 && m.APIVersion != V1Alpha1:
 		return &problem{"apiVersion", m.APIVersion, "not supported: must be " + V1 + ", " + V1Beta1 + " or " + V1Alpha1}
 	}

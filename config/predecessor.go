@@ -99,6 +99,6 @@ func (a *extraArgs) UnmarshalJSON(data []byte) error {
 
 func (extraArgs) shape() *shape {
 	item := shapeOf(reflect.TypeFor[EnvVar]())
-	item.others = "each list item must have name and value; without dashes, the field is a mapping of names to values"
+	item.others = "each list item must have a name and a value; to write a mapping of names to values, omit the dashes"
 	return &shape{noun: "a list of items with name and value, or a mapping of names to values", secret: true, elem: item, values: shapeOf(reflect.TypeFor[plugin.Secret]())}
 }

@@ -144,8 +144,8 @@ func TestPredecessorEnv(t *testing.T) {
 func TestPredecessorRejects(t *testing.T) {
 	const (
 		asterisk = "not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"
-		isList   = "has an unknown field: each list item must have name and value; without dashes, the field is a mapping of names to values"
-		words    = " (YAML reads yes, no, on and off as booleans)"
+		isList   = "has an unknown field: each list item must have a name and a value; to write a mapping of names to values, omit the dashes"
+		words    = " (YAML parses yes, no, on and off as booleans)"
 	)
 	replace := func(old, new string) string {
 		if !strings.Contains(oldConfig, old) {
@@ -161,14 +161,14 @@ func TestPredecessorRejects(t *testing.T) {
 		{"no apiVersion", replace("apiVersion: v1alpha1\n", ""), []string{"f:1:1: apiVersion: missing: set it to v1alpha1"}},
 		{"version of a kubelet's file", replace("v1alpha1", "kubelet.config.k8s.io/v1"), []string{`f:2:13: apiVersion: not a version of RegistryCredentialConfig: must be v1alpha1 (the kubelet needs kind CredentialProviderConfig): "kubelet.config.k8s.io/v1"`}},
 		{"another version", strings.Replace(replace("v1alpha1", "v1"), kindPredecessor, "credentialprovider", 1), []string{`f:2:13: apiVersion: not a version of credentialprovider: must be v1alpha1 (the kubelet needs kind CredentialProviderConfig): "v1"`}},
-		{"kind of a provider", replace("RegistryCredentialConfig", "RegistryCredentialProvider"), []string{`f:1:7: kind: this is the kind of a provider, not of the file: use RegistryCredentialConfig here: "RegistryCredentialProvider"`}},
+		{"kind of a provider", replace("RegistryCredentialConfig", "RegistryCredentialProvider"), []string{`f:1:7: kind: this kind is for a provider, not for the file: use RegistryCredentialConfig here: "RegistryCredentialProvider"`}},
 		{"kind in another case", replace("RegistryCredentialConfig", "registrycredentialconfig"), []string{`f:1:7: kind: did you mean RegistryCredentialConfig? (case matters): "registrycredentialconfig"`}},
 		{"field kind in another case", replace("kind:", "Kind:"), []string{"f:1:1: Kind: unknown field: did you mean kind? (case matters)"}},
 		{"version of today's kind", replace("RegistryCredentialConfig", "CredentialProviderConfig"), []string{
 			`f:2:13: apiVersion: not supported: must be kubelet.config.k8s.io/v1, kubelet.config.k8s.io/v1beta1 or kubelet.config.k8s.io/v1alpha1: "v1alpha1"`,
-			"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", `f:4:3: providers[0].defaultCacheDuration: required: the cache duration for responses that do not set one, for example "12h"; "0s" disables caching`,
-			"f:5:3: providers[0].imageMatchers: unknown field: the name of matchImages in the out-of-tree proposal",
-			"f:6:3: providers[0].extraArgs: unknown field: a field of the out-of-tree proposal: use args or env"}},
+			"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", `f:4:3: providers[0].defaultCacheDuration: required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`,
+			"f:5:3: providers[0].imageMatchers: unknown field: matchImages was called imageMatchers in the out-of-tree proposal",
+			"f:6:3: providers[0].extraArgs: unknown field: this field exists only in the out-of-tree proposal: use args or env"}},
 		{"today's fields", replace("imageMatchers", "matchImages") + "  args: []\n  env: []\n  defaultCacheDuration: 1h\n  tokenAttributes: {}\n", []string{
 			"f:5:3: providers[0].matchImages: unknown field: use imageMatchers in this kind of file",
 			"f:8:3: providers[0].args: unknown field: this kind of file uses extraArgs to set environment variables",
@@ -253,7 +253,7 @@ func TestUnquotedPatternOfToday(t *testing.T) {
 
 func TestPredecessorValidate(t *testing.T) {
 	const no = "cannot be used as an environment variable name: "
-	const boolean = "must be quoted, because YAML reads yes, no, on and off as booleans"
+	const boolean = "must be quoted, because YAML parses yes, no, on and off as booleans"
 	provider := func(args string) string {
 		return oldHead + "providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs: " + args + "\n"
 	}
@@ -298,8 +298,8 @@ func TestPredecessorValidate(t *testing.T) {
 		{"one item without its dash", provider("{name: region, value: " + canary.Env + "}"), []string{
 			"f:6:14: providers[0].extraArgs: looks like a list item: put a dash before the first field"}},
 		{"NUL in a value", provider("[{name: a, value: \"a\\0b\"}]") + "- {name: b, imageMatchers: [b.example], extraArgs: {a: \"\\0\"}}\n", []string{
-			"f:6:32: providers[0].extraArgs[0].value: contains a NUL byte, which an environment variable cannot contain",
-			"f:7:56: providers[1].extraArgs.a: contains a NUL byte, which an environment variable cannot contain"}},
+			"f:6:32: providers[0].extraArgs[0].value: contains a NUL byte, which is not allowed in an environment variable",
+			"f:7:56: providers[1].extraArgs.a: contains a NUL byte, which is not allowed in an environment variable"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -20,7 +20,7 @@ func qualifiedNameProblem(s string) string {
 	}
 	switch {
 	case ok && !isSubdomain(prefix):
-		return "the part before the slash must be a lower-case DNS name"
+		return "the part before the slash must be a lowercase DNS name"
 	case strings.Contains(name, "/"):
 		return "it must contain at most one slash"
 	case name == "":

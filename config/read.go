@@ -112,7 +112,7 @@ func (r *room) read(name string) ([]byte, error) {
 	_, large := errors.AsType[*regularfile.TooLargeError](err)
 	switch {
 	case irregular:
-		return nil, &FieldError{File: name, Msg: "is not a regular file but " + instead(refused)}
+		return nil, &FieldError{File: name, Msg: "is expected a regular file but found " + instead(refused)}
 	case large:
 		r.bytes = -1
 	case err != nil:
@@ -140,7 +140,7 @@ func instead(what *regularfile.NotRegularError) string {
 	case what.Mode.IsDir():
 		return what.Kind() + "; the kubelet does not read subdirectories and rejects symlinks to directories"
 	case what.Mode&fs.ModeNamedPipe != 0:
-		return what.Kind() + ", which regcred does not read; save its content to a file"
+		return what.Kind() + ", which regcred does not read; save its contents to a file"
 	}
 	return what.Kind()
 }

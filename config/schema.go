@@ -47,7 +47,7 @@ func Versions() []string { return []string{V1, V1Beta1, V1Alpha1} }
 // takes null for none, and keys of annotations in letters of ASCII. The error is for a version that there is not.
 func SchemaOf(version string) (*Schema, error) {
 	if !slices.Contains(Versions(), version) {
-		return nil, fmt.Errorf("%q is not a version of %s: the versions are %s", version, Kind, list(Versions()))
+		return nil, fmt.Errorf("%q is not a valid version of %s: the valid versions are %s", version, Kind, list(Versions()))
 	}
 	s := schemaOf(version)
 	s.Dialect, s.Title = draft7, Kind+", "+version
@@ -140,7 +140,7 @@ func known() map[string]knowledge {
 		"":          {"", needs("apiVersion", "kind", "providers")},
 		"kind":      {"Kind of this file.", nil},
 		"providers": {"Plugins. The kubelet calls every plugin whose patterns match an image, and tries credentials from earlier plugins first.", func(s *Schema) { s.MinItems = 1 }},
-		"providers[]": {"A plugin, and the images for which the kubelet calls it.", func(s *Schema) {
+		"providers[]": {"A plugin and the images that the kubelet calls it for.", func(s *Schema) {
 			s.Required = []string{"name", "matchImages", "defaultCacheDuration", "apiVersion"}
 			if s.Properties["tokenAttributes"] != nil {
 				s.If = &Schema{Required: []string{"tokenAttributes"}}
@@ -149,21 +149,21 @@ func known() map[string]knowledge {
 		}},
 		"providers[].name": {"File name of the executable in the kubelet's --image-credential-provider-bin-dir. Must be unique.",
 			func(s *Schema) { s.Pattern = `^(\.{0,2}[^/\\ .][^/\\ ]*|\.{3}[^/\\ ]*)$` }},
-		"providers[].matchImages": {"Image patterns: HOST[:PORT][/PATH]. In the host, * matches any part of one label. The pattern and the image must have the same number of host labels. The path matches as a prefix. The port cannot contain a wildcard.",
+		"providers[].matchImages": {"Image patterns: HOST[:PORT][/PATH]. In the host, * matches any part of one label. The pattern and the image must have the same number of host labels. The path is matched as a prefix. The port cannot contain a wildcard.",
 			func(s *Schema) { s.MinItems = 1 }},
 		"providers[].matchImages[]": {"For example *.dkr.ecr.*.amazonaws.com or registry.example/team, without a scheme.", nil},
 		"providers[].defaultCacheDuration": {`Cache duration for responses that do not specify a cache duration, for example "12h" or "10m". "0s" disables caching.`,
 			func(s *Schema) { s.Pattern = `^(0|\+?(` + unit + `)+|[+-](0|(` + none + `)+))$` }},
 		"providers[].apiVersion": {"Version of the plugin protocol.",
 			func(s *Schema) { s.Enum = []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} }},
-		"providers[].args":            {"Arguments of the plugin. Values are literal: there is no shell and no variable expansion.", nil},
+		"providers[].args":            {"Arguments of the plugin. Values are literal: no shell is used, and variables are not expanded.", nil},
 		"providers[].env":             {"Environment variables to add to the kubelet's environment. Values are literal. If a name is repeated, the last variable wins.", nil},
 		"providers[].env[]":           {"An environment variable.", nil},
 		"providers[].env[].name":      {"Name of the variable.", nil},
 		"providers[].env[].value":     {"Value of the variable. It is literal.", nil},
 		"providers[].tokenAttributes": {"Passes the pod's service account token to the plugin (kubelet 1.34, or 1.33 with a feature gate).", tokenSchema},
 		"providers[].tokenAttributes.serviceAccountTokenAudience": {"Audience of the tokens. The kubelet needs permission to request tokens for this audience: see regcred rbac.", func(s *Schema) { s.MinLength = 1 }},
-		"providers[].tokenAttributes.cacheType": {"Cache key for responses: Token if the plugin returns the token itself or a credential that expires no later than the token; otherwise ServiceAccount.",
+		"providers[].tokenAttributes.cacheType": {"What to cache responses by: Token if the plugin returns the token itself or a credential that expires no later than the token; otherwise ServiceAccount.",
 			func(s *Schema) { s.Enum = []string{string(CachePerServiceAccount), string(CachePerToken)} }},
 		"providers[].tokenAttributes.requireServiceAccount":                  {"Set to true to call the plugin only for pods with a service account.", nil},
 		"providers[].tokenAttributes.requiredServiceAccountAnnotationKeys":   {"Annotations that the service account must have. The kubelet passes the annotations to the plugin, and skips the plugin if an annotation is missing.", keys},

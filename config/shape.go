@@ -109,9 +109,9 @@ func (s *shape) hint(name string) string {
 		case name == "tokenAttributes":
 			return "supported only in version " + V1
 		case name == "imageMatchers":
-			return "the name of matchImages in the out-of-tree proposal"
+			return "matchImages was called imageMatchers in the out-of-tree proposal"
 		case name == "extraArgs":
-			return "a field of the out-of-tree proposal: use args or env"
+			return "this field exists only in the out-of-tree proposal: use args or env"
 		}
 	}
 	if s.fields["imageMatchers"] != nil {

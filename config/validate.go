@@ -115,7 +115,7 @@ func (v *validation) basics(i int, p *Provider) {
 	v.patterns(i, p, "the kubelet")
 	switch d := p.DefaultCacheDuration; {
 	case d == nil:
-		v.report(i, "", `required: the cache duration for responses that do not set one, for example "12h"; "0s" disables caching`, "defaultCacheDuration")
+		v.report(i, "", `required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`, "defaultCacheDuration")
 	case *d < 0:
 		v.report(i, d.String(), "must not be negative", "defaultCacheDuration")
 	}
@@ -224,7 +224,7 @@ func (v *validation) tokenAttributes(i int, p *Provider) {
 		v.report(i, "", "missing: set the token audience", field, "serviceAccountTokenAudience")
 	}
 	if t.RequireServiceAccount == nil {
-		v.report(i, "", "missing: set it to true to call the plugin only for pods with a service account, otherwise to false", field, "requireServiceAccount")
+		v.report(i, "", "missing: set it to true to call the plugin only for pods with a service account, or to false to call it for all pods", field, "requireServiceAccount")
 	} else if !*t.RequireServiceAccount && len(t.RequiredServiceAccountAnnotationKeys) > 0 {
 		v.report(i, "", "must be empty if requireServiceAccount is false", field, "requiredServiceAccountAnnotationKeys")
 	}

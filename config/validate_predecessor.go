@@ -22,7 +22,7 @@ func (v *validation) extraArgs(i int, p *Provider) {
 		}
 		msg := variableProblem(e.Name)
 		if v.isBoolean(i, k) {
-			msg = "must be quoted, because YAML reads yes, no, on and off as booleans"
+			msg = "must be quoted, because YAML parses yes, no, on and off as booleans"
 		}
 		if j, twice := first[e.Name]; twice && msg == "" {
 			msg = "sets the same variable as " + v.c.Position(i, "env", j, "name").String() + ", because names are converted to upper case: remove one of them"
@@ -33,7 +33,7 @@ func (v *validation) extraArgs(i int, p *Provider) {
 		}
 		first[e.Name] = k
 		if strings.Contains(e.Value.Reveal(), "\x00") {
-			v.report(i, "", "contains a NUL byte, which an environment variable cannot contain", "env", k, "value")
+			v.report(i, "", "contains a NUL byte, which is not allowed in an environment variable", "env", k, "value")
 		}
 	}
 }

@@ -33,7 +33,7 @@ func loadTest(t testing.TB, content string) (c *Config, dir string) {
 }
 
 func TestValidate(t *testing.T) {
-	const duration = `required: the cache duration for responses that do not set one, for example "12h"; "0s" disables caching`
+	const duration = `required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`
 	const cacheTypes = "ServiceAccount, or Token if the plugin returns either the token or a credential that expires no later than the token"
 	replace := func(old, new string) string {
 		if !strings.Contains(testConfig+testTokens, old) {
@@ -75,7 +75,7 @@ func TestValidate(t *testing.T) {
 			"f:4:3: providers[0].defaultCacheDuration: " + duration}},
 		{"no token attribute", testConfig + "  tokenAttributes: {}\n", []string{
 			"f:8:20: providers[0].tokenAttributes.serviceAccountTokenAudience: missing: set the token audience",
-			"f:8:20: providers[0].tokenAttributes.requireServiceAccount: missing: set it to true to call the plugin only for pods with a service account, otherwise to false",
+			"f:8:20: providers[0].tokenAttributes.requireServiceAccount: missing: set it to true to call the plugin only for pods with a service account, or to false to call it for all pods",
 			"f:8:20: providers[0].tokenAttributes.cacheType: missing: set " + cacheTypes}},
 		{"unknown cacheType", replace("Token\n", "token\n"), []string{`f:10:16: providers[0].tokenAttributes.cacheType: must be ` + cacheTypes + `: "token"`}},
 		{"required keys without a service account", replace("Account: true", "Account: false\n    requiredServiceAccountAnnotationKeys: [a]"), []string{
@@ -154,7 +154,7 @@ func TestValidateFor(t *testing.T) {
 		{"a gate that is gone", testConfig, "1.36", on(providerGate), []string{
 			"f: kubelet 1.36 does not support the feature gate " + providerGate + " (removed in 1.28), and does not start if it is set" + out}},
 		{"a gate that is locked", testConfig, "1.26", off(providerGate), []string{
-			"f: kubelet 1.26 does not start with the feature gate " + providerGate + "=false, which has been locked since 1.26" + out}},
+			"f: kubelet 1.26 does not start with feature gate " + providerGate + "=false, because the gate has been locked since 1.26" + out}},
 		{"a gate of another case", testConfig, "", map[string]bool{strings.ToLower(tokenGate): true, "allBeta": false, "allbets": true}, []string{
 			"f: the kubelet does not start with the unknown feature gate allBeta: use the spelling AllBeta" + where,
 			"f: the kubelet does not start with the unknown feature gate " + strings.ToLower(tokenGate) + ": use the spelling " + tokenGate + where}},

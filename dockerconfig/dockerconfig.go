@@ -53,7 +53,7 @@ const maxEntries = 1 << 17
 // checkEntries refuses a file that is small and becomes large in memory.
 func checkEntries(data []byte) error {
 	if n := bytes.Count(data, []byte(",")) + bytes.Count(data, []byte("{")); n > maxEntries {
-		return fmt.Errorf("more than %d commas and braces: check that this is a docker config file", maxEntries)
+		return fmt.Errorf("the file contains more than %d commas and braces: check that it is a docker config file", maxEntries)
 	}
 	return nil
 }

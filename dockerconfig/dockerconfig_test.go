@@ -92,7 +92,7 @@ func TestManyEntries(t *testing.T) {
 			t.Errorf("%s: refused: %v", name, err)
 		}
 		many := strings.Replace(few, "{}", `{"x":{},"y":{},"z":{}}`, 1)
-		if err := parse([]byte(many)); err == nil || err.Error() != "more than 131072 commas and braces: check that this is a docker config file" {
+		if err := parse([]byte(many)); err == nil || err.Error() != "the file contains more than 131072 commas and braces: check that it is a docker config file" {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

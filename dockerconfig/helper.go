@@ -113,7 +113,7 @@ func judge(x *plugin.Exchange, err error) error {
 	case noServerURL, noUsername:
 		return fmt.Errorf("%w: %q", failed.Err, said)
 	}
-	return fmt.Errorf("%w; the helper's output is hidden because it might contain secrets: run the helper manually as the same user and with the same environment", failed.Err)
+	return fmt.Errorf("%w; the helper's output is hidden because it might contain secrets: to see it, run the helper manually as the same user and in the same environment", failed.Err)
 }
 
 // decodeAnswer reads what a helper wrote. Case and unknown fields do not count.

@@ -131,7 +131,7 @@ func helpers(t testing.TB) (dir string, environ []string) {
 
 func TestHelperGet(t *testing.T) {
 	dir, environ := helpers(t)
-	const notShown = "the helper's output is hidden because it might contain secrets: run the helper manually as the same user and with the same environment"
+	const notShown = "the helper's output is hidden because it might contain secrets: to see it, run the helper manually as the same user and in the same environment"
 	const notAnswer = "invalid credential helper response: "
 	tests := []struct {
 		name string

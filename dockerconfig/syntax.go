@@ -43,7 +43,7 @@ func syntaxCause(data []byte, at int) (msg, fix string) {
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")), bytes.HasPrefix(data, []byte("{\x00")):
 		return "it is UTF-16", "save it as UTF-8 without a byte order mark"
 	case Encoded(data):
-		return "base64-encoded one time too many", "decode the file with base64 -d (in a Secret, only the data field contains base64)"
+		return "has an extra layer of base64 encoding", "decode the file with base64 -d (in a Secret, only the data field contains base64)"
 	case at >= len(data):
 		return "ends before all brackets are closed", "check whether the file is truncated"
 	case bytes.HasPrefix(text, []byte("<")):
@@ -103,9 +103,9 @@ func authProblem(s string) (msg, fix string) {
 	case pair(trimmed, base64.URLEncoding) || pair(trimmed, base64.RawURLEncoding):
 		return "URL-safe base64 (with - and _) is not supported", "replace - with + and _ with /"
 	case pair(strings.TrimRight(trimmed, "="), base64.RawStdEncoding):
-		return "the base64 text ends with the wrong number of equals signs", "remove all of them"
+		return "the base64 text has incorrect padding (= characters at the end)", "remove all of them"
 	case strings.HasPrefix(strings.ToLower(trimmed), "basic ") || strings.HasPrefix(strings.ToLower(trimmed), "bearer "):
-		return "the value is an HTTP header", "remove the first word"
+		return "the value is an HTTP Authorization header", "remove the first word"
 	case strings.ContainsAny(trimmed, "${}<>"):
 		return "the value looks like a placeholder that was not filled in", write
 	case strings.Contains(trimmed, ":"):

@@ -19,13 +19,13 @@ import (
 func checkPath(u *url.URL, repo string) error {
 	list := forms(u.EscapedPath())
 	if len(list) >= maxForms {
-		return fmt.Errorf("the path has more than %d interpretations: %q", maxForms, login.Bound(u.Path, 200))
+		return fmt.Errorf("the path can be interpreted in more than %d ways: %q", maxForms, login.Bound(u.Path, 200))
 	}
 	for _, p := range list {
 		switch repos := repositories(p); {
 		case repos == nil:
 		case repo == "":
-			return fmt.Errorf("the transport is for a registry only, but %q is for the repository %q: create a transport for that repository", u.Path, repos[0])
+			return fmt.Errorf("the transport is only for registry-level requests, but %q belongs to the repository %q: create a transport for that repository", u.Path, repos[0])
 		case slices.ContainsFunc(repos, func(r string) bool { return r != repo }):
 			return fmt.Errorf("the transport is for the repository %q, but %q is ambiguous or for another repository: create a transport for that repository", repo, u.Path)
 		}

@@ -118,10 +118,10 @@ func fileConfig(rules *clientcmd.ClientConfigLoadingRules, context, from string)
 		return nil, "", fmt.Errorf("kubeconfig %s: no cluster", from)
 	}
 	if context == "" {
-		return nil, "", fmt.Errorf("kubeconfig %s: no current-context; contexts: %s", from, contexts(file))
+		return nil, "", fmt.Errorf("kubeconfig %s: current-context is not set; available contexts: %s", from, contexts(file))
 	}
 	if file.Contexts[context] == nil {
-		return nil, "", fmt.Errorf("kubeconfig %s: no context %q; contexts: %s", from, context, contexts(file))
+		return nil, "", fmt.Errorf("kubeconfig %s: context %q does not exist; available contexts: %s", from, context, contexts(file))
 	}
 	if cluster := file.Clusters[file.Contexts[context].Cluster]; cluster != nil && !isProxyURL(cluster.ProxyURL) {
 		return nil, "", fmt.Errorf("kubeconfig %s, context %q: proxy-url must be an http, https or socks5 URL", from, context)
@@ -177,10 +177,10 @@ func remarks(cfg *rest.Config) string {
 		fmt.Fprintf(&b, ", which runs %s for credentials", cfg.ExecProvider.Command)
 	}
 	if cfg.Insecure {
-		b.WriteString(", which disables verification of the server (insecure-skip-tls-verify)")
+		b.WriteString(", which disables verification of the server's certificate (insecure-skip-tls-verify)")
 	}
 	if strings.HasPrefix(cfg.Host, "http://") {
-		b.WriteString(", without TLS and therefore without credentials")
+		b.WriteString(", without TLS, so no credentials are sent")
 	}
 	return b.String()
 }

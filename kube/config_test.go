@@ -110,8 +110,8 @@ func TestConfig(t *testing.T) {
 		{"a variable twice", ConfigOptions{Environ: []string{"KUBECONFIG=" + in("a"), "KUBECONFIG=" + in("b")}}, "KUBECONFIG=DIR/b, context main", "https://b.example"},
 		{"context in a pod", ConfigOptions{Context: "other", Environ: append(pod, home)}, "DIR/home/.kube/config, context other", "https://home.example"},
 		{"home", ConfigOptions{Environ: []string{home}}, "DIR/home/.kube/config, context main", "https://home.example"},
-		{"insecure", ConfigOptions{Kubeconfig: in("insecure")}, "DIR/insecure, context main, which disables verification of the server (insecure-skip-tls-verify)", "https://a.example"},
-		{"plain", ConfigOptions{Kubeconfig: in("plain")}, "DIR/plain, context main, without TLS and therefore without credentials", "http://a.example"},
+		{"insecure", ConfigOptions{Kubeconfig: in("insecure")}, "DIR/insecure, context main, which disables verification of the server's certificate (insecure-skip-tls-verify)", "https://a.example"},
+		{"plain", ConfigOptions{Kubeconfig: in("plain")}, "DIR/plain, context main, without TLS, so no credentials are sent", "http://a.example"},
 		{"exec", ConfigOptions{Kubeconfig: in("exec")}, "DIR/exec, context main, which runs aws for credentials", "https://a.example"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -162,8 +162,8 @@ func TestConfigErrors(t *testing.T) {
 		{"empty", ConfigOptions{Kubeconfig: in("empty")}, "kubeconfig DIR/empty: no cluster"},
 		{"not YAML", ConfigOptions{Kubeconfig: in("text")}, "kubeconfig DIR/text: not a valid kubeconfig, line 2 (check it with kubectl config view)"},
 		{"wrong types", ConfigOptions{Kubeconfig: in("types")}, "kubeconfig DIR/types: not a valid kubeconfig (check it with kubectl config view)"},
-		{"no context", ConfigOptions{Kubeconfig: in("current")}, "kubeconfig DIR/current: no current-context; contexts: none"},
-		{"another context", ConfigOptions{Kubeconfig: in("a"), Context: "x"}, `kubeconfig DIR/a: no context "x"; contexts: "main", "other"`},
+		{"no context", ConfigOptions{Kubeconfig: in("current")}, "kubeconfig DIR/current: current-context is not set; available contexts: none"},
+		{"another context", ConfigOptions{Kubeconfig: in("a"), Context: "x"}, `kubeconfig DIR/a: context "x" does not exist; available contexts: "main", "other"`},
 		{"certificate", ConfigOptions{Kubeconfig: in("certificate")}, `kubeconfig DIR/certificate, context "main": invalid configuration: unable to read certificate-authority DIR/none.crt`},
 		{"token", ConfigOptions{Kubeconfig: in("token")}, `kubeconfig DIR/token, context "main": open DIR/none`},
 		{"proxy", ConfigOptions{Kubeconfig: in("proxy")}, `kubeconfig DIR/proxy, context "main": proxy-url must be an http, https or socks5 URL`},

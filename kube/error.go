@@ -108,7 +108,7 @@ func (q *call) forbidden(message string) string {
 	case says("token not bound to a pod"), says("pod binding without a uid"):
 		return "a node can request only tokens that are bound to one of its pods, by name and UID"
 	case says("no relationship found between node"):
-		return "a node can read only objects that its pods use, and the API server found no such pod"
+		return "a node can read only objects used by its pods, and the API server found no pod on this node that uses this object"
 	case says(" cannot " + q.verb + " resource "): // of an authorizer; admission webhooks have other reasons
 		return missing(q.verb, q.resource, q.namespace)
 	}

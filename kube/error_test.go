@@ -66,7 +66,7 @@ func TestErrors(t *testing.T) {
 		{
 			name: "service account of another node", user: "system:node:node-2", call: "get serviceaccounts",
 			with: says(`serviceaccounts "builder" is forbidden: User "system:node:node-2" cannot get resource "serviceaccounts" in API group "" in the namespace "ci": no relationship found between node 'node-2' and this object`),
-			want: `get serviceaccounts ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: User "system:node:node-2" cannot get resource "serviceaccounts" in API group "" in the namespace "ci": no relationship found between node 'node-2' and this object: a node can read only objects that its pods use, and the API server found no such pod`,
+			want: `get serviceaccounts ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: User "system:node:node-2" cannot get resource "serviceaccounts" in API group "" in the namespace "ci": no relationship found between node 'node-2' and this object: a node can read only objects used by its pods, and the API server found no pod on this node that uses this object`,
 		},
 		{
 			name: "pod of another node", user: node,

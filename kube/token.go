@@ -57,7 +57,7 @@ func (c *Client) RequestToken(ctx context.Context, req regcred.TokenRequest) (pl
 	}
 	q := tokenCall(req)
 	if req.Audience == "" {
-		return plugin.Secret{}, c.fail(q, errors.New("not requested: without an audience, the token would be for the API server itself"))
+		return plugin.Secret{}, c.fail(q, errors.New("the token was not requested: without an audience, it would be valid for the API server itself"))
 	}
 	return shared(ctx, c, q, fmt.Sprintf("token %q", req), func(ctx context.Context) (plugin.Secret, error) {
 		return c.refreshToken(ctx, q, req)

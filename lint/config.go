@@ -52,7 +52,7 @@ func ruleOldConfigVersion(c *whole) (rs []remark) {
 		if f.APIVersion != config.V1Alpha1 && f.APIVersion != config.V1Beta1 {
 			continue
 		}
-		rs = and(rs, inDocument(f.Position("apiVersion"), config.V1, "%s is superseded by v1, which kubelet 1.26 and newer support; tokenAttributes requires v1", f.APIVersion)...)
+		rs = and(rs, inDocument(f.Position("apiVersion"), config.V1, "%s is superseded by v1, which kubelet 1.26 and later support; tokenAttributes requires v1", f.APIVersion)...)
 	}
 	return rs
 }

@@ -28,7 +28,7 @@ func ruleNoLogin(e *dockerEntry) []remark {
 			return e.at(f.Start, e.path(), name, "%s has neither username nor password, and the kubelet ignores the field %q", e.shown(), strings.ToLower(f.Key))
 		}
 	}
-	return e.say("", "set auth, or set username and password", "%s has neither user name nor password: %s", e.shown(), anonymous)
+	return e.say("", "set auth, or set username and password", "%s has neither a user name nor a password: %s", e.shown(), anonymous)
 }
 
 // misnamed are names that people give to the fields.

@@ -142,7 +142,7 @@ func ruleDockerField(d *docker) (rs []remark) {
 
 func ruleDockerCase(d *docker) []remark {
 	if m := d.member("auths"); m != nil && m.Key != "auths" && !d.legacy {
-		return d.at(m.Start, "auths", "auths", "kubelets and docker accept this field in any case, but other programs might not")
+		return d.at(m.Start, "auths", "auths", "kubelets and docker ignore the case of this field name, but other programs might not")
 	}
 	return nil
 }

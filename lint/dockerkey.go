@@ -61,19 +61,19 @@ func whyNoImage(key string, at match.Location) string {
 	_, scheme := bare(key)
 	switch {
 	case scheme != "" && scheme != "https://" && scheme != "http://":
-		return "the kubelet removes only https:// and http:// in lower case, and treats any other scheme as the host"
+		return "the kubelet strips only lowercase https:// and http://, and treats any other scheme as the host"
 	case at.Host == "":
 		return "it has no host"
 	case strings.IndexFunc(key, unicode.IsSpace) >= 0:
 		return "it contains white space"
 	case at.Host == "index.docker.io" && at.Port == "":
-		return "the kubelet looks up Docker Hub images as index.docker.io, and removes /v1/ and /v2/ but not /v1 or /v2"
+		return "the kubelet looks up Docker Hub images under index.docker.io, and strips /v1/ and /v2/ but not /v1 or /v2 without a trailing slash"
 	case strings.ContainsAny(at.Path, "*[") && !strings.ContainsAny(at.Path, ":@"):
 		return "globs do not work in paths, which are matched as prefixes"
 	case strings.ContainsAny(at.Path, ":@"):
 		return "matching ignores tags and digests"
 	case strings.ContainsFunc(at.Path, unicode.IsUpper):
-		return "image paths are lower case"
+		return "image paths must be lowercase"
 	case dotless(at):
 		return "a host without a dot or a port is part of a Docker Hub image name"
 	case !portPossible(at.Port):
@@ -98,15 +98,15 @@ func ruleKeyOtherImage(e *dockerEntry) []remark {
 	}
 	switch {
 	case at.Port == "" && at.Host != "docker.io" && dockerAlias(at.Host):
-		return say("Docker Hub images are docker.io/…, which this key does not match")
+		return say("Docker Hub images are matched as docker.io/…, so this key does not match them")
 	case strings.Contains(authority, "@"):
 		return say("the kubelet ignores the text before the @, including any credential")
 	case strings.ContainsAny(rest, "?#"):
 		return say("the kubelet ignores the query and the fragment")
 	case apiPath(at.Path):
-		return say("this key matches only repositories named %s, because the kubelet removes /v1/ and /v2/ but not /v1 or /v2", strings.Trim(at.Path, "/"))
+		return say("this key matches only repositories named %s, because the kubelet strips /v1/ and /v2/ but not /v1 or /v2 without a trailing slash", strings.Trim(at.Path, "/"))
 	case hasCapital(at.Host):
-		return say("matching is case-sensitive, and hosts in image names are lower case")
+		return say("matching is case-sensitive, and hosts in image names are lowercase")
 	case at.Port == "443":
 		without := at
 		without.Port = ""
@@ -115,7 +115,7 @@ func ruleKeyOtherImage(e *dockerEntry) []remark {
 	case strings.HasPrefix(path, "v1/") || strings.HasPrefix(path, "v2/"):
 		if len(path) > 3 {
 			fix = at.String()
-			return say("the kubelet removes /%s, so the key matches images of %s", path[:3], at.String())
+			return say("the kubelet removes /%s, so the key matches images under %s", path[:3], at.String())
 		}
 	}
 	return nil

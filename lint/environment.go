@@ -40,7 +40,7 @@ func settingRules() []rule[*config.Provider] {
 func ruleSplitFlag(p *config.Provider) (rs []remark) {
 	for k, a := range p.Arguments() {
 		if k > 0 && (a == "true" || a == "false") && isBareFlag(p.Args[k-1].Reveal()) {
-			rs = and(rs, within(config.FieldPath{"args", k}, "write the flag and its value as one item, joined by =", "a boolean flag takes its value only after =, so the flag is on and this text is a separate argument")...)
+			rs = and(rs, within(config.FieldPath{"args", k}, "write the flag and its value as one item, joined by =", "a boolean flag accepts a value only after =, so the flag is true and this text is a separate argument")...)
 		}
 	}
 	return rs
@@ -60,7 +60,7 @@ func ruleJoinedArgs(p *config.Provider) (rs []remark) {
 		}
 		flagBehind := len(rest) > 1 && rest[0] == '-' && strings.IndexFunc(strings.TrimLeft(rest, "-"), unicode.IsLetter) == 0
 		if rest != "" && !forShell(p, k) && (flagBehind || isBareFlag(first)) {
-			rs = and(rs, within(config.FieldPath{"args", k}, "write each argument as a separate item", "this is one argument with spaces, and no shell splits it")...)
+			rs = and(rs, within(config.FieldPath{"args", k}, "write each argument as a separate item", "this is a single argument that contains spaces, and no shell splits it")...)
 		}
 	}
 	return rs
@@ -100,7 +100,7 @@ func ruleEnvName(p *config.Provider) (rs []remark) {
 		at := config.FieldPath{"env", k, "name"}
 		switch i := strings.IndexAny(e.Name, "=\x00"); {
 		case e.Name == "":
-			rs = and(rs, within(at, "set the name, or remove the entry", "a variable without a name does not reach the plugin")...)
+			rs = and(rs, within(at, "set the name, or remove the entry", "a variable without a name is not passed to the plugin")...)
 		case i >= 0 && e.Name[i] == '=':
 			rs = and(rs, within(at, "move the text after the = to value", "the name contains =, so only the text before the first = becomes the variable's name")...)
 		case i >= 0 || strings.Contains(e.Value.Reveal(), "\x00"):
@@ -132,7 +132,7 @@ func ruleDuplicateEnv(p *config.Provider) (rs []remark) {
 func ruleEmptyVariable(p *config.Provider) (rs []remark) {
 	for k, e := range p.Env {
 		if name := strings.ToLower(e.Name); e.Name != "" && e.Value.IsZero() && !strings.HasSuffix(name, "_proxy") {
-			rs = and(rs, within(config.FieldPath{"env", k}, "", "%q is empty, which hides the value in the kubelet's environment", shownName(e))...)
+			rs = and(rs, within(config.FieldPath{"env", k}, "", "%q is empty, which overrides the value from the kubelet's environment", shownName(e))...)
 		}
 	}
 	return rs

@@ -39,7 +39,7 @@ func ExampleCheck() {
 	// Output:
 	// config.yaml:6:5: error: "harbor.example.com/*" never matches, because globs do not work in paths, which are matched as prefixes [path-glob]
 	//   write harbor.example.com
-	// config.yaml:7:5: warning: "*.example.com/team" also matches a.example.com/team-other/app, because a path is a plain prefix; a trailing slash excludes that repository, but also excludes the image a.example.com/team [sibling-path]
+	// config.yaml:7:5: warning: "*.example.com/team" also matches a.example.com/team-other/app, because paths are matched as plain string prefixes; a trailing slash excludes that repository, but also excludes the image a.example.com/team [sibling-path]
 	//   write *.example.com/team/
 }
 

@@ -121,14 +121,14 @@ func ruleUpperCaseHost(w *written) []remark {
 	if _, bad := badLabel(w.meant); bad || w.scheme != "" || !hasCapital(w.meant.Host) || strings.Contains(w.meant.Host, ":") {
 		return nil
 	}
-	return say(w.fixed(), "%q matches only images with the same capital letters, because matching is case-sensitive", w.shown)
+	return say(w.fixed(), "%q matches only images with the same capitalization, because matching is case-sensitive", w.shown)
 }
 
 func ruleDockerIndexHost(w *written) []remark {
 	if w.scheme != "" || w.meant.Host != "index.docker.io" || w.meant.Port != "" {
 		return nil
 	}
-	return say(w.fixed(), "%q never matches, because Docker Hub images are compared as docker.io/…, even if they name index.docker.io", w.shown)
+	return say(w.fixed(), "%q never matches, because Docker Hub images are matched as docker.io/…, even if they name index.docker.io", w.shown)
 }
 
 func ruleDockerHubHost(w *written) []remark {
@@ -136,7 +136,7 @@ func ruleDockerHubHost(w *written) []remark {
 	if w.scheme != "" || !dockerAlias(host) || host == "index.docker.io" || w.meant.Port != "" || w.lists(w.mended.String()) || w.lists("docker.io") {
 		return nil
 	}
-	return say(w.fixed(), "%q does not match Docker Hub images, which are compared as docker.io/…", w.shown)
+	return say(w.fixed(), "%q does not match Docker Hub images, which are matched as docker.io/…", w.shown)
 }
 
 func ruleIPv6WithoutPort(w *written) []remark {

@@ -49,6 +49,6 @@ func ruleWildcardLadder(p *config.Provider) []remark {
 		most = max(most, strings.Count(s, "*"))
 	}
 	return within(config.FieldPath{"matchImages", l.index[l.rungs[0]] - 1}, "",
-		"%d patterns with only * labels match every registry host with up to %d labels and no port, so the kubelet runs the plugin for each host",
+		"%d patterns that consist only of * labels match every registry host with up to %d labels and no port, so the kubelet runs the plugin for each host",
 		len(l.rungs), most)
 }

@@ -61,7 +61,7 @@ func ruleWhitespace(w *written) []remark {
 	if !w.blank {
 		return nil
 	}
-	return say(w.fixed(), "%q never matches, because an image name cannot contain white space", w.shown)
+	return say(w.fixed(), "%q never matches, because an image name cannot contain whitespace", w.shown)
 }
 
 func ruleUserinfo(w *written) []remark {
@@ -100,7 +100,7 @@ func ruleUpperCasePath(w *written) []remark {
 	if !strings.ContainsFunc(path, unicode.IsUpper) {
 		return nil
 	}
-	return say(w.fixed(), "%q never matches, because image paths are lower case", w.shown)
+	return say(w.fixed(), "%q never matches, because image paths must be lowercase", w.shown)
 }
 
 func rulePercentEscape(w *written) []remark {
@@ -126,7 +126,7 @@ func ruleSiblingPath(w *written) []remark {
 		return nil
 	}
 	image := match.Location{Host: meetHosts(w.meant.Host, w.meant.Host), Port: w.meant.Port, Path: path}.String()
-	return say(w.mended.String()+"/", "%q also matches %s-other/app, because a path is a plain prefix; a trailing slash excludes that repository, but also excludes the image %s",
+	return say(w.mended.String()+"/", "%q also matches %s-other/app, because paths are matched as plain string prefixes; a trailing slash excludes that repository, but also excludes the image %s",
 		w.shown, image, image)
 }
 
@@ -134,7 +134,7 @@ func ruleSlashOnly(w *written) []remark {
 	if !w.matches || w.meant.Path != "/" {
 		return nil
 	}
-	return say(w.fixed(), "%q matches the same images with or without the slash; the only difference is that, with the slash, registry lookups without a path do not match", w.shown)
+	return say(w.fixed(), "%q matches the same images with or without the trailing slash, except that with the slash it does not match registry lookups without a path", w.shown)
 }
 
 func rulePortRange(w *written) []remark {
@@ -167,7 +167,7 @@ func ruleUnmatchable(w *written) []remark {
 		return nil
 	}
 	if label, bad := badLabel(w.mended); bad && label != "" && !strings.HasPrefix(label, "[") {
-		return say("", "%q never matches, because an image host cannot contain the label %q", w.shown, excerpt.Value(label))
+		return say("", "%q never matches, because a registry host cannot contain the label %q", w.shown, excerpt.Value(label))
 	}
 	if !pathPossible(w.mended.Path) {
 		return say("", "%q never matches, because an image path cannot begin with %q", w.shown, excerpt.Value(w.mended.Path))

@@ -201,9 +201,9 @@ func TestLintMessages(t *testing.T) {
 		"harbor.example.com/*":                  `"harbor.example.com/*" never matches, because globs do not work in paths, which are matched as prefixes`,
 		"https://harbor.example.com":            `"https://harbor.example.com" never matches, because a pattern cannot have a scheme: "https:" is parsed as the host`,
 		"user:open-sesame@registry.example.com": `"…@registry.example.com": the kubelet ignores the text before the @, including any credential`,
-		"*.example.com/team":                    `"*.example.com/team" also matches a.example.com/team-other/app, because a path is a plain prefix; a trailing slash excludes that repository, but also excludes the image a.example.com/team`,
+		"*.example.com/team":                    `"*.example.com/team" also matches a.example.com/team-other/app, because paths are matched as plain string prefixes; a trailing slash excludes that repository, but also excludes the image a.example.com/team`,
 		"*example.com":                          `"*example.com" also matches evilexample.com, a domain that anyone can register`,
-		"<HOST>":                                `"<HOST>" never matches, because an image host cannot contain the label "<HOST>"`,
+		"<HOST>":                                `"<HOST>" never matches, because a registry host cannot contain the label "<HOST>"`,
 	} {
 		fs := lintOne(pattern, false)
 		if len(fs) == 0 || fs[0].Message != want {

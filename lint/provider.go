@@ -100,7 +100,7 @@ func ruleOldPluginVersion(p *config.Provider) []remark {
 	if p.APIVersion != plugin.V1Alpha1 && p.APIVersion != plugin.V1Beta1 {
 		return nil
 	}
-	return within(config.FieldPath{"apiVersion"}, plugin.V1, "%s is superseded: newer plugins support only v1, which kubelet 1.26 and newer support", p.APIVersion)
+	return within(config.FieldPath{"apiVersion"}, plugin.V1, "%s is superseded: newer plugins support only v1, which requires kubelet 1.26 or later", p.APIVersion)
 }
 
 // ruleEchoedToken knows this repository's own plugin, and goes by names with

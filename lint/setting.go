@@ -144,7 +144,7 @@ func ruleLiteralQuotes(p *config.Provider) []remark {
 		if !isQuoted(s.text) && !isQuoted(s.value()) {
 			return "", ""
 		}
-		return "remove the inner quotes", s.what + " is in quotes, which no shell removes"
+		return "remove the inner quotes", s.what + " is enclosed in quotes, which are passed to the plugin because no shell removes them"
 	})
 }
 

@@ -166,7 +166,7 @@ func parseHost(s string, colon func(string, byte) int) (string, error) {
 	case open == 0:
 		return parseIPLiteral(s)
 	case open > 0:
-		return "", errors.New("unexpected [ in the host: only an IPv6 address can be in brackets")
+		return "", errors.New("unexpected [ in the host: only IPv6 addresses can be enclosed in brackets")
 	}
 	if i := colon(s, ':'); i >= 0 {
 		if err := checkPort(s[i:]); err != nil {
@@ -202,7 +202,7 @@ func parseIPLiteral(s string) (string, error) {
 		return "", errors.New("the text in brackets is not an IPv6 address")
 	}
 	if addr.Is4() {
-		return "", errors.New("an IPv4 address cannot be in brackets")
+		return "", errors.New("an IPv4 address cannot be enclosed in brackets")
 	}
 	return "[" + host + zone + "]" + port, nil
 }

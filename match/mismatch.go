@@ -66,7 +66,7 @@ func (l Location) meantFor(at Location) (meant Location, slip string) {
 	case at.Host == hub && l.Host == hub && !strings.HasPrefix(at.Path, l.Path) && strings.HasPrefix(at.Path+"/", "/library"+l.Path+"/"):
 		meant = l
 		meant.Path = "/library" + l.Path
-		return meant, fmt.Sprintf("path: %q does not begin with %q (official Docker Hub images are under library/)", at.Path, l.Path)
+		return meant, fmt.Sprintf("path: %q does not begin with %q (official Docker Hub images are in library/)", at.Path, l.Path)
 	}
 	return l, ""
 }
@@ -151,7 +151,7 @@ func (c *comparison) labelMismatch() string {
 		reason := fmt.Sprintf("%s: %q does not match %q", where, got, want)
 		switch {
 		case got == want:
-			reason += " (if no port follows the brackets, they are parsed as a character class)"
+			reason += " (brackets without a port after them are parsed as a character class)"
 		case strings.EqualFold(got, want):
 			reason += " (matching is case-sensitive)"
 		}
@@ -178,7 +178,7 @@ func pathMismatch(want, got string) string {
 	case strings.ContainsAny(want, ":@"):
 		reason += " (matching ignores tags and digests)"
 	case strings.ContainsFunc(want, unicode.IsUpper):
-		reason += " (image paths are lower case)"
+		reason += " (image paths must be lowercase)"
 	case got != "" && got+"/" == want:
 		reason += " (the trailing slash in the pattern requires a longer image path)"
 	}

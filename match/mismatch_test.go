@@ -108,11 +108,11 @@ func TestMismatchReason(t *testing.T) {
 			"registry.example/a@sha256:00", "registry.example/a",
 			`path: "/a" does not begin with "/a@sha256:00" (matching ignores tags and digests)`, "registry.example/a",
 		},
-		{"registry.example/Team/", "registry.example/team/a", `path: "/team/a" does not begin with "/Team/" (image paths are lower case)`, "registry.example/team/"},
+		{"registry.example/Team/", "registry.example/team/a", `path: "/team/a" does not begin with "/Team/" (image paths must be lowercase)`, "registry.example/team/"},
 		{"registry.example/a/", "registry.example/a", `path: "/a" does not begin with "/a/" (the trailing slash in the pattern requires a longer image path)`, "registry.example/a"},
 		{
 			"docker.io/nginx", "docker.io/library/nginx",
-			`path: "/library/nginx" does not begin with "/nginx" (official Docker Hub images are under library/)`, "docker.io/library/nginx",
+			`path: "/library/nginx" does not begin with "/nginx" (official Docker Hub images are in library/)`, "docker.io/library/nginx",
 		},
 		{"https://registry.example/team", "registry.example/team/a", `scheme: patterns cannot have a scheme, so "https" is parsed as the host`, "registry.example/team"},
 		{"http://quay.other/team", "registry.example/team/a", `scheme: patterns cannot have a scheme, so "http" is parsed as the host`, ""},

@@ -27,7 +27,7 @@ func TestPatternMatch(t *testing.T) {
 		{"*", "a.b/x", false, `host: "*" has 1 label, but "a.b" has 2 labels (a * matches one label)`},
 		{"user@registry.io", "registry.io/x", true, ""},
 		{"registry.io?q", "registry.io/x", true, ""},
-		{"[::1]", "[::1]/x", false, `label 1: "[::1]" does not match "[::1]" (if no port follows the brackets, they are parsed as a character class)`},
+		{"[::1]", "[::1]/x", false, `label 1: "[::1]" does not match "[::1]" (brackets without a port after them are parsed as a character class)`},
 		{"[::1]:5000", "[::1]:5000/x", true, ""},
 		{"k8s.eu*.io", "k8s.us.io/x", false, `label 2: "us" does not match "eu*"`},
 		{"*a*b*.io", "xxaxxbxx.io", true, ""},

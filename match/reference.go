@@ -76,9 +76,9 @@ func parseReference(image string) (repository string, err error) {
 	case len(namespace)+len(path) > 255:
 		return "", invalid("the name after the registry is longer than 255 characters")
 	case hasTag && !isTag(tag):
-		return "", invalid("a tag must have at most 128 letters, digits, _, - and ., and must not begin with - or .")
+		return "", invalid("a tag can contain only letters, digits, _, - and ., must not start with - or ., and must not exceed 128 characters")
 	case hasDigest && !isDigest(digest):
-		return "", invalid("a digest must be sha256:, sha384: or sha512: followed by 64, 96 or 128 lower-case hex digits")
+		return "", invalid("a digest must be sha256:, sha384: or sha512: followed by 64, 96 or 128 lowercase hex digits")
 	case registry != hub || namespace == "" && strings.HasPrefix(name, hub+"/"):
 		return name, nil
 	}
@@ -219,13 +219,13 @@ func nameError(name, path string) error {
 	case strings.Contains(name, "://"):
 		return invalid("an image name cannot have a scheme")
 	case found && strings.ContainsAny(first, ".:") && !isHostPort(first):
-		return invalid("the text before the first slash is not host[:port]")
+		return invalid("the part before the first slash is not a valid host[:port]")
 	case found && strings.Contains("/"+path+"/", "//"):
 		return invalid("the name has an empty path component: a leading, trailing or double slash")
 	case strings.ContainsFunc(path, unicode.IsUpper):
 		return invalid("repository name (" + shorten(path) + ") must be lowercase")
 	case path != "" && strings.Trim(path, "abcdefghijklmnopqrstuvwxyz0123456789./_-") == "":
-		return invalid("use one period, one or two underscores, or any number of hyphens to separate letters and digits")
+		return invalid("separators between letters or digits must be one period, one or two underscores, or any number of hyphens")
 	}
 	return errors.New(invalidFormat)
 }

@@ -152,19 +152,19 @@ func TestRepositoryErrors(t *testing.T) {
 		"r.io/" + strings.Repeat("X", 301): `: repository name (` + strings.Repeat("X", 300) + `…) must be lowercase`,
 
 		"https://r.io/a":          `: an image name cannot have a scheme`,
-		"r.io:x/a":                `: the text before the first slash is not host[:port]`,
-		"-r.io/a":                 `: the text before the first slash is not host[:port]`,
+		"r.io:x/a":                `: the part before the first slash is not a valid host[:port]`,
+		"-r.io/a":                 `: the part before the first slash is not a valid host[:port]`,
 		"r.io//a":                 `: the name has an empty path component: a leading, trailing or double slash`,
 		"r.io/":                   `: the name has an empty path component: a leading, trailing or double slash`,
 		"/a":                      `: the name has an empty path component: a leading, trailing or double slash`,
-		"a..b":                    `: use one period, one or two underscores, or any number of hyphens to separate letters and digits`,
-		"r.io/a-":                 `: use one period, one or two underscores, or any number of hyphens to separate letters and digits`,
+		"a..b":                    `: separators between letters or digits must be one period, one or two underscores, or any number of hyphens`,
+		"r.io/a-":                 `: separators between letters or digits must be one period, one or two underscores, or any number of hyphens`,
 		hex64:                     `: a string of 64 hex digits is an image ID, not an image name`,
 		strings.Repeat("a", 248):  `: the name after the registry is longer than 255 characters`,
-		"a:":                      `: a tag must have at most 128 letters, digits, _, - and ., and must not begin with - or .`,
-		"user@r.io/a":             `: a digest must be sha256:, sha384: or sha512: followed by 64, 96 or 128 lower-case hex digits`,
-		"a@sha512:" + hex64:       `: a digest must be sha256:, sha384: or sha512: followed by 64, 96 or 128 lower-case hex digits`,
-		"r.io/a:@sha256:" + hex64: `: a tag must have at most 128 letters, digits, _, - and ., and must not begin with - or .`,
+		"a:":                      `: a tag can contain only letters, digits, _, - and ., must not start with - or ., and must not exceed 128 characters`,
+		"user@r.io/a":             `: a digest must be sha256:, sha384: or sha512: followed by 64, 96 or 128 lowercase hex digits`,
+		"a@sha512:" + hex64:       `: a digest must be sha256:, sha384: or sha512: followed by 64, 96 or 128 lowercase hex digits`,
+		"r.io/a:@sha256:" + hex64: `: a tag can contain only letters, digits, _, - and ., must not start with - or ., and must not exceed 128 characters`,
 	} {
 		_, err := Repository(image)
 		if err == nil {

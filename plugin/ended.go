@@ -88,7 +88,7 @@ var signals = map[string]string{
 	"terminated":               "stopped by another process, for example because the kubelet's unit was stopped",
 	"segmentation fault":       "the plugin crashed; report the crash to the plugin's authors",
 	"aborted":                  "the plugin crashed; report the crash to the plugin's authors",
-	"bus error":                "the plugin crashed, or its file changed while it was running; install the new file under another name, then rename it",
+	"bus error":                "the plugin crashed, or its file was modified while it was running; to update a plugin, write the new file under a temporary name, then rename it",
 	"illegal instruction":      "the plugin was built for a newer CPU, or its file is corrupt",
 	"bad system call":          "a system call filter blocked the plugin; check SystemCallFilter in the kubelet's unit",
 	"file size limit exceeded": "the plugin exceeded the file size limit; check LimitFSIZE in the kubelet's unit",

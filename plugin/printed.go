@@ -30,9 +30,9 @@ func printed(data []byte) string {
 	case text == "":
 		return "the plugin exited 0 and wrote nothing to standard output; " + noSubcommand
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")), isWide(data):
-		return "the output is UTF-16, as written by PowerShell; write UTF-8"
+		return "the output is encoded as UTF-16 (the Windows PowerShell default); encode it as UTF-8"
 	case strings.HasPrefix(text, "\ufeff"):
-		return "the output begins with a byte order mark; write UTF-8 without one"
+		return "the output starts with a byte order mark (BOM); write UTF-8 without a BOM"
 	case bytes.HasPrefix(data, []byte("\x1f\x8b")):
 		return "the output is compressed (gzip); write the response uncompressed"
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
@@ -75,7 +75,7 @@ func printedText(text string) string {
 	}
 	switch {
 	case strings.HasPrefix(lower, "<!doctype html") || strings.HasPrefix(lower, "<html"):
-		return "the output is an HTML page, such as a proxy's error or login page; a plugin that receives an HTML page must fail"
+		return "the output is an HTML page, such as a proxy's error or login page; if the plugin receives an HTML page, it must exit with an error"
 	case strings.HasPrefix(text, "<?xml") || strings.HasPrefix(text, "<") && strings.HasSuffix(text, ">"):
 		return "the output is XML, such as a cloud API error; write the response as JSON, and exit with a nonzero code on errors"
 	case isHelper(lower):
@@ -87,7 +87,7 @@ func printedText(text string) string {
 	case has("usage:", "usage of ", "available commands:", "unknown command", "--help\" for more", "unknown flag", "flag provided but not defined"):
 		return "the output is a usage message; " + noSubcommand
 	case isYAML(text):
-		return "the output is YAML; write JSON"
+		return "the output is YAML; the response must be JSON"
 	}
 	return ""
 }
@@ -224,15 +224,15 @@ func almostJSON(text string) string {
 	case isLogLine(text):
 		return "the output is a log line; " + toStderr
 	case strings.HasPrefix(rest, "'"):
-		return "strings are in single quotes, as printed by Python; JSON needs double quotes"
+		return "strings are in single quotes, as when Python prints a dict; JSON requires double quotes"
 	case text[0] == '{' && rest != "" && rest[0] != '"' && rest[0] != '}':
-		return "field names have no quotes, as in YAML or JavaScript; JSON needs double quotes"
+		return "field names are not quoted, as in YAML or JavaScript; JSON requires double quotes"
 	}
 	return ""
 }
 
 // cutShort says why an answer may end in the middle.
-const cutShort = "the plugin did not write the whole response; check whether it was killed or whether a pipe or variable truncated the output"
+const cutShort = "the plugin did not write the whole response; check whether it was killed or its output was truncated by a pipe or a variable"
 
 // explain adds to a refusal by [checkWhole] what the text is.
 func explain(e *DecodeError, data []byte) *DecodeError {
@@ -264,7 +264,7 @@ func brokenAt(data []byte, at int64) string {
 	case c < ' ':
 		return "a string contains a line break or another control character; write it as \\n, or trim the password"
 	case c == '\'':
-		return "a string is in single quotes; JSON needs double quotes"
+		return "a string is in single quotes; JSON requires double quotes"
 	case c == '/' || c == '#':
 		return "JSON does not allow comments"
 	case bytes.HasSuffix(before, []byte(`"`)):

@@ -80,7 +80,7 @@ func (c Command) cmd() *exec.Cmd {
 // reported as a missing plugin.
 func (c Command) whyNot(err error) error {
 	if c.Path == "" {
-		return errors.New("no executable: Path is empty")
+		return errors.New("no executable is set: Path is empty")
 	}
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -142,7 +142,7 @@ func notPermitted(file string, mode fs.FileMode) string {
 			return fmt.Sprintf("the interpreter %q in the #! line is not executable (mode %v)", info.Interpreter, at.Mode())
 		}
 	}
-	return fmt.Sprintf("this user is not allowed to execute the file (mode %v); check its owner, "+
+	return fmt.Sprintf("the current user is not allowed to execute the file (mode %v); check its owner, "+
 		"its parent directories, the noexec mount option and the security policy", mode)
 }
 

@@ -52,7 +52,7 @@ func checkDuration(s *suite, resp *plugin.Response) []Finding {
 	case *d < time.Second:
 		return found(Error, did, fmt.Sprintf("cacheDuration %v", *d),
 			"The kubelet runs the plugin for every pull.",
-			"The unit is probably wrong, for example seconds passed as nanoseconds.")
+			"Check the unit; a number of seconds was probably interpreted as nanoseconds.")
 	case *d > day:
 		return found(Warning, did, fmt.Sprintf("cacheDuration %v", *d),
 			"The kubelet caches the credential for more than a day and does not drop it when a registry rejects it.",
@@ -96,8 +96,8 @@ func checkStable(s *suite, resp *plugin.Response) []Finding {
 		}
 		if what != "" {
 			return found(Warning, did, fmt.Sprintf("run %d differs: %s", nth+1, what),
-				"The credential that a pull gets depends on when the plugin ran.",
-				"Return the same response to the same request. Sort the candidate credentials before choosing one, and fail rather than leave one out.")
+				"Different pulls of the same image might use different credentials.",
+				"Always return the same response to the same request. Sort the candidate credentials before choosing one, and fail instead of omitting one.")
 		}
 	}
 	if s.rotating() {

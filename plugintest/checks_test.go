@@ -187,7 +187,7 @@ func predecessorRows() []row {
 		{check: "predecessor", plugin: "only-today", want: Pass, got: "both rejected"},
 		{check: "predecessor", plugin: "no-cloud", want: Pass, got: "both rejected"},
 		{check: "predecessor", plugin: "argument-login", want: Pass, got: "a response with get-credentials"},
-		{check: "predecessor", plugin: "lenient", want: Warning, got: "neither an out-of-tree response nor an error: apiVersion"},
+		{check: "predecessor", plugin: "lenient", want: Warning, got: "returned neither an out-of-tree response nor an error: apiVersion"},
 		{check: "predecessor", plugin: "argument-garbage", want: Warning, got: "invalid JSON"},
 		{check: "predecessor", plugin: "login", want: Warning, got: "without the argument get-credentials\nexit code 0 and"},
 		{check: "predecessor", plugin: "argument-hang", want: Error, got: "it did not exit", change: hasty},
@@ -237,7 +237,7 @@ func answerRows() []row {
 		{check: "cache-key-type", plugin: "no-cache-key", want: Error, got: "is missing"},
 		{check: "cache-key-type", plugin: "service-account", want: Error, got: "must be Image, Registry or Global"},
 
-		{check: "cache-scope", plugin: "good", want: Pass, got: "cacheKeyType Registry, and the same credential"},
+		{check: "cache-scope", plugin: "good", want: Pass, got: "cacheKeyType Registry, with the same credential for each image"},
 		{check: "cache-scope", plugin: "rotating", want: Pass},
 		{check: "cache-scope", plugin: "global", want: Pass},
 		{check: "cache-scope", plugin: "image-password", want: Error, got: "the password for"},

@@ -34,14 +34,14 @@ func (s *suite) elsewhere(severity Severity, where string, base *plugin.Response
 
 func checkEnvEmpty(s *suite, base *plugin.Response) []Finding {
 	if names := s.redirected(); len(names) > 0 {
-		return skip("the inherited environment sets a cloud endpoint (%s), and without it, the plugin might contact the real cloud; "+
+		return skip("the inherited environment sets a custom cloud endpoint (%s), and without this setting, the plugin might contact the real cloud; "+
 			"pass the plugin's whole configuration with --env (Command.Env)", strings.Join(names, ", "))
 	}
 	return s.elsewhere(Warning, "with only the configured environment", base,
 		func(c *plugin.Command) {
 			c.Environ = slices.DeleteFunc(s.environ(), func(entry string) bool { return !vital(entry) })
 		},
-		"The plugin inherits the kubelet's environment, which has few variables under a service manager.",
+		"The plugin inherits the kubelet's environment, which contains few variables when the kubelet runs as a service.",
 		"Read settings only from arguments and configured variables (env), and do not rely on PATH to find programs.")
 }
 
@@ -122,7 +122,7 @@ func checkDirReadOnly(s *suite, base *plugin.Response) []Finding {
 		dir = "/proc" // where root cannot create files either
 	}
 	if writable(dir) {
-		return skip("this user can write to every directory")
+		return skip("the current user can write to any directory")
 	}
 	return s.elsewhere(Error, "in a read-only directory", base,
 		func(c *plugin.Command) { c.Dir = dir },

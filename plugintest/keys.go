@@ -68,7 +68,7 @@ func checkKeyDead(s *suite, resp *plugin.Response) []Finding {
 		if reason := deadKey(key); reason != "" && len(findings) < maxListed {
 			findings = append(findings, found(Warning, s.base().did, reason,
 				"The kubelet accepts the key but never uses it.",
-				"Write the registry as it appears in image names, with the host and port in lower case, and use a path only as a prefix.")...)
+				"Write the registry as it appears in image names, in lowercase and with the port, if any; use a path only as a prefix.")...)
 		}
 	}
 	if len(findings) > 0 {
@@ -101,7 +101,7 @@ func checkKeyWide(s *suite, resp *plugin.Response) []Finding {
 			if _, ok := byRule[rule]; ok {
 				return found(Warning, s.base().did, fmt.Sprintf("the key %q matches registries outside your control", shownKey(key)),
 					"The kubelet sends the password to every registry that the key matches, within the response's cache scope.",
-					"Name the registry in the key. Use * only for a label in a domain with a single owner, as in *.registry.example.")
+					"Name the registry in the key. Use * only for one label of a domain that has a single owner, as in *.registry.example.")
 			}
 		}
 	}
@@ -122,7 +122,7 @@ func checkKeyPort(s *suite, _ *plugin.Response) []Finding {
 	if len(all) == 0 || len(selected(all, image)) > 0 {
 		return pass(r.did, "a response with %s", plural(len(all), "auth key"))
 	}
-	return found(Info, r.did, fmt.Sprintf("the response has the keys %s, and no key matches", shownKeys(all)),
+	return found(Info, r.did, fmt.Sprintf("none of the response's keys (%s) match", shownKeys(all)),
 		"The kubelet finds no key for the image and pulls anonymously.",
 		"Use the image's host and port as the key, or return no credential for a port that you do not serve.")
 }

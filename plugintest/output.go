@@ -101,7 +101,7 @@ func failureMessage(r *run) []Finding {
 		return nil
 	}
 	return found(Warning, r.did, fmt.Sprintf("%v, and nothing on standard error", r.err.Err),
-		"The kubelet logs an exit status without a reason.",
+		"The kubelet logs only an exit status, without a reason.",
 		"Print one line to standard error: what was attempted, why it failed and how to fix it.")
 }
 
@@ -130,7 +130,7 @@ func stderrVolume(r *run) []Finding {
 	if len(r.x.Stderr) <= manyBytes {
 		return nil
 	}
-	return found(Warning, r.did, "more than 4 KiB on standard error",
+	return found(Warning, r.did, "more than 4 KiB of output on standard error",
 		"The kubelet keeps all of standard error in memory and logs all of it if the plugin fails.",
 		"Print the error on one line, and log details only on request.")
 }
@@ -149,6 +149,6 @@ func lingering(r *run) []Finding {
 		return nil
 	}
 	return found(Error, r.did, "the plugin exited, but a process that it started kept its standard output or standard error open",
-		"The kubelet and the pull wait until the process exits, even past the one-minute timeout.",
+		"The kubelet, and therefore the pull, waits until the process exits, even past the one-minute timeout.",
 		"Do not start a process that outlives the plugin; if this is unavoidable, connect the process's three standard streams to /dev/null.")
 }

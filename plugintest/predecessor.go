@@ -72,7 +72,7 @@ func checkGetCredentials(s *suite) []Finding {
 	case r.ended() && s.outOfTree():
 		return pass(did, "refused: %s", r.outcome())
 	case !base.answered():
-		return skip("the plugin returned no response for %q to compare with; see the base-answer check", s.image)
+		return skip("there is nothing to compare, because the plugin returned no response for %q; see the base-answer check", s.image)
 	case r.ended():
 		return found(Info, did, "refused: "+r.outcome(),
 			"If the configuration passes the argument, as GKE and EKS configurations do, the kubelet gets no credential.",
@@ -110,7 +110,7 @@ func checkPredecessor(s *suite) []Finding {
 	}
 	switch {
 	case with.x.ExitCode == 0 && !with.answered():
-		return found(Warning, with.did, "neither an out-of-tree response nor an error: "+with.outcome(),
+		return found(Warning, with.did, "returned neither an out-of-tree response nor an error: "+with.outcome(),
 			"The kubelet never sends this request. A host that uses the out-of-tree protocol rejects the response.",
 			"Return username and password, and expirationTimestamp if known, or exit with a nonzero code.")
 	case without.x.ExitCode == 0:

@@ -27,7 +27,7 @@ func checkTime(s *suite) []Finding {
 	case r.hung() || r.x.Duration >= s.tooSlow:
 		return found(Error, r.did, fmt.Sprintf("still running after %v", took),
 			"The kubelet kills the plugin after a minute and pulls anonymously.",
-			"Limit the total waiting time to less than a minute, and report what did not respond.")
+			"Limit the total waiting time to less than a minute, and report what the plugin was waiting for.")
 	case r.x.Duration >= s.slow:
 		return found(Warning, r.did, fmt.Sprintf("exited after %v", took),
 			"Each pull without a cached response waits this long, and the kubelet kills the plugin after a minute.",
@@ -81,14 +81,14 @@ func checkSIGTERM(s *suite) []Finding {
 	if failed, ok := errors.AsType[*plugin.ExecError](err); ok && failed.Stage == plugin.StageStart {
 		return skip("%v", failed.Err)
 	}
-	did := "sent part of a request, kept standard input open, and sent SIGTERM"
+	did := "sent a partial request, kept standard input open, and sent SIGTERM"
 	select {
 	case sent := <-asked:
 		if took := ended.Sub(sent); took < s.patience {
 			return pass(did, "exited after %v", took.Round(time.Millisecond))
 		}
 	default:
-		return skip("the plugin does not wait for the end of its input")
+		return skip("the plugin does not wait for EOF on standard input")
 	}
 	return found(Warning, did, fmt.Sprintf("the plugin was still running after %v and was killed", s.patience),
 		"On timeout, the kubelet sends SIGKILL rather than SIGTERM, but service managers and other hosts send SIGTERM and wait.",
@@ -127,7 +127,7 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 	}
 	if bad > 0 {
 		return found(Error, did, fmt.Sprintf("%d of %d runs failed; first failure: %s", bad, n, first),
-			"When a node starts, the kubelet runs the plugin for many images at the same time, and the pulls fail.",
+			"When a node starts, the kubelet runs the plugin for many images at the same time, so some pulls fail.",
 			"Do not share files or locks between runs. Expect the token service to throttle requests, and retry with jitter before the timeout.")
 	}
 	return pass(did, "every run returned the same response")

@@ -25,7 +25,7 @@ func checkBase(s *suite) []Finding {
 	}
 	return found(Error, r.did, r.outcome(),
 		"The kubelet discards the response, logs the error, and pulls anonymously.",
-		"See the other findings. The plugin did not start, it hung, or it returned invalid output.")
+		"See the other findings. The plugin did not start, hung, or returned invalid output.")
 }
 
 // checkVersion checks that a version is answered in itself, or refused.
@@ -89,7 +89,7 @@ func malformedKind() malformed {
 		did:    "sent a request of kind CredentialProviderQuestion",
 		stdin:  func(s *suite) string { return s.rawRequest("CredentialProviderQuestion", s.version(), "") },
 		answer: Warning,
-		fix:    "Reject other kinds with a nonzero exit code.",
+		fix:    "Exit with a nonzero code for any other kind.",
 	}
 }
 
@@ -107,7 +107,7 @@ func malformedEmpty() malformed {
 		did:    "closed standard input without sending data",
 		stdin:  func(*suite) string { return "" },
 		answer: Warning,
-		fix:    "Reject empty standard input with a nonzero exit code, and print that a request is expected.",
+		fix:    "If standard input is empty, exit with a nonzero code and print that a request is expected.",
 	}
 }
 
@@ -189,12 +189,12 @@ func checkUnknownField(s *suite, base *plugin.Response) []Finding {
 		return hangs(r)
 	case !r.answered():
 		return found(Error, r.did, r.outcome(),
-			"A later kubelet that sends a new field gets no credential from this plugin.",
+			"A newer kubelet that sends a new field gets no credential from this plugin.",
 			"Ignore unknown fields. Decode requests without DisallowUnknownFields or a similar option.")
 	}
 	if what := s.difference(base, r.x.Response); what != "" {
 		return found(Error, r.did, "the response differs from the base response: "+what,
-			"A later kubelet that sends a new field gets a different credential.", "Ignore unknown fields.")
+			"A newer kubelet that sends a new field gets a different credential.", "Ignore unknown fields.")
 	}
 	return pass(r.did, "the same as the base response")
 }

@@ -49,9 +49,9 @@ func checkScope(s *suite, resp *plugin.Response) []Finding {
 		same = append(same, image)
 	}
 	if len(same) == 0 {
-		return skip("cacheKeyType is %s, but the plugin returned no response for %s to compare with; specify more images that the plugin serves", scope, listed(silent))
+		return skip("cacheKeyType is %s, but the plugin returned no response for %s, so there is nothing to compare; specify more images that the plugin serves", scope, listed(silent))
 	}
-	return pass(fmt.Sprintf("%s, and for %s", s.base().did, listed(same)), "cacheKeyType %s, and the same credential", scope)
+	return pass(fmt.Sprintf("%s, and for %s", s.base().did, listed(same)), "cacheKeyType %s, with the same credential for each image", scope)
 }
 
 func narrower(scope plugin.CacheKeyType) string {

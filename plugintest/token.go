@@ -41,7 +41,7 @@ func checkTokenAbsent(s *suite) []Finding {
 		case r.crashed() != "":
 			return found(Error, r.did, r.outcome(),
 				"For a pod without a service account, the kubelet gets neither a credential nor an error message.",
-				"Before using the token, check that the request has one.")
+				"Check that the request contains a token before using it.")
 		case !r.answered() && !r.ended() && s.base().answered():
 			return found(Error, r.did, r.outcome(),
 				"The kubelet gets no credential for a pod without a service account.",
@@ -78,13 +78,13 @@ func checkTokenUsed(s *suite) []Finding {
 		return pass(did, "with the token, %s", what)
 	}
 	if s.rotating() {
-		return skip("it is unknown whether the password depends on the token, because each request gets a new password")
+		return skip("cannot determine whether the password depends on the token, because each request gets a new password")
 	}
 	if s.opts.ServiceAccount == nil {
 		return pass(did, "the same response, so this plugin needs no tokenAttributes")
 	}
 	return found(Warning, did, "the same response",
-		"The kubelet requests a token and runs the plugin for each service account, but gets the same credential.",
+		"The kubelet requests a token and runs the plugin for each service account, but always gets the same credential.",
 		"Configure this plugin without tokenAttributes.")
 }
 
@@ -97,7 +97,7 @@ func checkTokenEcho(s *suite) []Finding {
 		return skip("the response with %s has no credential", s.identity.title)
 	}
 	if !s.echoes(r.x.Response) {
-		return pass(r.did, "a password that is not the token")
+		return pass(r.did, "the password is not the token")
 	}
 	const kubelet = "The kubelet rejects the response unless tokenAttributes.cacheType is Token."
 	switch {
@@ -135,7 +135,7 @@ func checkTokenOldVersion(s *suite) []Finding {
 		case r.failed(plugin.StageStart):
 			return notStarted()
 		case r.hung():
-			return found(Warning, r.did, "it did not exit: "+r.outcome(), "The kubelet never sends this request.", "Ignore fields that do not exist in the request's version.")
+			return found(Warning, r.did, "it did not exit: "+r.outcome(), "The kubelet never sends this request.", "Ignore fields that are not part of the request's API version.")
 		case !r.answered():
 			continue
 		}

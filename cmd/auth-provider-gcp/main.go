@@ -25,12 +25,12 @@ func program() pluginmain.Program {
 	var opts gcr.Options
 	flags := pluginmain.Flags()
 	flags.StringVarP(&opts.Flow, "authFlow", "a", gcr.FlowRegistry,
-		"`flow`: gcr for an access token, dockercfg or dockercfg-url for a docker config from the instance metadata")
+		"`flow`: gcr for an access token, dockercfg or dockercfg-url for a docker config from instance metadata attributes")
 	flags.StringVar(&opts.IdentityProvider, "identity-provider", "",
 		"`URL` of the cluster's identity provider; pods with the annotation "+gcr.AnnotationEnable+" pull as their service account")
 	flags.StringVar(&opts.ProjectID, "project-id", "", "`project` of the workload identity pool; required with --identity-provider")
 	flags.StringVar(&opts.STSAudience, "sts-audience", "",
-		"`audience` of a workload identity provider; if it is set, all pods pull as their service account and need no annotation")
+		"`audience` of a workload identity provider; if set, all pods pull as their service account and do not need the annotation")
 	flags.BoolVar(&opts.RequireWorkloadIdentity, "require-workload-identity", false, "reject requests for pods that would pull with the node's identity")
 	flags.BoolVar(&opts.Impersonate, "impersonate", false,
 		"impersonate the Google service account named in the annotation "+gcr.AnnotationAccount)

@@ -170,7 +170,7 @@ func TestFails(t *testing.T) {
 		"no project, config": {args: []string{"--identity-provider=x", "--authFlow=dockercfg"}, want: "an identity provider requires a project; set --project-id"},
 		"command":            {args: []string{"list"}, want: `unknown command "list"; the only command is get-credentials`},
 		"flag":               {args: []string{"get-credentials", "--nonsense"}, want: "unknown flag: --nonsense; --help lists the flags"},
-		"cache type":         {env: []string{"KUBE_SIDECAR_CACHE_TYPE=Global"}, want: `KUBE_SIDECAR_CACHE_TYPE="Global" must be image, registry or global, in lower case`},
+		"cache type":         {env: []string{"KUBE_SIDECAR_CACHE_TYPE=Global"}, want: `KUBE_SIDECAR_CACHE_TYPE="Global" must be image, registry or global, in lowercase`},
 		"cache duration":     {env: []string{"KUBE_SIDECAR_CACHE_DURATION=1"}, want: `KUBE_SIDECAR_CACHE_DURATION="1" must be a duration such as 10m or 0s`},
 		"metadata host":      {env: []string{"GCE_METADATA_HOST=http://x"}, want: `GCE_METADATA_HOST or GCE_METADATA_IP="http://x" must be host[:port]`},
 		"allowed host":       {args: []string{"--allow-host=a.example,*"}, want: `--allow-host "*": a * in one of the last two labels would send the password to third-party hosts; spell out the domain`},
@@ -217,7 +217,7 @@ func TestOtherHosts(t *testing.T) {
 	for _, image := range []string{"docker.io/library/nginx", "gcr.io.example/p/app", "evilgcr.io/p/app", "localhost:5000/x", "registry.k8s.io/pause"} {
 		host, _, _ := strings.Cut(image, "/")
 		x, err := command(t, google, "get-credentials").Run(t.Context(), &plugin.Request{Image: image})
-		want := "auth-provider-gcp: image host \"" + host + "\" is not a Google registry, so it gets no credential; " +
+		want := "auth-provider-gcp: registry host \"" + host + "\" is not a Google registry, so it gets no credential; " +
 			"remove it from matchImages, add it with --allow-host or --mirror, or set --other-hosts=empty\n"
 		if err == nil || x.Stderr != want || x.Stdout.Reveal() != "" {
 			t.Errorf("got  %swant %s", x.Stderr, want)

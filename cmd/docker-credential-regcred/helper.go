@@ -108,7 +108,7 @@ func (h helper) List() (map[string]string, error) {
 
 // Add refuses.
 func (h helper) Add(*credentials.Credentials) error {
-	return errors.New("cannot store credentials: they come from this machine's credential providers; " +
+	return errors.New("cannot store credentials, because they come from this machine's credential providers; " +
 		"to log in anyway, remove " + name + " from credsStore, and from credHelpers for this registry")
 }
 

@@ -28,7 +28,7 @@ type machine struct {
 // load finds the configuration as "regcred get" does without flags, and loads it.
 func (m machine) load(ctx context.Context) (*config.Config, *node.Origin, error) {
 	if by := node.Getenv(m.environ, asking); by != "" {
-		return nil, nil, fmt.Errorf("%s was called by a credential provider that it runs (%s is set): remove the helper from the docker config file that the provider reads", by, asking)
+		return nil, nil, fmt.Errorf("%s was called by a credential provider that it had started itself (%s is set): remove the helper from the docker config file that the provider reads", by, asking)
 	}
 	const configBy, binDirBy = "REGCRED_CONFIG", "REGCRED_BIN_DIR"
 	n := node.Node{Root: m.root, ConfigBy: configBy, BinDirBy: binDirBy}

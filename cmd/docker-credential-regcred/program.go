@@ -143,7 +143,7 @@ func (p program) act(ctx context.Context, action string) ([]byte, error) {
 // readInput reads standard input to its end: the library's reader has none, and
 // waits for it for ever.
 func (p program) readInput(ctx context.Context) (io.Reader, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.input, fmt.Errorf("standard input is still open after %v; write a registry name and close standard input", p.limits.input))
+	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.input, fmt.Errorf("standard input was not closed within %v; write a registry name to it and then close it", p.limits.input))
 	defer cancel()
 	const what = "read standard input"
 	data, err := await.Result(ctx, what, func() ([]byte, error) { return io.ReadAll(io.LimitReader(p.stdin, maxInput+1)) })

@@ -50,7 +50,7 @@ func TestArguments(t *testing.T) {
 		{"-h", 0, help + "\n"},
 		{"list", 0, `{"r.example":"","s.example:5000":""}` + "\n"},
 		{"erase", 0, ""},
-		{"store", 1, name + ": cannot store credentials: they come from this machine's credential providers; to log in anyway, remove " + name + " from credsStore, and from credHelpers for this registry\n"},
+		{"store", 1, name + ": cannot store credentials, because they come from this machine's credential providers; to log in anyway, remove " + name + " from credsStore, and from credHelpers for this registry\n"},
 	} {
 		stdout, code := b.run(b.command("r.example", strings.Fields(tt.args)))
 		if code != tt.code || stdout != tt.stdout {

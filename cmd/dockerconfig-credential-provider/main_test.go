@@ -108,7 +108,7 @@ func TestPluginFails(t *testing.T) {
 		{"no file named", "r.example/app", nil, "--config is required, for example --config /etc/registry/config.json"},
 		{"no such file", "r.example/app", []string{"--config=/nonexistent"}, `registry "r.example": read "[redacted: args[0]]": no such file or directory; fix --config, or set --optional if the file is not required`},
 		{"unknown flag", "r.example/app", []string{"--confg=x"}, "unknown flag: --confg; --help lists the flags"},
-		{"helper fails", "f.example/app", []string{file, "--helper-dir", dir, "--v=4"}, `registry "f.example": docker-credential-failing get "f.example": exit status 1; the helper's output is hidden because it might contain secrets: run the helper manually as the same user and with the same environment`},
+		{"helper fails", "f.example/app", []string{file, "--helper-dir", dir, "--v=4"}, `registry "f.example": docker-credential-failing get "f.example": exit status 1; the helper's output is hidden because it might contain secrets: to see it, run the helper manually as the same user and in the same environment`},
 		{"no helper", "f.example/app", []string{file}, `registry "f.example": docker-credential-failing get "f.example": not found in PATH ""`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

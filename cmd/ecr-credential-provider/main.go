@@ -31,7 +31,7 @@ func program() pluginmain.Program {
 	flags.StringArrayVar(&opts.ExternalIDs, "external-id", nil,
 		"`ACCOUNT=ID`: external ID for the account's roles; repeatable")
 	flags.StringVar(&opts.SessionName, "session-name", "",
-		"`NAME` for all STS sessions (default: the service account's name; the upstream plugin uses ecr-credential-provider)")
+		"session `NAME` for all STS calls (default: the service account's name; the upstream plugin uses ecr-credential-provider)")
 	flags.BoolVar(&opts.PlainEndpoints, "plain-endpoints", false,
 		"use the plain ECR and STS endpoints even for FIPS and dual-stack hosts, as the upstream plugin does")
 	return pluginmain.Program{

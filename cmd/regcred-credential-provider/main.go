@@ -38,8 +38,8 @@ func main() {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
 	d := &dispatcher{entry: filepath.Base(args[0])}
 	flags := pluginmain.Flags()
-	flags.StringVar(&d.state, "state-dir", "", "`path` to the directory with the generations (default: this program's directory, with symlinks resolved)")
-	flags.StringVar(&d.counts, "count-dir", tally.DefaultDir, "`path` to the directory where runs are counted; an empty path disables counting")
+	flags.StringVar(&d.state, "state-dir", "", "`path` to the directory that contains the generations (default: this program's directory, with symlinks resolved)")
+	flags.StringVar(&d.counts, "count-dir", tally.DefaultDir, "`path` to the directory where run counts are stored; an empty path disables counting")
 	code := pluginmain.Program{
 		Name:    generation.Dispatcher,
 		Version: version,
@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		Summary: "The plugin that regcred configures in the kubelet: it calls the providers of the\n" +
 			"node's current generation, which \"regcred install\" and \"regcred rollback\" change.\n" +
 			"It reads one CredentialProviderRequest from standard input. The name under which\n" +
-			"it is run determines which entry in the kubelet's configuration it responds for.",
+			"it is run determines which entry in the kubelet's configuration it serves.",
 		New: func(pluginmain.Input) (plugin.Provider, error) { return d, nil },
 	}.Run(ctx, args[1:], stdin, stdout, stderr, getenv)
 	d.end()

@@ -16,10 +16,10 @@ func (a *app) agentCopyCmd() *cobra.Command {
 		Use:   "copy FILE... DIR",
 		Short: "Copy executables into a directory",
 		Long: `Copy executables into an existing directory, each atomically and with mode 0755.
-An init container runs this command. The command needs no shell or other files
-from its image, so it can also copy plugins out of an image that contains
-nothing else. Nothing is copied unless every file is a regular file and a Linux
-executable.`,
+An init container runs this command. The command does not need a shell or any
+other files in its image, so it can also copy plugins out of an image that
+contains nothing else. Nothing is copied unless every file is a regular file and
+a Linux executable.`,
 		Example: `  regcred agent copy /bin/regcred /tools
   /tools/regcred agent copy /usr/local/bin/my-credential-provider /plugins`,
 		Args: func(cmd *cobra.Command, args []string) error {

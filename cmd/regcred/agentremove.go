@@ -33,8 +33,8 @@ func (a *app) agentRemoveCmd() *cobra.Command {
 		Short: "Make the chart's pods uninstall regcred from their nodes, and wait until they finish",
 		Long: `Set the state in a ConfigMap to "absent" (the pods see the change within about a
 minute), and wait until each pod reports that regcred is completely removed from
-its node. The chart runs this command before it is uninstalled. The command does
-not wait for nodes that are deleted while it is running.
+its node. Helm runs this command before it uninstalls the chart. The command
+does not wait for nodes that are deleted while it is running.
 
 After the timeout, each remaining node is listed with the reason and the action
 to take. You can run the command again.
@@ -116,7 +116,7 @@ func removalText(done *fleet.Removal) string {
 }
 
 // whereRegcred is where the program is that the cures name.
-const whereRegcred = "to uninstall regcred from a node by hand, use /bin/regcred from the pods' image or the release archive (docs/fleet.md)"
+const whereRegcred = "to uninstall regcred from a node manually, use /bin/regcred from the pods' image, or regcred from the release archive (see docs/fleet.md)"
 
 // tellMissing says of each node that is missing why, and what to do there.
 func (a *app) tellMissing(missing []fleet.Node, allowed bool) error {

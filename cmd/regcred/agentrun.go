@@ -35,9 +35,9 @@ func (a *app) agentRunCmd() *cobra.Command {
 		Long: `Keep regcred installed on this pod's node. Stopping the process changes nothing
 on the node. The pod itself does not change the node: it asks the node's systemd
 to run "regcred install", "status" and "uninstall" on the node. Every
---interval, the agent compares the node with the installed state and reinstalls
-regcred if they differ. If the --state file contains "absent", the agent
-uninstalls regcred.
+--interval, the agent checks whether the node still matches what was installed,
+and reinstalls regcred if it does not. If the --state file contains "absent",
+the agent uninstalls regcred.
 
 This pod does not retry an installation or uninstallation that restarted the
 kubelet and was rolled back, even if the pod's container restarts. Other
@@ -65,19 +65,19 @@ func (r *agentFlags) register(cmd *cobra.Command) {
 	f.StringVar(&r.Config, "config", "/config", "`path` of the configuration")
 	f.StringVar(&r.State, "state", "/state/state", "`file` that contains present or absent; nothing is changed while the file contains anything else")
 	f.StringVar(&r.Plugins, "plugins", "/plugins", "`directory` with plugins from other images; searched first")
-	f.StringVar(&r.ImagePlugins, "image-plugins", "/plugins", "`directory` with the plugins of this image")
+	f.StringVar(&r.ImagePlugins, "image-plugins", "/plugins", "`directory` that contains this image's plugins")
 	f.StringVar(&r.Work, "work", agentWork, "`directory` where the node's --host-work directory is mounted; its content survives container restarts")
 	f.StringVar(&r.hostWork, "host-work", "", "`path` of the --work directory on the node")
 	i := &r.Install
 	f.BoolVar(&i.DryRun, "dry-run", false, "show what would change without changing anything")
 	f.BoolVar(&i.Restart, "restart", false, "allow a kubelet restart if one is needed; running containers are not affected")
 	f.StringVar(&i.Probe, "probe", "", "`image` to pull after each change; if the pull fails, the change is rolled back")
-	f.StringArrayVar(&i.Reserve, "reserve", nil, "additional `pattern` for the kubelet's entries; may be repeated")
-	f.BoolVar(&i.AnyImage, "any-image", false, "make the kubelet's entries match every image")
+	f.StringArrayVar(&i.Reserve, "reserve", nil, "additional `pattern` to include in the kubelet's provider entries; may be repeated")
+	f.BoolVar(&i.AnyImage, "any-image", false, "make the kubelet's provider entries match every image")
 	f.DurationVar(&i.MaxStale, "max-stale", generation.DefaultMaxStale, "maximum `time` that the kubelet may cache a response")
 	f.IntVar(&i.Keep, "keep", 5, "`number` of generations to keep")
-	f.StringVar(&i.StateDir, "state-dir", generation.DefaultDir, "`directory` on the node for the generations")
-	f.BoolVar(&i.Reapplied, "reapplied", false, "install even if the node's operating system reverts the change; this agent then makes it again")
+	f.StringVar(&i.StateDir, "state-dir", generation.DefaultDir, "`directory` on the node where generations are stored")
+	f.BoolVar(&i.Reapplied, "reapplied", false, "install even if the node's operating system reverts the change; the agent then reapplies it")
 	f.DurationVar(&i.Timeout, "timeout", 4*time.Minute, "maximum `time` for a restarted kubelet to become healthy before the change is rolled back")
 	f.DurationVar(&r.Interval, "interval", time.Minute, "`time` between checks of the node")
 	// Not a string: an empty one is a value.

@@ -52,13 +52,13 @@ func renderAnswer(t *terminal.Text, j *report.Attempt) {
 	case regcred.CacheHit:
 		answer = fmt.Sprintf("response from the cache, %s old: %s", terminal.Span(time.Duration(j.AgeSeconds*float64(time.Second))), answer)
 	case regcred.CacheCoalesced:
-		answer = "response from a run for another image: " + answer
+		answer = "response from a plugin run for another image: " + answer
 	case regcred.CacheMiss:
 		answer = "ran for " + terminal.Millis(j.DurationSeconds) + ": " + answer
 	}
 	t.Detail("%s", answer)
 	if j.Credentials == 0 && len(j.Keys) > 0 {
-		t.Detail("no auth key in the response matches the image: %s", strings.Join(j.Keys, ", "))
+		t.Detail("none of the auth keys in the response match the image: %s", strings.Join(j.Keys, ", "))
 	}
 	if j.CacheKey != "" {
 		kept := t.Until(j.CachedUntil)
@@ -108,7 +108,7 @@ func renderIdentity(t *terminal.Text, id *report.Identity) {
 	case regcred.TokenRequested:
 		t.Detail("token requested for audience %q", id.Audience)
 	case regcred.TokenGiven:
-		t.Detail("token passed by flag; the configuration requires audience %q", id.Audience)
+		t.Detail("token taken from a flag; the configuration requires audience %q", id.Audience)
 	}
 }
 

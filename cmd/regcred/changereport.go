@@ -89,7 +89,7 @@ func (r *changeReport) render(t *terminal.Text) {
 	case "installed":
 		t.Line(terminal.OK, fmt.Sprintf("generation %d is current", r.Generation))
 	case "rolled back":
-		t.Line(terminal.OK, fmt.Sprintf("generation %d already has the requested content and is current again", r.Generation))
+		t.Line(terminal.OK, fmt.Sprintf("reactivated generation %d, which already has the requested content", r.Generation))
 	case "mended":
 		t.Line(terminal.OK, fmt.Sprintf("generation %d is current and has been repaired", r.Generation))
 	case "unchanged":

@@ -39,18 +39,18 @@ func (a *app) convertCmd() *cobra.Command {
 		Short: "Convert an older configuration to kubelet.config.k8s.io/v1",
 		Long: `Convert the configuration at PATH, a file or a directory, from v1beta1, v1alpha1
 or the out-of-tree proposal's RegistryCredentialConfig to
-kubelet.config.k8s.io/v1. The result is reloaded and must have the same
-providers as the source, in the same order.
+kubelet.config.k8s.io/v1. The result is read back to verify that it has
+the same providers as the source, in the same order.
 
 The result is written to stdout as one file, or to NEW. NEW must not be an
 existing file. If NEW ends in a slash or is a directory, each provider is
 written to its own file, in the same order. --write converts every file in place
 and keeps the originals in FILE.bak.
 
-The file's version is independent of the exec protocol's version. Each provider
-keeps its protocol version unless --plugin-api-version changes it, because a
-plugin that supports only v1beta1 cannot respond in v1. No kubelet supports the
-proposal's protocol, so its providers are changed to v1.
+The API version of the file is independent of the exec protocol's version. Each
+provider keeps its protocol version unless --plugin-api-version changes it,
+because a plugin that supports only v1beta1 cannot respond in v1. No kubelet
+supports the proposal's protocol, so its providers are changed to v1.
 
 The exit code is 1 if a kubelet with this --kubelet-version and these
 --feature-gates would not start with the result. In this case, no file is
@@ -204,7 +204,7 @@ func (a *app) noteConversion(res *convert.Result) {
 		a.Warn("%s:%d: the second YAML document, which begins here, is not converted because kubelets ignore it", p.File, p.Line)
 	}
 	for _, file := range res.Lost {
-		a.Warn("%s: rewritten without its comments", file)
+		a.Warn("%s: comments were lost in the conversion", file)
 	}
 }
 
@@ -231,6 +231,6 @@ func (a *app) noteProtocol(res *convert.Result) {
 		a.Note("still on a protocol version older than v1: %s; use --plugin-api-version v1 if the plugins support it", strings.Join(old, ", "))
 	}
 	if n := len(former); n > 0 && n < len(res.Providers) {
-		a.Note("the out-of-tree proposal tried an image's providers in the order %s, but the kubelet sorts credentials by auth key, then by configuration order", strings.Join(former, ", "))
+		a.Note("with the out-of-tree proposal, the providers for an image were tried in the order %s, but the kubelet sorts credentials by auth key, then by configuration order", strings.Join(former, ", "))
 	}
 }

@@ -156,7 +156,7 @@ func (a *app) demoExplain(ctx context.Context, n *demoNode, r *demoReport, t *de
 			_ = why.Print(a.Stderr)
 		}
 		return withHint(fmt.Errorf("explain exited with code %d", code),
-			fmt.Sprintf("if files in %s cannot be executed, set TMPDIR to a directory that is not on a noexec mount", filepath.Dir(n.dir)))
+			fmt.Sprintf("if %s is on a noexec mount, set TMPDIR to a directory where files can be executed", filepath.Dir(n.dir)))
 	}
 	if t.silent {
 		r.Explain = json.RawMessage(out.String())
@@ -214,7 +214,7 @@ func (a *app) demoPull(ctx context.Context, n *demoNode, r *demoReport, t *demoT
 	at := res.Attempts[0]
 	r.Second = demoSecondJSON{at.Cache, at.Age.Milliseconds()}
 	t.step("A second lookup uses the cache")
-	t.wrapped(fmt.Sprintf("cache %s, %d ms old; the plugin ran %s for both lookups", at.Cache, r.Second.AgeMillis, times(r.Execs)))
+	t.wrapped(fmt.Sprintf("cache %s, entry %d ms old; the plugin ran %s in total for both lookups", at.Cache, r.Second.AgeMillis, times(r.Execs)))
 	return t.flush()
 }
 

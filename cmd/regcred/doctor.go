@@ -39,14 +39,15 @@ Plugins are run only with --image.
 
 With --image, trace one image to its registry and stop at the first step that
 fails. The steps are the reference, the matching providers, the credentials
-(plugins are run), the runtime's mirror hosts and, for each host, DNS,
-connection, TLS, challenge, token and manifest, with each credential in turn.
+(plugins are run), the runtime's mirror hosts and, for each host, the
+DNS lookup, connection, TLS handshake, auth challenge, token request and
+manifest request, trying each credential in turn.
 The runtime's proxies and CA certificates are used. Nothing is pulled.
 
 With --kube, also check the cluster: whether the API server responds, which
 identity it sees, and whether this identity can read the objects that a pull
 needs and request tokens for the configured audiences. With --pod, request the
-pod's tokens as a dry run. With both --pod and --image, look up the image for
+pod's tokens in dry-run mode. With both --pod and --image, look up the image for
 this pod.
 
 The exit code is 0 if no check fails, and 1 otherwise.`,
@@ -124,7 +125,7 @@ func (a *app) doctorKubelet(ctx context.Context, o *node.Origin) *doctor.Kubelet
 // another identity may do is no answer to --as-kubelet.
 func (a *app) doctorCluster(ctx context.Context, r *doctor.Report, o *node.Origin, cfg *config.Config, d *doctorFlags) {
 	if o == nil && a.asKubelet != "" && d.kubeconfig == "" {
-		r.Add("api-server", doctor.Skip, "use the kubelet's own --kubeconfig, for example /etc/kubernetes/kubelet.conf", "not checked: the current identity is not a kubelet's")
+		r.Add("api-server", doctor.Skip, "use the kubelet's own --kubeconfig, for example /etc/kubernetes/kubelet.conf", "not checked, because the current identity is not that of a kubelet")
 		return
 	}
 	if o == nil {

@@ -37,7 +37,7 @@ func (a *app) execCmd() *cobra.Command {
 	e := &execFlags{}
 	cmd := &cobra.Command{
 		Use:   "exec [flags] -- CMD [ARG...]",
-		Short: "Run a command whose registry clients get credentials from regcred",
+		Short: "Run a command with registry credentials from regcred",
 		Long: `Run CMD with DOCKER_CONFIG and REGISTRY_AUTH_FILE set to files in a temporary
 directory that is removed when CMD exits. These files configure regcred's
 credential helper for each exact host in the configuration and for the registry
@@ -46,7 +46,7 @@ plugins are copied.
 
 With --materialize, the images' credentials are written to the files instead,
 for programs that do not run credential helpers. The written credentials are not
-renewed; a warning shows when they expire. CMD receives the terminal and all
+renewed; a warning states when they expire. CMD receives the terminal and all
 signals. regcred exits with CMD's exit code, or is killed by the signal that
 killed CMD. The exit code is 127 if CMD does not exist, and 126 if it cannot be
 run. CMD is not run if a credential cannot be obtained.`,
@@ -98,11 +98,11 @@ func (a *app) exec(ctx context.Context, e *execFlags, args []string) error {
 		return helperError(err)
 	}
 	for _, l := range session.Differ {
-		a.Warn("docker's file can hold only one credential for %s; the credential for %s is only in the file for podman, skopeo and buildah", l.Host(), l.Repository)
+		a.Warn("docker's config.json can hold only one credential for %s; the credential for %s was written only to the file for podman, skopeo and buildah", l.Host(), l.Repository)
 	}
 	code, killedBy, err := a.runIn(ctx, session, args)
 	if err == nil && session.Changed() {
-		a.Warn("the command changed docker's config.json in the temporary directory; the changes are lost")
+		a.Warn("the command changed docker's config.json in the temporary directory; these changes were discarded")
 	}
 	if closing := session.Close(); closing != nil {
 		a.Warn("%v", closing)
@@ -238,7 +238,7 @@ func (a *app) materialize(ctx context.Context, images []string) (logins []docker
 		a.warnFailed(res.Attempts)
 		c := res.Credentials[0]
 		if c.Username == "" && c.Password.Reveal() == "" {
-			a.Note("the first credential for %s is empty: a pull would be anonymous", x.Repository)
+			a.Note("the first credential for %s is empty, so a pull would be anonymous", x.Repository)
 			continue
 		}
 		a.warnEnds(x.Repository, c)

@@ -238,7 +238,7 @@ func renderProvider(t *terminal.Text, p *report.Provider) {
 // renderNearest shows the pattern that came nearest, and where it failed.
 func renderNearest(t *terminal.Text, p *report.Provider) {
 	if n := len(p.Patterns); n > 1 {
-		t.Detail("none of the %d patterns matches; the nearest one is %q", n, p.Pattern)
+		t.Detail("none of the %d patterns match; the closest is %q", n, p.Pattern)
 	} else {
 		t.Detail("%q does not match", p.Pattern)
 	}

@@ -43,7 +43,7 @@ node would try them.
 
 The text format hides passwords. The other formats contain passwords: json has
 all credentials, but docker-config, secret and crictl have only the first
-credential, under the registry's own name.
+credential, keyed by the registry's own name.
 
 The exit code is 0 if credentials are found, 3 if a pull would be anonymous, and
 1 if something failed.`,
@@ -118,7 +118,7 @@ func (a *app) writeGet(g *getFlags, r *getResult, creds []regcred.Credential) er
 		a.Note("the %s format can hold only one credential; it contains the first of %d", format, len(creds))
 	}
 	if format == "crictl" {
-		a.Warn("crictl accepts passwords only on its command line, where every user of this machine can see them; \"regcred prepull\" does not expose them")
+		a.Warn("crictl accepts passwords only on the command line, where every user on this machine can see them; \"regcred prepull\" does not expose them")
 	}
 	a.passwordNote(1)
 	return a.WriteRaw(data)

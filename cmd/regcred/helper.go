@@ -77,12 +77,12 @@ other clients call docker-credential-regcred for that host. --containers instead
 changes the file that podman, skopeo and buildah read.
 
 The rest of the file is preserved byte for byte. regcred manages all entries for
-its helper: hosts that are no longer in the configuration are removed.
+its helper and removes those for hosts that are no longer in the configuration.
 
 Clients do not support patterns, so hosts that match only a pattern with * are
 not included. --all-hosts also sets docker's credsStore, which docker uses for
-all other hosts. --all-hosts fails if it would hide another credential store or
-credentials in the file.`,
+all other hosts. --all-hosts fails if it would override another credential store
+or credentials in the file.`,
 		Example: `  regcred helper install --dry-run
   regcred helper install
   regcred helper install --docker --containers
@@ -292,7 +292,7 @@ func (a *app) loadForHelper(ctx context.Context, needBinDir bool) (*config.Confi
 
 // noteNoHost says that there is no name that could be written into a file.
 func (a *app) noteNoHost(o *node.Origin) {
-	a.Note("%s lists no exact host (not counting providers that serve only pods), and clients do not support patterns", o.Config)
+	a.Note("%s does not list any exact hosts (except for providers that serve only pods), and clients do not support patterns", o.Config)
 }
 
 // noteHelperEnvironment says that clients run the helper without the flags of
@@ -306,7 +306,7 @@ func (a *app) noteHelperEnvironment(o *node.Origin) {
 		}
 		a.Warn("clients run the helper without this command's flags: set REGCRED_CONFIG=%s and REGCRED_BIN_DIR in their environment", terminal.ShellWord(config))
 	case a.config.relative() || a.binDir.relative():
-		a.Warn("REGCRED_CONFIG and REGCRED_BIN_DIR are relative to this directory: set absolute paths in the clients' environment")
+		a.Warn("REGCRED_CONFIG or REGCRED_BIN_DIR is a relative path: set absolute paths in the clients' environment")
 	case !o.Discovered:
 		a.Note("the helper finds this configuration if clients run with the same REGCRED_CONFIG and REGCRED_BIN_DIR")
 	}

@@ -83,5 +83,5 @@ func badLines(name string, bad []error) error {
 	if n := len(bad) - most; n > 0 {
 		bad = append(bad[:most:most], fmt.Errorf("%s: invalid images on another %s", name, terminal.Count(n, "line")))
 	}
-	return withHint(errors.Join(bad...), "nothing was pulled; fix the list")
+	return withHint(errors.Join(bad...), "fix the image list; nothing was pulled")
 }

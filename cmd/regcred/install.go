@@ -46,10 +46,10 @@ patterns and tokenAttributes. Otherwise, the command lists what is not covered,
 changes nothing, and asks for --restart.
 
 Before any change, CONFIG is validated for this node's kubelet, and each new
-plugin is checked and test-run. Changes to the node's files are shown first;
-with --dry-run, they are only shown. After a change, a restarted kubelet must
-become healthy and the --probe image must be pulled; otherwise everything is
-rolled back.
+plugin is checked and test-run. Changes to the node's files are shown before
+they are made; with --dry-run, they are not made. After a change, a restarted
+kubelet must become healthy and the --probe image must be pulled; otherwise
+everything is rolled back.
 
 CONFIG defaults to the current generation's configuration. On a node without a
 generation, CONFIG defaults to /etc/regcred/credential-providers.yaml, with the
@@ -68,13 +68,13 @@ plugins in /etc/regcred/bin.`,
 	addRestartFlags(cmd, i.changeFlags)
 	addProbeFlag(cmd, i.changeFlags)
 	f.StringArrayVar(&i.reserve, "reserve", nil, "additional `pattern` for the kubelet's entries, so that a provider for this pattern can be added later without a kubelet restart; may be repeated; \"\" clears the list")
-	f.BoolVar(&i.anyImage, "any-image", false, "make the kubelet's entries match every image, so that new providers never need a kubelet restart; one plugin process is started for each image pulled")
+	f.BoolVar(&i.anyImage, "any-image", false, "make the kubelet's provider entries match every image, so that new providers never need a kubelet restart; one plugin process is started for each image pulled")
 	f.DurationVar(&i.maxStale, "max-stale", generation.DefaultMaxStale, "maximum `time` that the kubelet can cache a response and thus keep using a credential that was removed from the node")
 	f.IntVar(&i.keep, "keep", 5, "`number` of generations to keep for rollback")
 	f.BoolVar(&i.reapplied, "reapplied", false, "install even if this node's operating system reverts the change at boot; for nodes that run this command at each boot")
 	addOwnerFlag(cmd, &i.owner, "`NAMESPACE/RELEASE` of the Helm release that owns this installation; another owner's installation is not replaced")
-	f.BoolVar(&i.hideValues, "hide-values", false, "if this node must be changed manually, print the change without the values of args and env")
-	f.StringVar(&i.version, "kubelet-version", "", "`version` of the node's kubelet, if it cannot be run (--root)")
+	f.BoolVar(&i.hideValues, "hide-values", false, "if this node must be changed manually, omit the values of args and env from the printed change")
+	f.StringVar(&i.version, "kubelet-version", "", "`version` of the node's kubelet, for when the kubelet cannot be run (--root)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		w, err := a.installWish(cmd, i, args)
 		if err != nil {
@@ -103,7 +103,7 @@ func (a *app) installWish(cmd *cobra.Command, i *installFlags, args []string) (i
 		w.Dispatcher = besideUs(generation.Dispatcher)
 	}
 	if w.Dispatcher == "" {
-		return w, usageError("use --dispatcher to set the path of "+generation.Dispatcher+", which is released with regcred", "there is no %s next to regcred", generation.Dispatcher)
+		return w, usageError("use --dispatcher to set the path of "+generation.Dispatcher+", which ships with regcred", "there is no %s next to regcred", generation.Dispatcher)
 	}
 	if i.keep < 1 {
 		return w, usageError("", "--keep is %d; it must be 1 or more", i.keep)

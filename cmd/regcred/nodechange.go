@@ -45,7 +45,7 @@ func addChangeFlags(cmd *cobra.Command, formats ...string) *changeFlags {
 	c := &changeFlags{output: addOutputFlag(cmd, formats...)}
 	f := cmd.Flags()
 	f.StringVar(&c.root, "root", "", "root `directory` of another node: an image being built, or a mounted disk")
-	f.StringVar(&c.stateDir, "state-dir", generation.DefaultDir, "`directory` on the node for the generations")
+	f.StringVar(&c.stateDir, "state-dir", generation.DefaultDir, "`directory` on the node where generations are stored")
 	return c
 }
 
@@ -54,7 +54,7 @@ func addRestartFlags(cmd *cobra.Command, c *changeFlags) {
 	f := cmd.Flags()
 	f.BoolVar(&c.restart, "restart", false, "allow a kubelet restart if one is needed; running containers are not affected")
 	f.DurationVar(&c.within, "timeout", 4*time.Minute, "maximum `time` for a restarted kubelet to become healthy before the change is rolled back")
-	f.DurationVar(&c.stable, "stable", 10*time.Second, "`time` that the kubelet must stay healthy without interruption")
+	f.DurationVar(&c.stable, "stable", 10*time.Second, "`time` for which the kubelet must stay healthy without interruption")
 }
 
 // addProbeFlag adds the test pull, of a node that has something to pull with afterwards.
@@ -122,7 +122,7 @@ func (a *app) installer(ctx context.Context, c *changeFlags) (*install.Installer
 		return nil, err
 	}
 	for _, name := range setup.Unread {
-		a.Warn("%s cannot be read, so the result might be wrong: run this command as root (sudo)", name)
+		a.Warn("%s cannot be read, so the result might be inaccurate: run this command as root (sudo)", name)
 	}
 	in := &install.Installer{
 		Store: generation.Store{FS: inroot.FS{Root: c.root}, Dir: path.Clean(c.stateDir)},

@@ -24,7 +24,7 @@ func (a *app) nodesCmd() *cobra.Command {
 	n := &nodesFlags{}
 	cmd := &cobra.Command{
 		Use:   "nodes",
-		Short: "Show the rollout status of the Helm chart on its nodes",
+		Short: "Show the rollout status of the Helm chart on each node",
 		Long: `Show the state that the chart's pods report for their nodes: the current
 generation, differences from the installed state, and the last error. The state
 is read from the last lines of each pod's log. Nodes that have no running pod,

@@ -56,7 +56,7 @@ func (a *app) resolveOrNone(needBinDir bool) (*node.Origin, error) {
 func (a *app) find(w node.Want, path string, needBinDir bool) (_ *node.Origin, err error) {
 	if w.Config = a.config.value; path != "" {
 		if a.config.byFlag() && w.Config != path {
-			return nil, usageError("", "PATH is %q, but %s is %q", excerpt.Address(path), a.config.by, w.Config)
+			return nil, usageError("", "PATH is %q, but %s is set to %q", excerpt.Address(path), a.config.by, w.Config)
 		}
 		w.Config = path
 	}

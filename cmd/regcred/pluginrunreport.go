@@ -246,7 +246,7 @@ func (r *pluginRunReport) renderResult(t *terminal.Text) {
 	t.Item(m, took)
 	t.Detail("%s accepts this: %s, valid for %s%s", r.host, terminal.Count(len(r.Response.Auth), "credential"), scope(r.Response.CacheKeyType), kept(r.Response.duration))
 	if keys := slices.Sorted(maps.Keys(r.Response.Auth)); len(keys) > 0 && r.Credentials == 0 {
-		t.Detail("no auth key in the response matches the image: %s", strings.Join(keys, ", "))
+		t.Detail("none of the auth keys in the response match the image: %s", strings.Join(keys, ", "))
 	}
 }
 

@@ -43,14 +43,14 @@ func (a *app) pluginTestCmd() *cobra.Command {
 each check, show what the plugin did, how the kubelet would treat it, and how to
 fix it.
 
-PATH is an executable; a name without a slash is looked up in --bin-dir. With
+PATH is an executable; a name with no slash is looked up in --bin-dir. With
 --config or --as-kubelet, PATH is the name of a provider, which is tested with
 its configured arguments, environment, version and tokenAttributes. Otherwise,
 use flags to set what the plugin needs.
 
-Each run is real: a plugin that calls a cloud API calls it every time. Some
+The runs are real: if the plugin calls a cloud API, every run calls it. Some
 checks clear the environment or HOME, so set the plugin's variables with --env,
-which applies to every run. In particular, set the variables that select a test
+which applies to every run. In particular, set the variables that point to a test
 server; otherwise the plugin might call the real cloud.
 
 The exit code is 1 if a check finds an error or, with --strict, a warning, and 0
@@ -88,7 +88,7 @@ func (f *pluginTestFlags) register(cmd *cobra.Command) {
 	flags.Func("arg", "an `argument` for the plugin; may be repeated", f.addArg)
 	flags.Func("args", "several `arguments`, separated by spaces; may be repeated", f.addArgs)
 	flags.StringArrayVar(&f.env, "env", nil,
-		"`NAME=value` for the plugin's environment, in every run; NAME without a value uses the current environment's value; may be repeated")
+		"environment variable `NAME=value` to set in every run of the plugin; NAME without a value uses the current environment's value; may be repeated")
 	f.apiVersion = &choice{values: []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1, plugin.OutOfTree}}
 	f.apiVersion.register(cmd, "api-version", "", "protocol `version` to use, as in a configuration: "+strings.Join(f.apiVersion.values, " | ")+
 		"; the last one is the RegistryCredentialConfig protocol (default: the first of the other versions that the plugin supports)")

@@ -178,7 +178,7 @@ func (a *app) testEnv(list []string) ([]string, error) {
 		if !hasValue {
 			i := slices.IndexFunc(a.environ, func(e string) bool { return strings.HasPrefix(e, name+"=") })
 			if i < 0 {
-				return nil, usageError("give it a value: --env "+name+"=…", "--env %s: the variable is not set", name)
+				return nil, usageError("set a value with --env "+name+"=…", "--env %s: the variable is not set", name)
 			}
 			entry = a.environ[i]
 		}

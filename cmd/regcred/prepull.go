@@ -37,17 +37,17 @@ each credential in order until one works, or anonymously if there are no
 credentials. Images that are already present are skipped.
 
 LIST is a file with one image per line, or "-" for standard input; "#" starts a
-comment. Nothing is pulled if a line is not a valid image.
+comment. Nothing is pulled if any line is not a valid image.
 
 --pause-image adds the sandbox image that the runtime starts for each pod. The
 runtime pulls this image without the kubelet's credentials, so a node cannot
-start its first pod if the image's registry requires a credential. CRI-O,
+start any pods if the image's registry requires credentials. CRI-O,
 containerd 1 and cri-dockerd report the sandbox image in their status. For
 containerd 2, "containerd config dump" is run with the running process's
 executable and config file.
 
-Only the node's credentials are used, because every pod on the node can use an
-image that was pulled without the kubelet (KEP-2535). --allow-all-pods lifts
+Only the node's credentials are used, because an image that was not pulled by
+the kubelet is available to every pod on the node (KEP-2535). --allow-all-pods lifts
 this limit.
 
 The exit code is 0 if every image is present at the end, and 1 otherwise.`,
@@ -67,7 +67,7 @@ The exit code is 0 if every image is present at the end, and 1 otherwise.`,
 	p.policy.register(cmd, "pull-policy", "", "pull `policy`, as in a container's imagePullPolicy: "+strings.Join(p.policy.values, " | "))
 	f.BoolVar(&p.allowAllPods, "allow-all-pods", false,
 		"allow pulls with a pod's credentials (--pod, --service-account, --pull-secret, --service-account-token-file): "+
-			"the kubelet does not record the pull, so every pod on this node can use the image without a credential (KEP-2535)")
+			"the kubelet does not record the pull, so every pod on this node can use the image without credentials (KEP-2535)")
 	p.pullsFlags = addPullsFlags(cmd)
 	f.IntVar(&p.parallel, "parallel", 4, "`number` of images to pull at the same time")
 	completeFlag(cmd, "runtime-endpoint", []string{node.AutoEndpoint, "unix:///run/containerd/containerd.sock", "unix:///run/crio/crio.sock"})

@@ -33,7 +33,7 @@ func (a *app) selectAnnotations(t *config.TokenAttributes, token plugin.Secret, 
 	}
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		if _, ok := selected[key]; !ok {
-			a.Note("annotation %s is not sent, because the configuration does not list it", key)
+			a.Note("annotation %s is not sent to the plugin, because the configuration does not list it", key)
 		}
 	}
 	return selected

@@ -121,7 +121,7 @@ func (r *imageReport) hint(explain string) string {
 		switch {
 		case t.Status != http.StatusUnauthorized:
 		case t.Credential == nil:
-			return fmt.Sprintf("the registry requires a credential, but none was found; run \"%s\" for details", explain)
+			return fmt.Sprintf("the registry requires credentials, but none were found; run \"%s\" for details", explain)
 		default:
 			return fmt.Sprintf("the registry rejected the providers' credentials; run \"%s\" to see where each credential came from", explain)
 		}

@@ -48,7 +48,7 @@ func readPullSecret(ctx context.Context, name string) (*regcred.PullSecret, erro
 		return fileSecret(name, corev1.SecretTypeDockercfg, corev1.DockerConfigKey, data), nil
 	}
 	if bytes.Contains(data, []byte("\n---")) || c != nil && c.Secrets > 1 {
-		return nil, fmt.Errorf("%s contains several documents or Secrets; use one file per Secret", name)
+		return nil, fmt.Errorf("%s contains more than one document or Secret; use a separate file for each Secret", name)
 	}
 	var f corev1.Secret
 	switch err := yaml.Unmarshal(data, &f); { // the error would quote the file

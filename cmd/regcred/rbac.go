@@ -41,11 +41,11 @@ func (a *app) rbacCmd() *cobra.Command {
 roles and bindings that kubelets need, or that another identity needs to run
 regcred with --pod.
 
-Without a role, kubelets can read their pods' service accounts and request
+Even without a role, kubelets can read their pods' service accounts and request
 tokens bound to these pods. Kubelets need a role to request tokens for the
 configured audiences. Any other identity needs permission to read service
 accounts and pods, to request tokens and, with --pull-secrets, to read secrets,
-but no permission for audiences.
+but does not need permission for audiences.
 
 The exit code is 0, or 3 if no permission is needed.`,
 		Example: `  regcred rbac providers.yaml | kubectl apply -f -
@@ -105,7 +105,7 @@ func (a *app) rules(f *rbacFlags, who rbacv1.Subject, audiences []string) []rbac
 		}
 	}
 	if len(rules) == 0 {
-		a.Note("no provider has tokenAttributes, so %s no permission", needs)
+		a.Note("no provider has tokenAttributes, so %s no permissionss", needs)
 	}
 	return rules
 }
@@ -131,7 +131,7 @@ func otherRules(secrets, tokens bool) []rbacv1.PolicyRule {
 func (f *rbacFlags) checkNames() error {
 	for _, ns := range append(slices.Clone(f.namespaces), f.serviceAccount.namespace) {
 		if ns != "" && len(validation.IsDNS1123Label(ns)) > 0 {
-			return usageError("", "%q is not a valid namespace: use lower-case letters, digits and \"-\"", ns)
+			return usageError("", "%q is not a valid namespace: use only lowercase letters, digits and \"-\"", ns)
 		}
 	}
 	if n := f.name; n == "." || n == ".." || strings.ContainsAny(n, "/%") {

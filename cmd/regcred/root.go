@@ -46,7 +46,7 @@ func pluginCmd(subcommands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugin",
 		Short: "Run, test or replace a credential provider plugin",
-		Long:  "Commands for a single plugin rather than a whole configuration.",
+		Long:  "Commands that work on a single plugin rather than a whole configuration.",
 	}
 	group(cmd)
 	cmd.AddCommand(subcommands...)
@@ -134,7 +134,7 @@ func (a *app) addGlobalFlags(root *cobra.Command) {
 	f.Lookup("as-kubelet").NoOptDefVal = kubeletOfNode
 	f.StringVar(&a.rootDir, "root-dir", "",
 		"the kubelet's root `directory`, where it looks for docker config files (default "+node.DefaultRootDir+")")
-	f.DurationVar(&a.timeout, "plugin-timeout", plugin.DefaultTimeout, "maximum `time` for one plugin run")
+	f.DurationVar(&a.timeout, "plugin-timeout", plugin.DefaultTimeout, "maximum `time` for each plugin run")
 	f.BoolVar(&a.NoColor, "no-color", false, "disable colours (also: NO_COLOR in the environment)")
 	f.BoolVarP(&a.Quiet, "quiet", "q", false, "print only errors on stderr: no notes, warnings, hints or progress")
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "log each step to stderr")

@@ -16,7 +16,7 @@ func (a *app) schemaCmd() *cobra.Command {
 		Use:   "schema [VERSION]",
 		Short: "Print the JSON Schema of the configuration for use in editors",
 		Long: `Print a JSON Schema (draft 7) for a CredentialProviderConfig. Editors use the
-schema to complete and explain fields and to mark what the kubelet rejects. By
+schema to complete and explain fields and to flag what the kubelet rejects. By
 default it covers all versions and selects one by the file's apiVersion; VERSION
 limits it to v1, v1beta1 or v1alpha1. "regcred validate" also finds problems
 that a schema cannot express.`,

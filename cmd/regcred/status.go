@@ -213,7 +213,7 @@ func (r *statusReport) renderCounts(t *terminal.Text) {
 		}
 	}
 	if e := r.Counts.LastError; e != nil {
-		t.Item(terminal.Warning, fmt.Sprintf("a pull at %s got no response: %s", e.Time.Format("2006-01-02 15:04:05"), e.Message))
+		t.Item(terminal.Warning, fmt.Sprintf("the kubelet got no response for a pull at %s: %s", e.Time.Format("2006-01-02 15:04:05"), e.Message))
 	}
 }
 

@@ -66,7 +66,7 @@ func (s *kubeSubject) differences() []string {
 	return []string{
 		"the kubelet's token is bound to the pod and the pod's node; this token is bound to neither, and a node's identity cannot request it",
 		"these are the service account's pull secrets; a pod with its own imagePullSecrets uses only those",
-		"with cacheType Token the kubelet runs the plugin for each pod, because each pod has its own token",
+		"with cacheType: Token, the kubelet runs the plugin for each pod, because each pod has its own token",
 	}
 }
 

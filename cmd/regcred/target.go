@@ -54,7 +54,7 @@ func (tgt target) words() []string {
 }
 
 // imageHint says how an image is written.
-const imageHint = "an image is [registry[:port]/]repository[:tag][@digest], in lower case"
+const imageHint = "an image has the form [registry[:port]/]repository[:tag][@digest], in lowercase"
 
 // explainTarget matches the target, and refuses one that is none.
 func (a *app) explainTarget(cfg *config.Config, tgt target) (regcred.Explanation, error) {

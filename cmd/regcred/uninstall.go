@@ -17,8 +17,8 @@ func (a *app) uninstallCmd() *cobra.Command {
 		Use:   "uninstall",
 		Short: "Uninstall regcred from this node",
 		Long: `Remove everything that "regcred install" added to this node. Files that have not
-changed since installation are restored byte for byte. From files that have
-changed, only regcred's part is removed, and these files are listed. Directories
+changed since installation are restored byte for byte. If a file has changed,
+only regcred's part is removed and the file is listed. Directories
 that "regcred install" created are removed.
 
 A kubelet that has loaded regcred's entries must be restarted; otherwise, it

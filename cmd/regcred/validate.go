@@ -38,7 +38,7 @@ func (a *app) validateCmd() *cobra.Command {
 		Short: "Check credential provider configurations and pull secrets",
 		Long: `Check whether the kubelet would start with the configuration at PATH, a file or
 a directory. All problems are listed at once with file, line and column,
-followed by settings that the kubelet accepts but that cannot work or are
+followed by settings that the kubelet accepts but that will not work or are
 dangerous. With --bin-dir, the executables are also checked. No plugin is run.
 Each PATH is checked as a separate configuration.
 
@@ -253,7 +253,7 @@ func describeGates(gates map[string]bool) string {
 // noteTarget says what of the target the verdict does not depend on.
 func (a *app) noteTarget(t config.Target) {
 	if minorOf(t.KubeletVersion) > minorOf(config.NewestKubelet) {
-		a.Note("kubelet %s is newer than the versions that regcred supports; checked as version %s", t.KubeletVersion, config.NewestKubelet)
+		a.Note("kubelet %s is newer than the versions that regcred supports; checking for version %s instead", t.KubeletVersion, config.NewestKubelet)
 	}
 	if unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(t.FeatureGates)), node.GateCounts); len(unknown) > 0 {
 		a.Note("ignored feature gates: %s; credential providers depend only on %s",

@@ -19,10 +19,10 @@ var version string
 func main() {
 	var opts static.Options
 	flags := pluginmain.Flags()
-	flags.StringArrayVar(&opts.Hosts, "host", nil, "`host[:port]` of a registry that is allowed to get the password; * matches any part of one DNS label; repeatable, required")
+	flags.StringArrayVar(&opts.Hosts, "host", nil, "`host[:port]` of a registry that may receive the password; * matches any part of one DNS label; required, may be repeated")
 	flags.StringVar(&opts.Username, "username", "", "user `name`")
-	flags.StringVar(&opts.UsernameFile, "username-file", "", "`path` to a file with the user name, instead of --username")
-	flags.StringVar(&opts.PasswordFile, "password-file", "", "`path` to a file with the password")
+	flags.StringVar(&opts.UsernameFile, "username-file", "", "`path` to a file that contains the user name; use instead of --username")
+	flags.StringVar(&opts.PasswordFile, "password-file", "", "`path` to a file that contains the password")
 	flags.StringVar(&opts.PasswordCredential, "password-credential", "", "`name` of a systemd credential in the kubelet's unit that holds the password; use instead of --password-file")
 	flags.DurationVar(&opts.CacheDuration, "cache-duration", static.DefaultCacheDuration, "cache duration of the response; 0s disables caching")
 	pluginmain.OtherHosts(flags, &opts.OtherHosts)

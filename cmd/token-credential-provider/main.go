@@ -61,7 +61,7 @@ type flags struct {
 
 func (f *flags) define() {
 	f.set.StringVar(&f.config, "config", "", "`file` that configures the token exchange; only --other-hosts can be combined with it")
-	f.set.StringSliceVar(&f.opts.Registries, "registry", nil, "`pattern` for registries that are allowed to get credentials, as in matchImages; repeatable")
+	f.set.StringSliceVar(&f.opts.Registries, "registry", nil, "`pattern` for registries that may receive credentials, as in matchImages; may be repeated")
 	f.set.StringVar(&f.opts.Username, "username", "", "user `name`, with placeholders such as {namespace} (default \""+token.DefaultUsername+"\" if the token is the password)")
 	f.set.StringVar(&f.opts.Audience, "audience", "", "`audience` that the token must have; required if the token is the password")
 	f.set.StringVar(&f.opts.TokenFile, "token-file", "", "absolute `path` to a token file for requests without a token, such as requests for static pods")
@@ -75,7 +75,7 @@ func (f *flags) define() {
 	f.set.StringVar(&f.secretFile, "exchange-client-secret-file", "", "absolute `path` to the client secret file")
 	f.set.StringVar(&f.exchange.CAFile, "exchange-ca-file", "", "`path` to a PEM file with CA certificates to trust in addition to those of the system")
 	pluginmain.OtherHosts(f.set, &f.opts.OtherHosts)
-	f.set.BoolVar(&f.exchange.InsecureHTTP, "exchange-insecure-http", false, "allow an http endpoint, which exposes the token on the network")
+	f.set.BoolVar(&f.exchange.InsecureHTTP, "exchange-insecure-http", false, "allow a plain HTTP endpoint, which exposes the token on the network")
 }
 
 func (f *flags) provider(in pluginmain.Input) (plugin.Provider, error) {

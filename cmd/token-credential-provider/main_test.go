@@ -98,7 +98,7 @@ func TestProcess(t *testing.T) {
 		"v1beta1":           {apiVersion: plugin.V1Beta1, args: []string{"--registry=registry.example", "--audience=registry.example"}, token: token, code: 1, stderr: "credentialprovider.kubelet.k8s.io/v1beta1 does not support it"},
 		"v1alpha1":          {apiVersion: plugin.V1Alpha1, args: []string{"--registry=registry.example", "--audience=registry.example", "--optional"}, token: token},
 		"audience":          {apiVersion: plugin.V1, args: []string{"--registry=registry.example", "--audience=other"}, token: token, code: 1, stderr: `has the audience ["registry.example"], not "other"; check serviceAccountTokenAudience`},
-		"no flags":          {apiVersion: plugin.V1, args: []string{"--audience=a"}, token: token, code: 1, stderr: "no registries: list the registries that can get credentials, such as registry.example.com, with --registry or under registries"},
+		"no flags":          {apiVersion: plugin.V1, args: []string{"--audience=a"}, token: token, code: 1, stderr: "no registries: list the registries to provide credentials for, such as registry.example.com, with --registry or under registries"},
 		"unknown flag":      {apiVersion: plugin.V1, args: []string{"--registries=a"}, token: token, code: 1, stderr: "--help lists the flags"},
 		"no file":           {apiVersion: plugin.V1, args: []string{"--config=/nonexistent/a.yaml"}, token: token, code: 1, stderr: `read "[redacted: args[0]]": no such file or directory`},
 		"file and flag":     {apiVersion: plugin.V1, args: []string{"--config=/nonexistent/a.yaml", "--registry=a"}, token: token, code: 1, stderr: "--config and --registry are mutually exclusive"},

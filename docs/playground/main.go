@@ -34,7 +34,7 @@ func main() {
 
 func run(ctx context.Context, args []string, stdout io.Writer) error {
 	f := flag.NewFlagSet("playground", flag.ContinueOnError)
-	port := f.Int("port", 0, "port on 127.0.0.1 to listen on; 0 chooses a free port")
+	port := f.Int("port", 0, "port to listen on at 127.0.0.1 (0 picks a free port)")
 	out := f.String("o", "", "write the site to this new or empty directory, then exit")
 	version := f.String("version", "", "regcred version to show on the page, such as v1.2.3")
 	if err := f.Parse(args); err != nil {

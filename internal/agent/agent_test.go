@@ -241,7 +241,7 @@ func TestDecisions(t *testing.T) {
 		"restarted and went back": {
 			answers: answers{"install": {wentBack}, "status": {nothing}}, minutes: 5,
 			commands: "install, status, status, status, status, status, status", phases: "starting applying failed",
-			reason: "this pod does not retry, to avoid more kubelet restarts: kubelet.service: no new kubelet that works; the change was rolled back", failures: 1,
+			reason: "this pod will not retry, to avoid further kubelet restarts: kubelet.service: no new kubelet that works; the change was rolled back", failures: 1,
 		},
 		"fails, then works": {
 			answers: answers{"install": {broken, installed}, "status": {nothing, clean}}, minutes: 1,
@@ -433,7 +433,7 @@ func TestInstead(t *testing.T) {
 	p := newPod(t, answers{"install": {strings.Replace(refused, "(hidden)", canary.Env, 1)}, "status": {nothing}})
 	codes[p.node.answers["install"][0]] = 1
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour) })
-	want := "this node's operating system needs the following change instead of an install:\ndo so: [redacted: env TOKEN of provider theirs]"
+	want := "regcred cannot install on this node's operating system; make the following change instead:\ndo so: [redacted: env TOKEN of provider theirs]"
 	if got := strings.Join(p.talk, "\n"); got != want {
 		t.Errorf("the log has %s\nwant %s", got, want)
 	}

@@ -106,7 +106,7 @@ func decodeChange(command string, stdout []byte, code int, good ...string) (*cha
 	}
 	bad := a.bad()
 	if bad != (code == codeNo) || bad != (a.reason() != "") || !bad && !slices.Contains(good, a.Outcome) {
-		return nil, fmt.Errorf("regcred %s exited with code %d on the node, which contradicts the outcome %q that it reported", command, code, short(a.Outcome, 40))
+		return nil, fmt.Errorf("regcred %s exited with code %d on the node, which is inconsistent with the outcome it reported (%q)", command, code, short(a.Outcome, 40))
 	}
 	return a, nil
 }
@@ -143,7 +143,7 @@ func decodeLook(stdout []byte, code int) (*lookAnswer, error) {
 		a.Counts = nil
 	}
 	if a.Current == nil || a.Problems == nil || a.Restart == nil || a.want() != code {
-		return nil, fmt.Errorf("regcred status exited with code %d on the node, which contradicts the result that it returned", code)
+		return nil, fmt.Errorf("regcred status exited with code %d on the node, which is inconsistent with the result it returned", code)
 	}
 	return a, nil
 }

@@ -30,7 +30,7 @@ func Copy(ctx context.Context, files []string, dir string) error {
 		}
 		base := filepath.Base(name)
 		if other, twice := from[base]; twice {
-			return fmt.Errorf("copy %s: the file has the same name as %s", name, other)
+			return fmt.Errorf("copy %s: %s has the same file name", name, other)
 		}
 		from[base] = name
 	}

@@ -70,7 +70,7 @@ func TestAnothers(t *testing.T) {
 		isSecond   = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":2,"owner":"ns/rel","generations":[],"kubeletHas":1,"problems":[],"restart":[]}`
 		byHand     = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"generations":[],"kubeletHas":1,"problems":[],"restart":[]}`
 		ofAnother  = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":2,"owner":"ns/other","generations":[],"problems":[],"restart":[]}`
-		generation = "the current generation is 1, but generation 2 was installed"
+		generation = "the current generation is 1, but this chart installed generation 2"
 	)
 	t.Run("rolled back by hand", func(t *testing.T) {
 		p := newPod(t, answers{"install": {second, back}, "status": {isSecond, earlier, isSecond}})

@@ -58,7 +58,7 @@ func remember(ctx context.Context, work string) (m memory, err error) {
 		return none, err
 	}
 	if json.Unmarshal(data, &m) != nil || m.SchemaVersion != memoryVersion {
-		return none, errors.New(filepath.Join(work, memoryName) + ": not written by regcred; starting with a new file")
+		return none, errors.New(filepath.Join(work, memoryName) + ": this file was not written by regcred; starting with a new file")
 	}
 	return m, nil
 }

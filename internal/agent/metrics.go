@@ -65,8 +65,8 @@ func newNodeMetrics(status func() Status) *nodeMetrics {
 		lastApply:  desc("last_apply_timestamp_seconds", "Time of the last change to the node since the pod was created."),
 		applies:    desc("applies_total", "Number of installs that changed the node since the pod was created."),
 		failures:   desc("apply_failures_total", "Number of failed installs and uninstalls since the pod was created."),
-		mended:     desc("mended_total", "Number of differences from the installed state that have been repaired by installs."),
-		drift:      desc("drift", "Number of differences from the installed state."),
+		mended:     desc("mended_total", "Number of differences from the installed state that installs have repaired."),
+		drift:      desc("drift", "Current number of differences between the node and the installed state."),
 	}
 }
 

@@ -114,5 +114,5 @@ func (w work) spent() bool { return w.memory.Spent != "" && w.memory.Spent == w.
 
 // inVain says why what is wanted is not tried.
 func (w work) inVain() string {
-	return "this pod does not retry, to avoid more kubelet restarts: " + w.memory.Why
+	return "this pod will not retry, to avoid further kubelet restarts: " + w.memory.Why
 }

@@ -19,7 +19,7 @@ import (
 const (
 	stays     = `{"schemaVersion":1,"outcome":"failed","error":"the disk is full"}`
 	notOff    = `{"schemaVersion":1,"outcome":"failed","restarted":true,"error":"kubelet.service: no new kubelet that works; the change was rolled back"}`
-	notTried  = "this pod does not retry, to avoid more kubelet restarts: "
+	notTried  = "this pod will not retry, to avoid further kubelet restarts: "
 	noKubelet = "kubelet.service: no new kubelet that works; the change was rolled back"
 )
 

@@ -36,7 +36,7 @@ func Ready(ctx context.Context, work string, now time.Time) (ready bool, line st
 	}
 	var f filed
 	if err == nil && (json.Unmarshal(data, &f) != nil || f.SchemaVersion != statusVersion || f.Phase == "") {
-		err = fmt.Errorf("%s: not written by regcred agent run", filepath.Join(work, statusName))
+		err = fmt.Errorf("%s: the file was not written by regcred agent run", filepath.Join(work, statusName))
 	}
 	if err != nil {
 		return false, short(err.Error(), maxReason)
@@ -45,7 +45,7 @@ func Ready(ctx context.Context, work string, now time.Time) (ready bool, line st
 	late := now.Sub(f.Until)
 	switch {
 	case late > 0:
-		text += fmt.Sprintf(", as of %s: regcred agent run should have checked the node again by %s", f.Time.Format(time.RFC3339), f.Until.Format(time.RFC3339))
+		text += fmt.Sprintf(", as of %s: the next check by regcred agent run was due by %s", f.Time.Format(time.RFC3339), f.Until.Format(time.RFC3339))
 	case f.Reason != "":
 		text += ": " + f.Reason
 	}

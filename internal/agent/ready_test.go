@@ -24,7 +24,7 @@ func TestReady(t *testing.T) {
 	}{
 		"installed":      {answers{"install": {installed}, "status": {clean}}, 0, true, "node n1: installed"},
 		"not long ago":   {answers{"install": {installed}, "status": {clean}}, 5 * time.Minute, true, "node n1: installed"},
-		"too long ago":   {answers{"install": {installed}, "status": {clean}}, 5*time.Minute + time.Second, false, "node n1: installed, as of 2000-01-01T00:00:00Z: regcred agent run should have checked the node again by 2000-01-01T00:05:00Z"},
+		"too long ago":   {answers{"install": {installed}, "status": {clean}}, 5*time.Minute + time.Second, false, "node n1: installed, as of 2000-01-01T00:00:00Z: the next check by regcred agent run was due by 2000-01-01T00:05:00Z"},
 		"failed":         {answers{"install": {broken}, "status": {nothing}}, 0, false, "node n1: failed: theirs: it is no executable"},
 		"unsupported":    {answers{"install": {refused}, "status": {nothing}}, 0, true, "node n1: unsupported: cannot install on this node (talos)"},
 		"applying":       {answers{"install": {"hangs"}}, 47 * time.Minute, false, "node n1: applying: an install is running"},

@@ -141,9 +141,9 @@ func (s *stage) plugin(name string) (string, error) {
 		}
 		return path, err
 	}
-	here := fmt.Sprintf("regcred's image does not contain such an executable (in %s: %s)", s.ImagePlugins, listOf(s.ImagePlugins))
+	here := fmt.Sprintf("regcred's image does not contain the plugin's executable (in %s: %s)", s.ImagePlugins, listOf(s.ImagePlugins))
 	if s.Plugins != s.ImagePlugins {
-		here = fmt.Sprintf("no image in the chart's value plugins.images contains the executable (in %s: %s), and ", s.Plugins, listOf(s.Plugins)) + here
+		here = fmt.Sprintf("none of the images listed in the chart's plugins.images contains the executable (in %s: %s), and ", s.Plugins, listOf(s.Plugins)) + here
 	}
 	return "", fmt.Errorf("provider %q (ConfigMap %s) has no executable: %s; add an image that contains the executable to plugins.images", name, s.Revision, here)
 }

@@ -151,7 +151,7 @@ func (w work) differences(a *lookAnswer) []string {
 	case a.Owner != w.Owner:
 		list = append(list, fmt.Sprintf("generation %d belongs to release %s", current, a.Owner))
 	case w.installed != 0 && current != w.installed:
-		list = append(list, fmt.Sprintf("the current generation is %d, but generation %d was installed", current, w.installed))
+		list = append(list, fmt.Sprintf("the current generation is %d, but this chart installed generation %d", current, w.installed))
 	}
 	return list
 }
@@ -160,7 +160,7 @@ func (w work) differences(a *lookAnswer) []string {
 // system wants in their place, without values of args and env.
 func (w work) refused(answer *changeAnswer) {
 	if w.retry.phase != Unsupported {
-		w.say("this node's operating system needs the following change instead of an install:\n%s", scrub.Part(answer.Instead, w.secrets(), false, false))
+		w.say("regcred cannot install on this node's operating system; make the following change instead:\n%s", scrub.Part(answer.Instead, w.secrets(), false, false))
 	}
 	w.later(Unsupported, w.words(answer.reason()))
 }
@@ -207,7 +207,7 @@ func (w work) rests() bool {
 // planned says what would change, without what is in it.
 func planned(a *changeAnswer) string {
 	if len(a.Changes) == 0 && len(a.Restart) == 0 {
-		return "nothing would change: the node is up to date"
+		return "no changes needed: the node is up to date"
 	}
 	var names []string
 	for _, c := range a.Changes {

@@ -123,14 +123,14 @@ func (c *checker) config() {
 		w := &way{runtime: r, registry: reg, version: v}
 		if reg.noText {
 			file, line := r.at("registry", "config_path")
-			c.add("mirror-config-path", finding.SeverityError, file, line, "set config_path = \"/etc/containerd/certs.d\"", "config_path is not a string: the CRI plugin does not load, and the kubelet finds no runtime")
+			c.add("mirror-config-path", finding.SeverityError, file, line, "set config_path = \"/etc/containerd/certs.d\"", "config_path is not a string: the CRI plugin fails to load, and the kubelet cannot use containerd")
 		} else if why := w.refused(); why != "" {
 			file, line := r.at("registry", "mirrors")
 			if len(reg.mirrors) == 0 {
 				file, line = r.at("registry", "configs")
 			}
 			c.add("mirror-config-path", finding.SeverityError, file, line, "move these settings to hosts.toml files, or remove config_path",
-				"config_path and registry.mirrors or registry.configs.*.tls are mutually exclusive: the CRI plugin does not load, and the kubelet finds no runtime")
+				"config_path and registry.mirrors or registry.configs.*.tls are mutually exclusive: the CRI plugin fails to load, and the kubelet cannot use containerd")
 		}
 		for host := range reg.tls {
 			if v.two() {
@@ -284,7 +284,7 @@ func (c *checker) misplaced(root string) {
 		}
 		if e.Name() == "hosts.toml" {
 			c.add("mirror-directory", finding.SeverityWarning, path, 1, "move it to "+filepath.Join(root, "HOST", "hosts.toml")+", where HOST is the registry host of the images",
-				"containerd never reads this file: each host needs its own directory")
+				"containerd never reads this file: each registry host needs its own directory with a hosts.toml")
 			continue
 		}
 		c.add("mirror-directory", finding.SeverityError, path, 1, fmt.Sprintf("rename this file, create a directory with its old name, and move the file to %s", filepath.Join(path, "hosts.toml")),
@@ -306,7 +306,7 @@ func (c *checker) name(dir, name string) {
 	const rule = "mirror-directory"
 	switch {
 	case name == "registry-1.docker.io" || name == "index.docker.io":
-		c.add(rule, finding.SeverityWarning, dir, 0, "rename it to docker.io", "no image has the host %s: containerd uses docker.io for Docker Hub", name)
+		c.add(rule, finding.SeverityWarning, dir, 0, "rename it to docker.io", "containerd never looks up %s: the host for Docker Hub images is docker.io", name)
 	case name == "http:" || name == "https:":
 		c.add(rule, finding.SeverityWarning, dir, 0, "remove the scheme", "this is not a host name")
 	case name != strings.ToLower(name):

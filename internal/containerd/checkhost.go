@@ -31,7 +31,7 @@ func (c *checker) host(f *hostsFile, h *host, dir string, last bool) {
 		c.add("mirror-plain-http", finding.SeverityInfo, f.path, h.place(), "write https://", "%s is used without TLS: anyone on the network path can read the credential", h.url.Host)
 	}
 	if dir == "_default" {
-		c.add("mirror-default", finding.SeverityInfo, f.path, h.place(), "add a directory for each registry",
+		c.add("mirror-default", finding.SeverityInfo, f.path, h.place(), "add a separate directory for each registry",
 			"%s is used for every registry that has no directory, and receives all their credentials", h.url.Host)
 	}
 }
@@ -45,7 +45,7 @@ func (c *checker) path(f *hostsFile, h *host) {
 	switch {
 	case strings.LastIndex(h.name, "://") > len("https"):
 		c.add(rule, finding.SeverityWarning, f.path, h.place(), fmt.Sprintf("write https://%s", lastURL(h.name)),
-			"%s%s consists of two URLs: %s gets requests for %s/NAME/manifests/TAG", h.what(), shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
+			"%s%s contains more than one URL: %s gets requests for %s/NAME/manifests/TAG", h.what(), shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
 	case h.table.OverridePath && !strings.Contains(h.url.Path+"/", "/v2/"):
 		c.add(rule, finding.SeverityWarning, f.path, h.at(f.file, "override_path"), fmt.Sprintf("add /v2 to the path (https://%s/v2%s), or remove override_path", h.url.Host, route.Masked(strings.TrimSuffix(written, "/"))),
 			"with override_path, the path is used unchanged: %s gets requests for %s/NAME/manifests/TAG, without the /v2 that registries expect", h.url.Host, route.Masked(strings.TrimSuffix(h.url.Path, "/")))
@@ -103,9 +103,9 @@ func (c *checker) headers(f *hostsFile, h *host) {
 		case name != "Authorization":
 			c.add("mirror-header", finding.SeverityWarning, f.path, line, "use Authorization", "the header %q is sent in addition to the runtime's own Authorization header", name)
 		case c.open(f.path):
-			c.add("mirror-header", finding.SeverityWarning, f.path, line, "chmod 600 "+f.path, "the file contains an Authorization header, and other users can read it")
+			c.add("mirror-header", finding.SeverityWarning, f.path, line, "chmod 600 "+f.path, "the file contains an Authorization header but is readable by other users")
 		default:
-			c.add("mirror-header", finding.SeverityInfo, f.path, line, "", "this Authorization header is sent first; if the host rejects it, the kubelet's credential is used")
+			c.add("mirror-header", finding.SeverityInfo, f.path, line, "", "this Authorization header is tried first; if the host rejects it, the kubelet's credential is used")
 		}
 	}
 }

@@ -44,7 +44,7 @@ func daemonOf(ctx context.Context, socket string) (*daemon, error) {
 	case cred.Pid == 0:
 		return nil, errors.New("the containerd process is not visible, probably because regcred runs in a container: run regcred on the node itself")
 	case cred.Uid != 0 && cred.Uid != uint32(os.Geteuid()):
-		return nil, fmt.Errorf("process %d belongs to user %d, and regcred does not run that user's programs", cred.Pid, cred.Uid)
+		return nil, fmt.Errorf("process %d belongs to user %d, and regcred does not run programs that belong to other users", cred.Pid, cred.Uid)
 	}
 	proc, err := os.Open(fmt.Sprintf("/proc/%d", cred.Pid))
 	if err != nil {

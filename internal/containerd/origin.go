@@ -48,7 +48,7 @@ func (r *Runtime) relative(v Version) string {
 func (r *Runtime) why(host string, v Version) string {
 	reg := r.registry(v)
 	if len(reg.certs) == 0 {
-		return fmt.Sprintf("%s has no config_path, so no hosts.toml is read", r.File)
+		return fmt.Sprintf("%s does not set config_path, so no hosts.toml is read", r.File)
 	}
 	dir, err := r.hostDir(reg.certs, host)
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *Runtime) why(host string, v Version) string {
 	case h.broken != nil:
 		return fmt.Sprintf("%s: %v, so %s ignores the file and queries only the host itself", h.path, h.broken, forVersion(r, v))
 	case len(reg.certs) > 1 && v.oneRoot() && reg.transfer:
-		return fmt.Sprintf("config_path in %s lists %d directories, so containerd versions 2.1.0 to 2.4.2 read no hosts.toml", r.File, len(reg.certs))
+		return fmt.Sprintf("config_path in %s lists %d directories, so containerd 2.1.0 to 2.4.2 does not read any hosts.toml", r.File, len(reg.certs))
 	}
 	return ""
 }
@@ -83,7 +83,7 @@ func forVersion(r *Runtime, v Version) string {
 func (r *Runtime) named(h *route.Hop, last bool) string {
 	switch {
 	case h.Line == 0 && last:
-		return fmt.Sprintf("%s sets no server, so the host itself is queried last", h.File)
+		return fmt.Sprintf("%s does not set server, so the host itself is queried last", h.File)
 	case last:
 		return fmt.Sprintf("%s sets this host as the server", h.File)
 	}

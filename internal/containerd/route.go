@@ -219,9 +219,9 @@ func (w *way) skipped(capabilities []string) string {
 	}
 	switch {
 	case !has("pull"):
-		return "without the capability \"pull\", the host is used only for layers"
+		return "without the capability \"pull\", the host is used only to pull layers"
 	case w.image.Digest == "" && !has("resolve"):
-		return "without the capability \"resolve\", the host is not used for tags"
+		return "without the capability \"resolve\", the host is not used to resolve tags"
 	}
 	return ""
 }

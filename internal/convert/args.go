@@ -63,7 +63,7 @@ func byHand(src *config.Config, f *config.File, args map[int][]string) error {
 	} else {
 		where = f.Name
 	}
-	return fmt.Errorf("%s: cannot add arguments to a file with this layout; add them manually: %s", where, strings.Join(what, "; "))
+	return fmt.Errorf("%s: cannot add arguments automatically because of the file's formatting; add them manually: %s", where, strings.Join(what, "; "))
 }
 
 // insertion says what to insert where, so that a provider has more arguments

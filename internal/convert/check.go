@@ -18,7 +18,7 @@ func check(dir bool, files []File, want []config.Provider) error {
 	}
 	for _, f := range cfg.Files() {
 		if f.Kind != configKind || f.APIVersion != configV1 {
-			return fmt.Errorf("the result is not a %s of version %s", configKind, configV1)
+			return fmt.Errorf("the converted file is not a %s with apiVersion %s", configKind, configV1)
 		}
 	}
 	if at := difference(want, cfg.Providers); at != "" {

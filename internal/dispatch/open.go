@@ -62,13 +62,13 @@ func entryOf(all []entries.Entry, name string) (entry entries.Entry, err error) 
 			entry, found = e, true
 			entry.MatchImages = slices.Clone(e.MatchImages)
 		case !entry.Serves(&own):
-			return entry, fmt.Errorf("the kubelet has two entries named %q with different tokenAttributes", name)
+			return entry, fmt.Errorf("the kubelet's configuration has two entries named %q with different tokenAttributes", name)
 		default:
 			entry.MatchImages = append(entry.MatchImages, e.MatchImages...)
 		}
 	}
 	if !found {
-		return entry, fmt.Errorf("the kubelet has no entry named %q, the name under which this program was run", name)
+		return entry, fmt.Errorf("the kubelet's configuration has no entry named %q, the name that this program was run as", name)
 	}
 	return entry, nil
 }

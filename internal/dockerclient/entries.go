@@ -206,7 +206,7 @@ func (d *document) read() error {
 		switch {
 		case isField(m, credsStore):
 			if json.Unmarshal(d.text(m), &d.store) != nil {
-				return errors.New("credsStore must be a string: otherwise docker cannot load the file")
+				return errors.New("credsStore must be a string; docker cannot load the file otherwise")
 			}
 		case isField(m, credHelpers):
 			d.nested = d.text(m)

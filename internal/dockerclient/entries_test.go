@@ -210,7 +210,7 @@ func TestRefused(t *testing.T) {
 		`{"credHelpers": {"a": "x", "\u0061": "regcred"}}`:   `credHelpers contains "a" twice, and different clients treat duplicates differently: keep only one`,
 		`{"credHelpers": {}, "CredHelpers": {}}`:             "credHelpers occurs 2 times, and different clients treat duplicates differently: keep only one",
 		`{"credsStore": "a", "credsstore": "b"}`:             "credsStore occurs 2 times, and different clients treat duplicates differently: keep only one",
-		`{"credsStore": 1}`:                                  "credsStore must be a string: otherwise docker cannot load the file",
+		`{"credsStore": 1}`:                                  "credsStore must be a string; docker cannot load the file otherwise",
 		`{"a": ` + strings.Repeat("[", 100_000) + `1`:        "line 1: invalid JSON",
 		"{\"a\":\n" + strings.Repeat("{\"a\":", 20_000) + "": "line 2: invalid JSON",
 	} {

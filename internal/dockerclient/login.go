@@ -29,10 +29,10 @@ func (l Login) Host() string {
 // auth is the text of an entry of auths.
 func (l Login) auth() (string, error) {
 	if l.Username == "" {
-		return "", fmt.Errorf("the credential for %s has no user name, without which docker cannot load its config file", l.Repository)
+		return "", fmt.Errorf("the credential for %s has no user name, which docker requires to load its config file", l.Repository)
 	}
 	if strings.Contains(l.Username, ":") {
-		return "", fmt.Errorf("the user name for %s contains a colon, which ends the user name in client config files", l.Repository)
+		return "", fmt.Errorf("the user name for %s contains a colon, which separates the user name from the password in client config files", l.Repository)
 	}
 	return `{"auth": ` + quote(base64.StdEncoding.EncodeToString([]byte(l.Username+":"+l.Password.Reveal()))) + "}", nil
 }

@@ -114,7 +114,7 @@ func (c *Cluster) checkPullSecrets(ctx context.Context) {
 	}
 	secrets, err := c.Client.PullSecrets(ctx, c.pod.Namespace, c.pod.PullSecrets)
 	for _, e := range terminal.Flatten(err) {
-		c.Add("pull-secrets", Warn, c.secretRemedy(ctx, e), "%v; the kubelet continues without this secret", e)
+		c.Add("pull-secrets", Warn, c.secretRemedy(ctx, e), "%v; the kubelet skips this secret", e)
 	}
 	read := 0
 	for i := range secrets {
@@ -209,7 +209,7 @@ func (c *Cluster) tryTokens(ctx context.Context) []tokenTry {
 		try := tokenTry{audience: audience}
 		switch {
 		case c.pod == nil:
-			try.skipped = "no token is requested without a pod"
+			try.skipped = "tokens are requested only if a pod is specified"
 		case c.pod.ServiceAccount == "":
 			try.skipped = "the pod has no service account"
 		default:

@@ -59,7 +59,7 @@ func (i *Image) ask(ctx context.Context, image route.Image, way *route.Route, cr
 	}
 	i.judge(way, asked, got, creds)
 	if passed != nil {
-		i.Add("pull", Warn, "move the credential that this host accepts to the first position, or use only that credential", "%s also has the image but is skipped, because the credential for %s is tried before the host's own credential and is rejected", hostOf(passed), hostOf(got))
+		i.Add("pull", Warn, "put the credential that this host accepts first, or remove the other credentials", "%s also has the image but is skipped, because the credential for %s is tried before the host's own credential and is rejected", hostOf(passed), hostOf(got))
 	}
 }
 

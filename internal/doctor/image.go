@@ -195,7 +195,7 @@ func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
 		i.Add("pull", Fail, "", "would fail: the kubelet has no credential, because a credential source failed")
 		return false
 	case len(res.Credentials) == 0 && failed:
-		i.Add("pull", Fail, "", "would be anonymous, because a credential source failed")
+		i.Add("pull", Fail, "", "would be attempted anonymously, because a credential source failed")
 		return false
 	case len(res.Credentials) == 0:
 		i.Add("credentials", OK, "", "no credentials, so the image is pulled anonymously")

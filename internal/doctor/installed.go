@@ -59,7 +59,7 @@ func (r *Report) counted(ctx context.Context, root inroot.FS) {
 	for _, name := range slices.Sorted(maps.Keys(counts.Providers)) {
 		p := counts.Providers[name]
 		if e := p.LastError; e != nil {
-			r.Add("counts", Warn, "test the provider: regcred plugin run --config "+current+"/config --bin-dir "+current+"/bin "+name+" IMAGE", "provider %q failed in some of its %d runs since %s; the last failure was at %s: %s",
+			r.Add("counts", Warn, "test the provider: regcred plugin run --config "+current+"/config --bin-dir "+current+"/bin "+name+" IMAGE", "provider %q failed at least once in %d runs since %s; the last failure was at %s: %s",
 				name, p.Runs, counts.Since.Format("2006-01-02 15:04"), e.Time.Format("2006-01-02 15:04:05"), e.Message)
 		}
 	}

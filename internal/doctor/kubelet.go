@@ -201,7 +201,7 @@ func (k *Kubelet) nextSays(next pair) string {
 // otherKubelet is a kubelet that nobody has told of what was checked.
 func (r *Report) otherKubelet(k *Kubelet, who string, have, checked pair) {
 	if !have.none() {
-		r.Add(kubeletCheck, Warn, "run regcred doctor --as-kubelet to check the kubelet's flags", "%s runs with flags other than the checked ones: %v", who, have)
+		r.Add(kubeletCheck, Warn, "run regcred doctor --as-kubelet to check the kubelet's flags", "%s runs with different flags than the ones checked here: %v", who, have)
 		return
 	}
 	result := Warn // who gave it knows that it is another
@@ -209,7 +209,7 @@ func (r *Report) otherKubelet(k *Kubelet, who string, have, checked pair) {
 		result = Fail
 	}
 	r.Add(kubeletCheck, result, "run regcred install, or start the kubelet with "+checked.String(),
-		"%s runs without credential providers: none of its flags refers to %s, the checked configuration", who, checked.config)
+		"%s runs without credential providers: none of its flags refers to %s, the configuration being checked", who, checked.config)
 }
 
 // restart is how the kubelet is started again; reread if its unit may be another.
@@ -252,9 +252,9 @@ func (r *Report) checkFresh(k *Kubelet, who, path string) (warned bool) {
 		if err != nil || !at.After(began.Add(startTakes)) || at.After(time.Now()) {
 			continue
 		}
-		result, so, fix := Warn, "the kubelet uses the previous version of the file until it is restarted", k.restart(false)
+		result, so, fix := Warn, "the kubelet keeps using the previous version of the file until it is restarted", k.restart(false)
 		if k.refusal(path) != nil {
-			result, so, fix = Fail, "the previous version of the file is in use; "+noReturn, mendFirst+fix
+			result, so, fix = Fail, "the kubelet is still using the previous version of the file; "+noReturn, mendFirst+fix
 		}
 		r.Add(kubeletCheck, result, fix, "%s was changed at %s, after %s started (%s): %s",
 			file, at.Format(time.DateTime), who, began.Format(time.DateTime), so)
@@ -274,7 +274,7 @@ func (k *Kubelet) installed() bool {
 
 // Of a configuration that the node's kubelet refuses.
 const (
-	noReturn  = "the kubelet would not start again after a restart"
+	noReturn  = "the kubelet would fail to start after a restart"
 	mendFirst = "fix the configuration first, then "
 )
 

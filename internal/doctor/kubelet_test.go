@@ -128,7 +128,7 @@ func TestRestartIntoRefusal(t *testing.T) {
 		"new enough, none":    {version: "1.34.1", result: Fail, so: none},
 		"invalid":             {version: "1.34.1", more: "  args: 1\n", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: Fail, so: noReturn},
 		"changed, too old":    {version: "1.33.4", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: Fail, so: noReturn, refused: 2},
-		"changed, new enough": {version: "1.34.1", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: Warn, so: "the kubelet uses the previous version of the file until it is restarted"},
+		"changed, new enough": {version: "1.34.1", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: Warn, so: "the kubelet keeps using the previous version of the file until it is restarted"},
 	} {
 		k, r := kubeadm(t), Report{}
 		path, _ := k.Config.Path()
@@ -143,7 +143,7 @@ func TestRestartIntoRefusal(t *testing.T) {
 		k.Setup.Unread = tt.unread
 		r.Checks = nil
 		r.compareKubelet(k)
-		if fix, doubt := r.Checks[len(r.Checks)-1].Fix, "is 1.33.4 (possibly incomplete, because this user cannot read /d/1.conf): "; strings.Contains(fix, doubt) != (tt.unread != nil) {
+		if fix, doubt := r.Checks[len(r.Checks)-1].Fix, "is 1.33.4 (the check might be incomplete, because this user cannot read /d/1.conf): "; strings.Contains(fix, doubt) != (tt.unread != nil) {
 			t.Errorf("%s: the fix is %q", name, fix)
 		}
 		c := r.Checks[0]
@@ -343,7 +343,7 @@ func TestKubeletStates(t *testing.T) {
 		"no rights":                 {told: told{err: &service.Error{Err: errors.New("permission denied"), Hint: "run this command as root (sudo)"}}, result: Skip, says: "permission denied", fix: "run this command as root (sudo)"},
 		"crashed, under OpenRC":     {told: told{state: service.State{Load: "loaded", Active: "failed", Sub: "failed", Conditions: true}, lines: []string{"x"}}, result: Fail, says: "kubelet.service is failed (failed); last lines of its log:", fix: "journalctl", logged: 1},
 		"up, as what nobody sees":   {told: told{state: service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Started: time.Now().Add(-time.Hour)}}, result: OK, says: "kubelet.service runs"},
-		"killed":                    {told: told{state: with(func(s *service.State) { s.Result = "oom-kill" })}, result: Fail, says: "the kernel killed the process because memory ran out", fix: "memory"},
+		"killed":                    {told: told{state: with(func(s *service.State) { s.Result = "oom-kill" })}, result: Fail, says: "the kernel's OOM killer killed the process", fix: "memory"},
 		"no program":                {told: told{state: with(func(s *service.State) { s.ExitCode = 203 })}, result: Fail, says: "systemd cannot run /usr/bin/kubelet (203/EXEC)", fix: "ls -l /usr/bin/kubelet"},
 		"just up again": {told: told{state: with(func(s *service.State) {
 			s.Active, s.Sub, s.MainPID, s.Started = "active", "running", 7, time.Now().Add(-10*time.Second)

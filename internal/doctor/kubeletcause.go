@@ -108,9 +108,9 @@ func stateCauses() []stateCause {
 	}
 	return []stateCause{
 		{code(203), "systemd cannot run PROGRAM (203/EXEC): it is missing, not executable, or for another architecture", "ls -l PROGRAM; reinstall the kubelet's package"},
-		{code(200), "the unit's WorkingDirectory= cannot be entered (200/CHDIR)", "systemctl cat UNIT"},
+		{code(200), "systemd cannot change to the unit's WorkingDirectory= (200/CHDIR)", "systemctl cat UNIT"},
 		{code(217), "the unit's User= does not exist (217/USER)", "systemctl cat UNIT"},
-		{result("oom-kill"), "the kernel killed the process because memory ran out", "add memory to the machine, or raise the unit's MemoryMax="},
+		{result("oom-kill"), "the kernel's OOM killer killed the process", "add memory to the machine, or raise the unit's MemoryMax="},
 		{result("watchdog"), "systemd killed the process because it missed its watchdog deadline (WatchdogSec)", "journalctl -u UNIT; the most common cause is a slow disk or runtime"},
 	}
 }
@@ -141,7 +141,7 @@ func providerCauses() []logCause {
 		says(`plugin binary directory (\S+) did not exist`, "--image-credential-provider-bin-dir is $1, which does not exist", "put the plugins there, or correct the flag; then RESTART"),
 		says(`credential provider config path is empty`, "--image-credential-provider-bin-dir is set without --image-credential-provider-config", "set both flags or neither; then RESTART"),
 		says(`unable to access path "([^"]+)": .*?(no such file or directory|permission denied|not a directory)`, "--image-credential-provider-config is $1, which cannot be read: $2", "create the file, or correct the flag; then RESTART"),
-		says(`no configuration files found in directory "([^"]+)"`, "--image-credential-provider-config is $1, which has no *.json, *.yaml or *.yml file", "put a configuration there; then RESTART"),
+		says(`no configuration files found in directory "([^"]+)"`, "--image-credential-provider-config is $1, which contains no *.json, *.yaml or *.yml file", "put a configuration there; then RESTART"),
 		says(`credential provider configuration from "([^"]+)": .*is a directory`, "$1 is a directory, which kubelets before 1.34 do not read, BEING", "set --image-credential-provider-config to one file"),
 		inConfig(`no kind "CredentialProviderConfig" is registered for version "([^"]+)"`, "the kubelet does not support CredentialProviderConfig $1, BEING", "v1 needs kubelet 1.26 and v1beta1 needs 1.24; run VALIDATE"),
 		inConfig(`duplicate provider name "([^"]+)" found`, "two providers have the name $1", "rename one of them and its executable; then RESTART"),
@@ -161,18 +161,18 @@ func flagCauses() []logCause {
 		inFlags(`invalid argument "[^"]*" for "(--[\w-]+)" flag`, "the value of the flag $1 has the wrong type", "correct it; then RESTART"),
 		inGates(`unrecognized feature gate: (\w+)`, "the kubelet has no feature gate $1, BEING: the name is misspelled, or the gate was removed", "remove the gate from featureGates in the kubelet's configuration and from --feature-gates; then RESTART"),
 		inGates(`cannot set feature gate (\w+) to (\w+), feature is locked to (\w+)`, "feature gate $1 is locked to $3 and cannot be set to $2", "remove the gate from featureGates in the kubelet's configuration and from --feature-gates; then RESTART"),
-		says(`failed to load kubelet config file, path: ([^\s,]+), .*no such file or directory`, "the kubelet's configuration $1 does not exist", "there is nothing to fix if kubeadm init or kubeadm join, which creates the file, has not been run yet"),
+		says(`failed to load kubelet config file, path: ([^\s,]+), .*no such file or directory`, "the kubelet's configuration $1 does not exist", "this is expected until kubeadm init or kubeadm join has been run, which creates the file"),
 		says(`failed to load kubelet config file, path: ([^\s,]+), error: (.*)`, "the kubelet's configuration $1 cannot be read: $2", "fix it; then RESTART"),
 		says(`failed to load kubelet dropin file, path: ([^\s,]+), (.*)`, "the kubelet's configuration $1 cannot be read: $2", "fix it; then RESTART"),
-		says(`failed to validate kubelet configuration, error: (.*?), path`, "the kubelet's configuration is invalid: $1", "fix it (--config); then RESTART"),
+		says(`failed to validate kubelet configuration, error: (.*?), path`, "the kubelet's configuration is invalid: $1", "fix the configuration (--config); then RESTART"),
 	}
 }
 
 // machineCauses are faults of the machine and of the cluster.
 func machineCauses() []logCause {
 	return []logCause{
-		says(`running with swap on is not supported`, "the machine has swap enabled, and this kubelet refuses to start with swap", "run swapoff -a and remove the swap entry from /etc/fstab, or set failSwapOn: false in the kubelet's configuration"),
-		says(`kubelet cgroup driver: "(\w+)" is different from docker cgroup driver: "(\w+)"`, "the kubelet uses the cgroup driver $1, but the runtime uses $2", "use the same driver in both: set cgroupDriver in the kubelet's configuration and SystemdCgroup in containerd's configuration"),
+		says(`running with swap on is not supported`, "swap is enabled on this machine, and this kubelet refuses to start with swap on", "run swapoff -a and remove the swap entry from /etc/fstab, or set failSwapOn: false in the kubelet's configuration"),
+		says(`kubelet cgroup driver: "(\w+)" is different from docker cgroup driver: "(\w+)"`, "the kubelet uses the cgroup driver $1, but the runtime uses $2", "use the same driver for both: set cgroupDriver in the kubelet's configuration and SystemdCgroup in containerd's configuration"),
 		says(`expected cgroupsPath to be of format "slice:prefix:name"`, "the runtime uses the cgroup driver systemd, but the kubelet does not", "set cgroupDriver: systemd in the kubelet's configuration; then RESTART"),
 		says(`unknown service runtime\.v1`, "the container runtime does not support CRI v1: containerd is older than 1.6, or the CRI plugin is disabled", `remove "cri" from disabled_plugins in /etc/containerd/config.toml; systemctl restart containerd`),
 		says(`validate CRI v1 \w+ API for endpoint "(?:unix://)?([^"]+)".*(no such file or directory|connection refused|permission denied|deadline exceeded|context deadline)`, "the container runtime does not respond at $1: $2", "check systemctl status containerd (or crio), and containerRuntimeEndpoint in the kubelet's configuration"),
@@ -180,7 +180,7 @@ func machineCauses() []logCause {
 		says(`(?:certificate in (\S+) is expired|x509: certificate has expired or is not yet valid)`, "the kubelet's or the API server's certificate has expired, or the clock is wrong: $1", "date; openssl x509 -noout -enddate -in /var/lib/kubelet/pki/kubelet-client-current.pem; kubeadm certs check-expiration"),
 		says(`invalid kubeconfig: (.*)`, "the kubelet's kubeconfig cannot be used: $1", "fix the file given by --kubeconfig; then RESTART"),
 		says(`listen tcp\d? (\S+): bind: address already in use`, "address $1 is already in use, perhaps by a second kubelet", "find the process with ss -ltnp"),
-		says(`inotify_init: too many open files|failed to create fsnotify watcher: too many open files`, "the machine has no inotify instances left", "sysctl fs.inotify.max_user_instances=512"),
+		says(`inotify_init: too many open files|failed to create fsnotify watcher: too many open files`, "the machine has run out of inotify instances", "sysctl fs.inotify.max_user_instances=512"),
 		says(`no space left on device`, "a disk is full", "df -h; df -i"),
 	}
 }

@@ -32,7 +32,7 @@ func (r *Report) kubeletUp(ctx context.Context, k *Kubelet) bool {
 	run, name := k.Setup.Running, k.Setup.Service
 	if k.Service == nil || k.Service.Manager == nil || name == "" {
 		if run == nil {
-			r.Add(kubeletCheck, Skip, "run this command on the host, where the kubelet's service manager runs", "no kubelet runs here, and no service manager was found: %s", cmp.Or(name, "no service"))
+			r.Add(kubeletCheck, Skip, "run this command on the host, where the kubelet's service manager runs", "no kubelet is running here, and no service manager was found: %s", cmp.Or(name, "no service"))
 		}
 		return run != nil
 	}
@@ -50,7 +50,7 @@ func (r *Report) kubeletUp(ctx context.Context, k *Kubelet) bool {
 	restless := state.Restarts > 0 && k.age(state) < young
 	switch {
 	case state.Runs() && !restless && run == nil && len(k.Setup.Unread) > 0:
-		r.Add(kubeletCheck, Skip, "run this command as root (sudo)", "%s is %v; this user is not allowed to read its flags", name, state)
+		r.Add(kubeletCheck, Skip, "run this command as root (sudo)", "%s is %v; this user does not have permission to read its flags", name, state)
 	case state.Runs() && !restless && (run != nil || k.Setup.Rancher == nil):
 		r.checkEnabled(k, state)
 		return true
@@ -124,7 +124,7 @@ func (r *Report) kubeletDown(ctx context.Context, k *Kubelet, state service.Stat
 	case len(lines) == 0:
 		check.Message += "; its log is empty"
 		if os.Geteuid() != 0 {
-			check.Message, check.Fix = what+"; this user is not allowed to read its log", "run this command as root (sudo)"
+			check.Message, check.Fix = what+"; this user does not have permission to read its log", "run this command as root (sudo)"
 		}
 	default:
 		check.Message += "; last lines of its log:"
@@ -138,7 +138,7 @@ func (k *Kubelet) describe(state service.State) string {
 	name := k.Setup.Service
 	switch {
 	case k.Setup.Rancher != nil && state.Runs() && state.MainPID != 0 && k.Setup.Running == nil:
-		return name + " runs, but the kubelet does not"
+		return name + " is running, but the kubelet is not"
 	case state.Ended() && state.Active == "inactive":
 		text := name + " is stopped"
 		if state.Enabled == "disabled" {
@@ -161,7 +161,7 @@ func (k *Kubelet) start(state service.State) string {
 	case k.Setup.Init == node.OpenRC:
 		return "rc-service " + name + " start"
 	case !state.Conditions:
-		return "find the condition with systemctl status " + name
+		return "to see which condition was not met, run systemctl status " + name
 	case state.Enabled == "disabled":
 		return "systemctl enable --now " + name
 	}

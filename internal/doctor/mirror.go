@@ -43,7 +43,7 @@ func (r *Report) checkOrigin(n node.Node, provider, host string) {
 	runtimes, err := findContainerd(n)
 	if err != nil {
 		r.Add(check, Warn, "make sure that the runtime never queries this host; CRI-O and podman do not send this credential to any other host",
-			"%s has --mirror-origin=none for %s, but whether this is safe cannot be checked here: %v", provider, host, err)
+			"%s has --mirror-origin=none for %s, but regcred cannot check here whether this is safe: %v", provider, host, err)
 		return
 	}
 	for _, runtime := range runtimes {

@@ -36,7 +36,7 @@ func TestCheckMirrors(t *testing.T) {
 		},
 		"unknown": {
 			"auth-provider-gcp", "--mirror-origin=none, --mirror=docker.io=europe-docker.pkg.dev/p/r", nil,
-			[]string{"warning auth-provider-gcp has --mirror-origin=none for docker.io, but whether this is safe cannot be checked here: found no containerd configuration for a kubelet (looked for /etc/containerd/config.toml, /var/lib/rancher/k3s/agent/etc/containerd/config.toml, /var/lib/rancher/rke2/agent/etc/containerd/config.toml)"},
+			[]string{"warning auth-provider-gcp has --mirror-origin=none for docker.io, but regcred cannot check here whether this is safe: found no containerd configuration for a kubelet (looked for /etc/containerd/config.toml, /var/lib/rancher/k3s/agent/etc/containerd/config.toml, /var/lib/rancher/rke2/agent/etc/containerd/config.toml)"},
 		},
 		"the cloud's own":  {"ecr-credential-provider", "--mirror-origin=none, --mirror=public.ecr.aws" + target, nil, nil},
 		"trusted":          {"ecr-credential-provider", "--mirror-origin=none, --mirror-origin=trusted, --mirror=docker.io" + target, nil, nil},

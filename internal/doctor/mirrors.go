@@ -120,12 +120,12 @@ func (r *Report) checkHop(way *route.Route, h *route.Hop, host string, cfg *conf
 	}
 	if owners := serving(cfg, there); len(owners) > 0 {
 		if h.Shown == route.ShownNone || h.Shown == route.ShownOwn {
-			r.Add("mirrors", Warn, "put a credential for "+there+" into the runtime's own files", "%s: images of %s are pulled from %s, for which %s has a pattern, but %s does not send the kubelet's credentials to mirrors [mirror-unserved]",
+			r.Add("mirrors", Warn, "put a credential for "+there+" into the runtime's own files", "%s: images in %s are pulled from %s, which matches a pattern of %s, but %s does not send the kubelet's credentials to mirrors [mirror-unserved]",
 				place, host, there, strings.Join(owners, ", "), way.Runtime)
 			return
 		}
 		r.Add("mirrors", Warn, fmt.Sprintf("add %q to the provider's matchImages, and make the plugin return credentials for this host (see --mirror in docs/plugins/README.md)", host),
-			"%s: images of %s are pulled from %s, for which %s has a pattern, but the kubelet matches the image's original name, so %s gets no credential [mirror-unserved]",
+			"%s: images in %s are pulled from %s, which matches a pattern of %s, but the kubelet matches the image's original name, so %s gets no credential [mirror-unserved]",
 			place, host, there, strings.Join(owners, ", "), there)
 	}
 }
@@ -148,7 +148,7 @@ func (r *Report) checkFallback(way *route.Route, host string, cfg *config.Config
 		}
 		if of >= 0 && !maps && way.Hops[of].Shown == route.ShownKubelets {
 			h := &way.Hops[of]
-			r.Add("mirrors", Warn, fmt.Sprintf("add %s to the provider's args", mapping(cloud, host, h)), "%s: images of %s are pulled from %s, but %s has no --mirror for this host: the plugin is called for %s, for which %s issues no credential [mirror-untold]",
+			r.Add("mirrors", Warn, fmt.Sprintf("add %s to the provider's args", mapping(cloud, host, h)), "%s: images in %s are pulled from %s, but %s has no --mirror for this host: the plugin is called with an image in %s, for which %s issues no credential [mirror-untold]",
 				at(h.File, h.Line), host, h.Base.Host, p.Name, host, cloud.Owner)
 			continue
 		}

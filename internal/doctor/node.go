@@ -58,7 +58,7 @@ func (r *Report) config(ctx context.Context, k *Kubelet) *config.Config {
 	}
 	what := fmt.Sprintf("%s (%s): %s", o.Config, o.From, terminal.Count(len(cfg.Providers), "provider"))
 	if slices.ContainsFunc(cfg.Files(), (*config.File).Predecessor) {
-		r.Add("config", Warn, "regcred convert "+terminal.ShellPath(o.Config), "%s, accepted by regcred, but no kubelet starts with this file", what)
+		r.Add("config", Warn, "regcred convert "+terminal.ShellPath(o.Config), "%s, accepted by regcred, but no kubelet can start with this file", what)
 	} else {
 		r.Add("config", OK, "", "%s, accepted by kubelet %s", what, judge.KubeletVersion)
 	}
@@ -76,7 +76,7 @@ func (r *Report) badConfig(k *Kubelet, judge node.Judge, err error) {
 	}
 	o := k.Origin
 	if place := k.givenAt(o.Config, configFlag); place != "" && errors.Is(err, fs.ErrNotExist) {
-		r.Add("config", Fail, "create the file, or correct the flag; then "+k.restart(true), "%v; the kubelet exits, because %s refers to this file", err, place)
+		r.Add("config", Fail, "create the file, or correct the flag; then "+k.restart(true), "%v; the kubelet exits at startup, because %s refers to this file", err, place)
 		return
 	}
 	r.Fail("config", err, "the kubelet does not start with this"+judge.Doubt()+"; fix it and run: "+node.ValidateCommand(judge.Target, o.Config))

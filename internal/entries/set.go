@@ -65,7 +65,7 @@ func fresh(name string, ours []Entry) ([]byte, error) {
 	}
 	data := created(ours)
 	if got, err := config.Parse(name, data); err != nil || !same(got.Providers, providersOf(ours)) {
-		return nil, fmt.Errorf("%s: the new file with regcred's entries cannot be read back correctly (%v): %s", name, err, byHand(ours))
+		return nil, fmt.Errorf("%s: the new file with regcred's entries does not parse correctly (%v): %s", name, err, byHand(ours))
 	}
 	return data, nil
 }
@@ -135,7 +135,7 @@ func (f *file) remove() (file, error) {
 		}
 		next, ok := left.drop(i)
 		if !ok {
-			return file{}, fmt.Errorf("%s: cannot remove the entry from a file with this layout, so nothing was changed; remove provider %q manually, or put each provider on its own lines", f.Position(i), f.Providers[i].Name)
+			return file{}, fmt.Errorf("%s: cannot remove the entry from a file formatted like this, so nothing was changed; remove provider %q manually, or put each provider on its own lines", f.Position(i), f.Providers[i].Name)
 		}
 		left = next
 	}
@@ -161,7 +161,7 @@ func (f *file) add(ours []Entry) ([]byte, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("%s: cannot extend a list with this layout, so nothing was changed; %s",
+	return nil, fmt.Errorf("%s: cannot append to a list formatted like this, so nothing was changed; %s",
 		f.Files()[0].Position("providers"), byHand(ours))
 }
 

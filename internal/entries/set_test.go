@@ -269,7 +269,7 @@ func TestSetRefuses(t *testing.T) {
 		"null in JSON":                   {`{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": null}`, []string{"cannot extend a list", hand}},
 		"an alias":                       {head + "providers: *p\n", []string{"f:"}},
 		"a text that ends with the file": {corpus["lines"] + "  args:\n  - |\n    text", []string{"cannot extend a list", hand}},
-		"ours in UTF-16":                 {"\xff\xfe" + wide(corpus["lines"]+"- name: regcred-credential-provider\n"+lines), []string{"f:9:3: cannot remove the entry from a file with this layout", `"regcred-credential-provider" manually`}},
+		"ours in UTF-16":                 {"\xff\xfe" + wide(corpus["lines"]+"- name: regcred-credential-provider\n"+lines), []string{"f:9:3: cannot remove the entry from a file formatted like this", `"regcred-credential-provider" manually`}},
 		"an explicit key":                {head + "? providers\n: - name: ecr\n  " + strings.ReplaceAll(lines, "\n  ", "\n    "), []string{"f:4:3: cannot extend a list with", hand}},
 		"merged in":                      {"<<: {" + strings.ReplaceAll(strings.TrimSpace(head), "\n", ", ") + ", providers: []}\n", []string{"cannot extend a list", hand}},
 		"null in brackets":               {"--- {" + strings.ReplaceAll(strings.TrimSpace(head), "\n", ", ") + ", providers: }\n", []string{"cannot extend a list", hand}},

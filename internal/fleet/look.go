@@ -54,7 +54,7 @@ func (c *Client) Look(ctx context.Context, q Query) (*Fleet, error) {
 		return nil, err
 	}
 	sets, err := c.daemonSets(ctx, f.Namespace, selector)
-	if err = f.unseen(ctx, err, "it is unknown how far the rollout has progressed and which nodes have no pod"); err != nil {
+	if err = f.unseen(ctx, err, "cannot tell how far the rollout has progressed or which nodes have no pod"); err != nil {
 		return nil, err
 	}
 	var nodes map[string]*corev1.Node
@@ -63,7 +63,7 @@ func (c *Client) Look(ctx context.Context, q Query) (*Fleet, error) {
 		if err != nil {
 			nodes = nil
 		}
-		if err = f.unseen(ctx, err, "it is unknown which nodes are ready and which nodes have no pod"); err != nil {
+		if err = f.unseen(ctx, err, "cannot tell which nodes are ready or which nodes have no pod"); err != nil {
 			return nil, err
 		}
 	}

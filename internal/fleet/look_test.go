@@ -85,7 +85,7 @@ func TestStates(t *testing.T) {
 			c.pod("n", func(p *corev1.Pod) {
 				p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}
 			})
-		}, "n not-running: its pod has ended: Evicted: The node was low on resource: memory.\n"},
+		}, "n not-running: its pod has failed: Evicted: The node was low on resource: memory.\n"},
 		{"no pod", func(c *cluster) {}, "n no-pod: the DaemonSet has no pod on this node: kubectl describe daemonset -n kube-system regcred says why\n"},
 		{"away", func(c *cluster) {
 			c.node("n", away)
@@ -113,7 +113,7 @@ func TestStates(t *testing.T) {
 		{"long silent", func(c *cluster) {
 			c.pod("n")
 			c.says("n", agent.Installed, func(s *agent.Status) { s.Time = time.Now().Add(-time.Hour) })
-		}, "n silent: its pod is running but has reported nothing since the phase installed\n"},
+		}, "n silent: its pod is running but has not reported anything since phase installed\n"},
 		{"deleted", func(c *cluster) { c.Delete("nodes", "", "n"); c.pod("n"); c.says("n", agent.Installed) },
 			"n deleted: the node no longer exists; its pod will be deleted\n"},
 		{"not replaced yet", func(c *cluster) { c.pod("n", earlier); c.says("n", agent.Installed) },
@@ -319,8 +319,8 @@ func TestForbidden(t *testing.T) {
 		note     string
 	}{
 		{"", "a no-pod: the DaemonSet has no pod on this node: kubectl describe daemonset -n kube-system regcred says why\nn installed well\n", ""},
-		{"nodes", "n installed well\n", `it is unknown which nodes are ready and which nodes have no pod: list nodes: http://testkube returned 403 Forbidden: nodes is forbidden: User "eve" cannot list resource "nodes" in API group "" at the cluster scope`},
-		{"daemonsets", "n installed well\n", `it is unknown how far the rollout has progressed and which nodes have no pod: list daemonsets: http://testkube returned 403 Forbidden: daemonsets is forbidden: User "eve" cannot list resource "daemonsets" in API group "apps" at the cluster scope`},
+		{"nodes", "n installed well\n", `cannot tell which nodes are ready or which nodes have no pod: list nodes: http://testkube returned 403 Forbidden: nodes is forbidden: User "eve" cannot list resource "nodes" in API group "" at the cluster scope`},
+		{"daemonsets", "n installed well\n", `cannot tell how far the rollout has progressed or which nodes have no pod: list daemonsets: http://testkube returned 403 Forbidden: daemonsets is forbidden: User "eve" cannot list resource "daemonsets" in API group "apps" at the cluster scope`},
 		{"pods/log", "a no-pod: the DaemonSet has no pod on this node: kubectl describe daemonset -n kube-system regcred says why\nn unknown: no permission to read its pod's log\n", `the nodes' state is unknown: get pods/log kube-system/regcred-n: http://testkube returned 403 Forbidden: pods "regcred-n" is forbidden: User "eve" cannot get resource "pods/log" in API group "" in the namespace "kube-system"`},
 	} {
 		t.Run(tt.resource, func(t *testing.T) {

@@ -93,7 +93,7 @@ func newNode(pod *corev1.Pod, node *corev1.Node, said *agent.Status, failed erro
 		n.Reason = "its pod is running, but its log shows no state yet; after log rotation, the log can be empty for up to ten minutes"
 	case now.Sub(said.Time) > maxSilence:
 		n.State, n.Since = Silent, said.Time
-		n.Reason = fmt.Sprintf("its pod is running but has reported nothing since the phase %s", said.Phase)
+		n.Reason = fmt.Sprintf("its pod is running but has not reported anything since phase %s", said.Phase)
 	default:
 		n.setSaid(said)
 	}

@@ -49,7 +49,7 @@ func waiting(pod *corev1.Pod) wait {
 	}
 	switch c, scheduled := condition(pod, corev1.PodScheduled); {
 	case pod.Status.Phase == corev1.PodFailed:
-		return wait{oneLine(strings.Trim(fmt.Sprintf("its pod has ended: %s: %s", pod.Status.Reason, pod.Status.Message), ": ")), since}
+		return wait{oneLine(strings.Trim(fmt.Sprintf("its pod has failed: %s: %s", pod.Status.Reason, pod.Status.Message), ": ")), since}
 	case c != nil && !scheduled:
 		return wait{oneLine(fmt.Sprintf("its pod is not scheduled: %s", cmp.Or(c.Message, c.Reason))), c.LastTransitionTime.Time}
 	}

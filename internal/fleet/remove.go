@@ -99,7 +99,7 @@ func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) 
 	case !r.seen && r.last == nil:
 		return nil, fmt.Errorf("the state was set to absent, but the pods could not be listed within %v", o.Timeout)
 	case !r.seen:
-		return nil, fmt.Errorf("the state was set to absent, but after %v it is unknown which nodes have applied it: %w", o.Timeout, r.last)
+		return nil, fmt.Errorf("the state was set to absent, but after %v it is still unknown which nodes have applied it: %w", o.Timeout, r.last)
 	case !there && len(r.places) > 0:
 		return nil, fmt.Errorf("ConfigMap %s/%s does not exist, but %d pods read it", o.Namespace, o.ConfigMap, len(r.places))
 	}
@@ -126,7 +126,7 @@ func (r *removal) setAbsent(ctx context.Context) (there bool, err error) {
 			return false, err
 		}
 		if !remote.Pause(ctx, time.Second) {
-			return false, fmt.Errorf("set the state to absent within %v: %w", r.Timeout, err)
+			return false, fmt.Errorf("could not set the state to absent within %v: %w", r.Timeout, err)
 		}
 	}
 }

@@ -318,9 +318,9 @@ func TestRemoveDown(t *testing.T) {
 		r := newRemoving(t, "a")
 		client := r.hook()
 		r.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods", Times: testkube.Forever})
-		r.want(t, client, "error: the state was set to absent, but after 4m0s it is unknown which nodes have applied it: list pods in kube-system: http://testkube returned 500 Internal Server Error: Internal error occurred: etcdserver: request timed out")
+		r.want(t, client, "error: the state was set to absent, but after 4m0s it is still unknown which nodes have applied it: list pods in kube-system: http://testkube returned 500 Internal Server Error: Internal error occurred: etcdserver: request timed out")
 		r.Stop()
-		r.want(t, client, "error: set the state to absent within 4m0s: patch configmaps kube-system/regcred-state: http://testkube: connection refused")
+		r.want(t, client, "error: could not set the state to absent within 4m0s: patch configmaps kube-system/regcred-state: http://testkube: connection refused")
 	})
 }
 

@@ -151,19 +151,19 @@ func TestBrokenStates(t *testing.T) {
 		spoil func(s generation.Store) error
 		says  string
 	}{
-		{"nothing", func(s generation.Store) error { return s.Unflip() }, "current: no such link, so this node has no generation (regcred install creates one)"},
+		{"nothing", func(s generation.Store) error { return s.Unflip() }, "current does not exist, so this node has no generation (regcred install creates one)"},
 		{"to nothing", func(s generation.Store) error { return s.Flip(7) }, "current points to generation 7, which cannot be opened: no such file or directory; regcred status lists the generations"},
 		{"elsewhere", func(s generation.Store) error { return s.FS.Link("/etc", s.Path("current")) }, `current points to "/etc", which is not a regcred generation`},
 		{"no link", func(s generation.Store) error {
 			return errors.Join(s.Unflip(), os.Mkdir(s.Path("current"), 0o700))
-		}, "current is not a link: remove it, then run regcred rollback N"},
+		}, "current is not a symbolic link: remove it, then run regcred rollback N"},
 		{"no manifest", func(s generation.Store) error { return s.FS.Remove(s.GenerationPath(1, "manifest.json")) }, "this generation is damaged"},
 		{"half a manifest", func(s generation.Store) error {
 			return os.WriteFile(s.GenerationPath(1, "manifest.json"), []byte(`{"schemaVersion":1,`), 0o600)
-		}, "manifest.json is damaged: unexpected end of JSON input; regcred rollback N makes another one current"},
+		}, "manifest.json is damaged: unexpected end of JSON input; regcred rollback N switches to another generation"},
 		{"no manifest at all", func(s generation.Store) error {
 			return os.WriteFile(s.GenerationPath(1, "manifest.json"), []byte("null"), 0o600)
-		}, "manifest.json is damaged: no schemaVersion; regcred rollback N"},
+		}, "manifest.json is damaged: schemaVersion is missing; regcred rollback N"},
 		{"later manifest", func(s generation.Store) error {
 			return os.WriteFile(s.GenerationPath(1, "manifest.json"), []byte(`{"schemaVersion":2,"host":7}`), 0o600)
 		}, "has schemaVersion 2, but this regcred release supports only schemaVersion 1 to 1"},
@@ -232,7 +232,7 @@ func TestCopyChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = s.Create(t.Context(), &generation.Manifest{}, []generation.Content{c})
-	if numbers, listErr := s.Numbers(); err == nil || err.Error() != "create generation 2: bin/plugin changed during the install: run the install again" || len(numbers) != 1 || listErr != nil {
+	if numbers, listErr := s.Numbers(); err == nil || err.Error() != "create generation 2: bin/plugin changed during the install: run regcred install again" || len(numbers) != 1 || listErr != nil {
 		t.Errorf("got %v; there is %v, %v", err, numbers, listErr)
 	}
 }

@@ -141,7 +141,7 @@ func decode(name string, data []byte) (*Manifest, error) {
 	}
 	switch v := version.SchemaVersion; {
 	case v < 1:
-		return nil, fmt.Errorf("%s is damaged: no schemaVersion", name)
+		return nil, fmt.Errorf("%s is damaged: schemaVersion is missing", name)
 	case v > schemaVersion:
 		return nil, fmt.Errorf("%s has schemaVersion %d, but this regcred release supports only schemaVersion 1 to %d: %w", name, v, schemaVersion, ErrLater)
 	}

@@ -87,7 +87,7 @@ func openOnce(dir string) (*Current, error) {
 		if again, _ := readCurrent(link, os.Readlink); again != number {
 			return nil, errGone
 		}
-		return nil, fmt.Errorf("%s points to generation %d, which cannot be opened: %w; regcred status lists the generations, and regcred rollback N makes one current", link, number, err)
+		return nil, fmt.Errorf("%s points to generation %d, which cannot be opened: %w; regcred status lists the generations, and regcred rollback N switches to one of them", link, number, err)
 	}
 	if err := c.read(dir); err != nil {
 		c.Close()
@@ -101,15 +101,15 @@ func readCurrent(link string, readlink func(string) (string, error)) (int, error
 	target, err := readlink(link)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return 0, fmt.Errorf("%s: no such link, so this node has no generation (regcred install creates one): %w", link, fs.ErrNotExist)
+		return 0, fmt.Errorf("%s does not exist, so this node has no generation (regcred install creates one): %w", link, fs.ErrNotExist)
 	case errors.Is(err, syscall.EINVAL):
-		return 0, fmt.Errorf("%s is not a link: remove it, then run regcred rollback N", link)
+		return 0, fmt.Errorf("%s is not a symbolic link: remove it, then run regcred rollback N", link)
 	case err != nil:
 		return 0, fmt.Errorf("read the link to the current generation: %w", err)
 	}
 	number, ok := numberOf(filepath.Base(target))
 	if filepath.ToSlash(target) != generationsDir+"/"+strconv.Itoa(number) || !ok {
-		return 0, fmt.Errorf("%s points to %q, which is not a regcred generation; regcred rollback N makes one current", link, target)
+		return 0, fmt.Errorf("%s points to %q, which is not a regcred generation; regcred rollback N switches to one", link, target)
 	}
 	return number, nil
 }
@@ -147,13 +147,13 @@ func (c *Current) read(state string) (err error) {
 	name := filepath.Join(c.Dir, manifestFile)
 	data, err := regularfile.Read(context.Background(), name, maxManifest)
 	if err != nil {
-		return fmt.Errorf("this generation is damaged: %w; regcred rollback N makes another one current", err)
+		return fmt.Errorf("this generation is damaged: %w; regcred rollback N switches to another one", err)
 	}
 	if c.Manifest, err = decode(name, data); err != nil {
-		return fmt.Errorf("%w; regcred rollback N makes another one current", err)
+		return fmt.Errorf("%w; regcred rollback N switches to another generation", err)
 	}
 	if c.Config, err = config.Load(filepath.Join(c.Dir, configDir)); err != nil {
-		return fmt.Errorf("this generation is damaged: %w; regcred rollback N makes another one current", err)
+		return fmt.Errorf("this generation is damaged: %w; regcred rollback N switches to another one", err)
 	}
 	applied, err := readApplied(state)
 	c.Entries, c.EntriesErr = append(slices.Clip(c.Manifest.Entries), applied...), err

@@ -253,7 +253,7 @@ func (s Store) add(ctx context.Context, dir string, m *Manifest, c Content) erro
 		return err
 	}
 	if sumOf(h) != c.SHA256 {
-		return fmt.Errorf("%s changed during the install: run the install again", c.Name)
+		return fmt.Errorf("%s changed during the install: run regcred install again", c.Name)
 	}
 	m.Files = append(m.Files, c.File)
 	return nil

@@ -26,7 +26,7 @@ type NoSystemdError struct {
 }
 
 func (e *NoSystemdError) Error() string {
-	return fmt.Sprintf("this node has no systemd: %s has no socket (%v)", path.Dir(e.Socket), e.Err)
+	return fmt.Sprintf("this node does not run systemd: %s has no socket (%v)", path.Dir(e.Socket), e.Err)
 }
 
 // Unwrap returns the failure.
@@ -135,7 +135,7 @@ func (e *UnitFileError) Error() string {
 		"systemctl disable --now %[1]s on the node, remove the file, and run systemctl daemon-reload", e.Unit, e.File)
 }
 
-var errTooMuch = fmt.Errorf("the output is longer than %d MiB; the rest is lost", maxStdout>>20)
+var errTooMuch = fmt.Errorf("the output is longer than %d MiB; the rest was discarded", maxStdout>>20)
 
 // explain makes one of the errors above of what systemd, or the kernel, has said.
 func (u *unit) explain(ctx context.Context, err error) error {

@@ -57,7 +57,7 @@ func (m *systemd) state(ctx context.Context, unit string) (state, error) {
 	path := object + "/unit/" + dbus.ObjectPath(names.PathBusEscape(unit))
 	err := m.call(ctx, path, "org.freedesktop.DBus.Properties.GetAll", &all, "")
 	if err == nil && all["LoadState"].Value() == nil {
-		err = fmt.Errorf("systemd has no properties for %s", unit)
+		err = fmt.Errorf("systemd returned no properties for %s", unit)
 	}
 	return stateOf(all), err
 }

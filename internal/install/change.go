@@ -67,7 +67,7 @@ func (c *change) run(ctx context.Context, prepare func() error) error {
 	defer cancel()
 	c.say("rolling back: %v", err)
 	if backErr := c.goBack(ctx); backErr != nil {
-		return c.noteRestart(withHint("fix the cause and run regcred again: regcred first finishes the interrupted change; regcred status shows the state",
+		return c.noteRestart(withHint("fix the cause and run regcred again, which first finishes the interrupted change; regcred status shows the state",
 			"%w; the rollback also failed: %w", err, backErr))
 	}
 	return c.noteRestart(fmt.Errorf("%w; the change was rolled back", err))

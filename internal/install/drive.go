@@ -146,7 +146,7 @@ func (c *change) bringUp(ctx context.Context, before service.State) error {
 		return nil
 	}
 	if c.Service.Manager == nil {
-		return withHint("restart it by hand", "regcred found no service manager to restart the kubelet")
+		return withHint("restart it by hand", "regcred found no service manager that can restart the kubelet")
 	}
 	c.restarted = true
 	return c.restartKubelet(ctx, before)

@@ -90,7 +90,7 @@ func (in *Installer) lock(ctx context.Context) (unlock func(), err error) {
 	}
 	unlock, err = in.Store.Lock(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("wait for another regcred run on this node: %w", err)
+		return nil, fmt.Errorf("wait for another regcred process on this node: %w", err)
 	}
 	if err := in.look(ctx); err != nil {
 		unlock()

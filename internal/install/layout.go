@@ -58,7 +58,7 @@ func (in *Installer) layoutOf() (generation.Layout, error) {
 		return l, nil
 	}
 	if s.Unit == nil || s.Unit.Problem != "" {
-		why := "the kubelet is not a systemd unit"
+		why := "the kubelet does not run as a systemd unit"
 		if s.Unit != nil {
 			why = s.Unit.Problem
 		}

@@ -90,8 +90,8 @@ func (in *Installer) unlinked(current *generation.Manifest) error {
 	if err != nil || current != nil || len(numbers) == 0 {
 		return err
 	}
-	return withHint(generationsExist(numbers)+"; regcred rollback N makes one generation current, and regcred uninstall removes all generations",
-		"%s: no such link, so no generation is current", in.fs().Host(in.Store.Path("current")))
+	return withHint(generationsExist(numbers)+"; regcred rollback N switches to generation N, and regcred uninstall removes all generations",
+		"%s does not exist, so no generation is current", in.fs().Host(in.Store.Path("current")))
 }
 
 // inherit takes over from the generation before what a wish leaves open.
@@ -255,7 +255,7 @@ func (in *Installer) hostDiff(ctx context.Context, from, m *generation.Manifest,
 			return d, nil
 		}
 		if in.fs().Exists(h.Path) && h.Target == in.Store.DispatcherPath() {
-			return d, withHint("move the file away, or rename the provider", "%s already exists and does not belong to regcred", d.Name)
+			return d, withHint("move the file elsewhere, or rename the provider", "%s already exists and does not belong to regcred", d.Name)
 		}
 		d.Text = fmt.Sprintf("--- /dev/null\n+++ %s -> %s\n", d.Name, h.Target)
 		return d, nil

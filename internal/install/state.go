@@ -45,7 +45,7 @@ func (in *Installer) stranded() error {
 		return nil // Somebody has installed it since the caller looked.
 	}
 	return withHint("run regcred install CONFIG --restart to restore the directory, then regcred uninstall --restart to remove it",
-		"%s was removed, but this node's kubelet still refers to it and cannot start again", in.fs().Host(in.Store.Dir))
+		"%s was removed, but this node's kubelet still refers to it and cannot restart without it", in.fs().Host(in.Store.Dir))
 }
 
 // vacant is an error if the state directory is somebody else's.
@@ -59,8 +59,8 @@ func (in *Installer) vacant() error {
 	}
 	for _, e := range list {
 		if !in.Present() || !own(e.Name()) {
-			return withHint("--state-dir must name an empty or new directory",
-				"nothing was changed: %s is not regcred's directory, because it contains %q", in.fs().Host(in.Store.Dir), e.Name())
+			return withHint("--state-dir must be a new or empty directory",
+				"nothing was changed: %s is not a regcred state directory, because it contains %q", in.fs().Host(in.Store.Dir), e.Name())
 		}
 	}
 	return nil

@@ -63,7 +63,7 @@ func (in *Installer) Status(ctx context.Context) (*Status, error) {
 		s.problem("%v", err)
 		err = nil
 	case s.Current == nil && len(numbers) > 0:
-		s.problem("%s: no such link, so no generation is current", in.fs().Host(in.Store.Path("current")))
+		s.problem("%s does not exist, so no generation is current", in.fs().Host(in.Store.Path("current")))
 	case s.Current != nil:
 		err = in.compare(ctx, s)
 	case s.BrokenOff == "" && in.Present():
@@ -98,7 +98,7 @@ func (in *Installer) compare(ctx context.Context, s *Status) (err error) {
 		}
 	}
 	if u := in.Setup.Unit; m.Layout.DropIn != "" && u != nil && u.Ours != nil && u.Ours.Stale {
-		s.problem("%s contains an outdated copy of a command from %s: regcred install updates the copy", in.fs().Host(m.Layout.DropIn), in.fs().Host(u.Exec.File))
+		s.problem("%s contains an outdated copy of the ExecStart= command from %s: run regcred install to update it", in.fs().Host(m.Layout.DropIn), in.fs().Host(u.Exec.File))
 	}
 	in.compareCopy(ctx, s)
 	if why := in.astray(m.Layout); why != "" {
@@ -119,12 +119,12 @@ func (in *Installer) compare(ctx context.Context, s *Status) (err error) {
 // installed: what another install of it mends.
 func (in *Installer) damage(ctx context.Context, m *generation.Manifest) (list []string) {
 	for _, name := range in.Store.Changed(ctx, m) {
-		list = append(list, fmt.Sprintf("%s has been changed since it was installed: run regcred rollback %d, or install again", in.fs().Host(name), m.Previous))
+		list = append(list, fmt.Sprintf("%s has been changed since it was installed: run regcred rollback %d or regcred install", in.fs().Host(name), m.Previous))
 	}
 	dispatcher := in.Store.DispatcherPath()
 	for _, f := range m.Files {
 		if f.Name == generation.Dispatcher && in.Store.Sum(ctx, dispatcher) != f.SHA256 {
-			list = append(list, fmt.Sprintf("%s does not belong to generation %d: install again", in.fs().Host(dispatcher), m.Number))
+			list = append(list, fmt.Sprintf("%s does not belong to generation %d: run regcred install again", in.fs().Host(dispatcher), m.Number))
 		}
 	}
 	return list
@@ -164,7 +164,7 @@ func (in *Installer) compareHost(ctx context.Context, m *generation.Manifest, h 
 		if same, err := entries.Has(h.Path, now, m.Entries, former); err != nil {
 			return err.Error()
 		} else if !same {
-			return "its regcred entries differ from generation " + fmt.Sprint(m.Number)
+			return "its regcred entries differ from those of generation " + fmt.Sprint(m.Number)
 		}
 	}
 	return ""
@@ -177,7 +177,7 @@ func (in *Installer) compareCopy(ctx context.Context, s *Status) {
 		fresh, err := in.configuration(ctx, s.Current)
 		for _, h := range fresh {
 			if now, err := in.content(ctx, h.Path); err == nil && now != nil && string(now) != h.Content {
-				s.problem("%s has changed since it was copied into %s: regcred install copies it again", in.fs().Host(l.Beside), in.fs().Host(l.Config))
+				s.problem("%s has changed since it was copied into %s: run regcred install to copy it again", in.fs().Host(l.Beside), in.fs().Host(l.Config))
 			}
 		}
 		if err != nil {
@@ -190,7 +190,7 @@ func (in *Installer) compareCopy(ctx context.Context, s *Status) {
 	list, _ := in.fs().ReadDir(l.LinksOf)
 	for _, e := range list {
 		if !in.fs().Exists(path.Join(l.BinDir, e.Name())) {
-			s.problem("%s was added after %s was created: regcred install creates the missing link", in.fs().Host(path.Join(l.LinksOf, e.Name())), in.fs().Host(l.BinDir))
+			s.problem("%s was added after %s was created: run regcred install to create the missing link", in.fs().Host(path.Join(l.LinksOf, e.Name())), in.fs().Host(l.BinDir))
 		}
 	}
 }

@@ -173,7 +173,7 @@ func (in *Installer) executable(name string, w Wish, from *generation.Manifest) 
 			return "", err
 		}
 	}
-	return "", withHint("--plugin PATH/"+name, "provider %q has no executable: none was specified%s", name, strings.Join(append([]string{""}, places...), ", none is at "))
+	return "", withHint("--plugin PATH/"+name, "no executable found for provider %q: none was specified%s", name, strings.Join(append([]string{""}, places...), ", none is at "))
 }
 
 // unused refuses executables that no provider has, and a second for one.

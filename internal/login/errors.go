@@ -15,12 +15,12 @@ import (
 var ErrPlainHTTP = errors.New("plain HTTP is allowed only for loopback registries unless explicitly requested")
 
 // ErrNoUser says why a credential was not tried: containerd refuses such a one too.
-var ErrNoUser = errors.New("the credential is not sent, because it has no user name; container runtimes also reject credentials without a user name")
+var ErrNoUser = errors.New("the credential was not sent because it has no user name; container runtimes also reject credentials without a user name")
 
 var (
 	errSent = errors.New("the credential expired while the request body was being sent, and the body cannot be resent: restart the upload")
 	errIdle = errors.New("idle for too long")
-	errSlow = fmt.Errorf("too slow: less than %d bytes per minute", rateBytes)
+	errSlow = fmt.Errorf("the transfer is too slow (less than %d bytes per minute)", rateBytes)
 )
 
 // StatusOf returns the HTTP status that an error reports, or 0.

@@ -22,14 +22,14 @@ func (e *entry) azure() {
 	for _, m := range e.cloud.Mirrors(e.Arguments()) {
 		if m.Strange {
 			e.need("--mirror-origin="+string(mirror.OriginTrusted),
-				"images from %s are pulled from a mirror; a runtime that falls back to the original registry sends it the password. "+
+				"images from %s are pulled from a mirror; if the runtime falls back to the original registry, it sends the password there. "+
 					"Set this flag to none if the runtime cannot fall back (regcred doctor checks whether it can)", excerpt.Value(m.Host))
 		}
 	}
 	foreign, wide := e.hosts()
 	if own := known && cloud.hasOwnNames(); (len(foreign) > 0 || wide) && !own {
 		e.need("--other-hosts="+string(hostpattern.EmptyOthers),
-			"matchImages matches hosts that are not Azure registries; the upstream plugin returns no credential for them, but without this flag, regcred's plugin would fail")
+			"matchImages matches hosts that are not Azure registries; the upstream plugin returns no credential for them, but regcred's plugin fails without this flag")
 	} else if own {
 		e.remark("this cloud has its own registry names, which both plugins read from the cloud's metadata")
 	}
@@ -44,7 +44,7 @@ func (e *entry) azure() {
 		e.remark("regcred's plugin rejects the cloud configuration's file permissions, which the upstream plugin does not check: %v", cloud.Refused)
 	}
 	if known && strings.HasPrefix(strings.ToLower(cloud.ResourceManager), "http:") {
-		e.remark("resourceManagerEndpoint uses http, so an attacker on the network can choose the host that gets the secret; regcred's plugin requires https")
+		e.remark("resourceManagerEndpoint uses http, so an attacker on the network can redirect the secret to another host; regcred's plugin requires https")
 	}
 }
 

@@ -165,7 +165,7 @@ func (e *entry) allow() {
 	}
 	if wide {
 		e.need("--other-hosts="+string(hostpattern.EmptyOthers),
-			"matchImages matches third-party hosts; the upstream plugin sends them the password, but without this flag, regcred's plugin would fail")
+			"matchImages matches third-party hosts; the upstream plugin sends them the password, but regcred's plugin fails without this flag")
 		e.remark("if a wide pattern matches an alias of %s, allow the alias with --allow-host; --any-host sends the password to every host, as the upstream plugin does", e.cloud.Owner)
 	}
 }
@@ -177,8 +177,8 @@ func (e *entry) amazon() {
 			"the upstream plugin uses this name for all STS sessions, and trust policies might require it, but regcred's plugin uses the service account's name")
 	}
 	if slices.ContainsFunc(e.MatchImages, hasOwnEndpoint) {
-		e.need("--plain-endpoints", "for dual-stack and FIPS registries, the upstream plugin uses the plain endpoints, for which egress allowlists and "+
-			"PrivateLink are set up, but regcred's plugin uses the dual-stack and FIPS endpoints. Omit this flag on IPv6-only nodes or if FIPS is required")
+		e.need("--plain-endpoints", "for dual-stack and FIPS registries, the upstream plugin uses the standard endpoints, which egress allowlists and "+
+			"PrivateLink might be set up for, but regcred's plugin uses the dual-stack and FIPS endpoints. Omit this flag on IPv6-only nodes or if FIPS is required")
 	}
 }
 

@@ -90,7 +90,7 @@ func TestPlan(t *testing.T) {
 			args: "'-rdocker.io:boot.azurecr.io', /etc/kubernetes/azure.json", want: []string{"--mirror-origin=trusted"}, remark: "[]",
 		},
 		"hosts of others":      {provider: "acr-credential-provider", patterns: `"*.azurecr.io", registry.corp.example`, args: "/etc/kubernetes/azure.json", file: managed, want: []string{"--other-hosts=empty"}},
-		"a cloud of its own":   {provider: "acr-credential-provider", patterns: `"*.azurecr.example"`, args: "--v=2, /etc/kubernetes/azure.json", file: stack, remark: "resourceManagerEndpoint uses http, so an attacker on the network can choose the host that gets the secret; regcred's plugin requires https"},
+		"a cloud of its own":   {provider: "acr-credential-provider", patterns: `"*.azurecr.example"`, args: "--v=2, /etc/kubernetes/azure.json", file: stack, remark: "resourceManagerEndpoint uses http, so an attacker on the network can redirect the secret to another host; regcred's plugin requires https"},
 		"no file":              {provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", remark: "cannot read the cloud configuration; if it has a service principal, add --static-client-secret to return the principal's secret, as the upstream plugin does"},
 		"no plugin of a cloud": {provider: "token-credential-provider", patterns: `"*.*"`},
 	} {

@@ -149,9 +149,9 @@ func (r Rule) check(opts Options) error {
 	}
 	switch {
 	case !target(r.Target):
-		return fmt.Errorf("the target %s does not belong to %s; allow it with --allow-host", r.Target, opts.Owner)
+		return fmt.Errorf("the target %s is not part of %s; allow it with --allow-host", r.Target, opts.Owner)
 	case opts.Origin == "" && !opts.Own(source):
-		return fmt.Errorf("a runtime that falls back to %s sends this credential there; set --mirror-origin=%s if the runtime cannot fall back "+
+		return fmt.Errorf("if the runtime falls back to %s, it sends this credential there; set --mirror-origin=%s if the runtime cannot fall back "+
 			"(regcred doctor checks whether it can), or --mirror-origin=%s if %s is allowed to receive it", source, OriginNone, OriginTrusted, source)
 	}
 	return nil

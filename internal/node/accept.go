@@ -39,7 +39,7 @@ func (s *Setup) Judge() Judge {
 	case v.Kubelet == "" && v.Why != "":
 		j.doubt = fmt.Sprintf("assuming kubelet version %s, because this node's kubelet version is unknown: %s", config.NewestKubelet, v.Why)
 	case len(s.Unread) > 0:
-		j.doubt = "possibly incomplete, because this user cannot read " + strings.Join(s.Unread, ", ")
+		j.doubt = "the check might be incomplete, because this user cannot read " + strings.Join(s.Unread, ", ")
 	}
 	return j
 }

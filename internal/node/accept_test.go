@@ -125,7 +125,7 @@ func TestLoadDoubt(t *testing.T) {
 		t.Fatal(err)
 	}
 	judge, err := n.Accept(t.Context(), &Origin{Config: file, Unit: "kubelet.service"}, cfg, &s)
-	if want := " (possibly incomplete, because this user cannot read /c.yaml, /d)"; err == nil || judge.Doubt() != want || judge.KubeletVersion != "1.33.4" {
+	if want := " (the check might be incomplete, because this user cannot read /c.yaml, /d)"; err == nil || judge.Doubt() != want || judge.KubeletVersion != "1.33.4" {
 		t.Errorf("got %v, %v, %q", err, judge, judge.Doubt())
 	}
 }

@@ -69,9 +69,9 @@ func commandProblem(s *service, args []word, program string) string {
 	case !quotesEnd(command):
 		return at + ": unterminated quote"
 	case slices.Contains(splitWords(command), ";"):
-		return at + ": several commands on one line"
+		return at + ": the line contains several commands"
 	case slices.Contains(shells(), name(words[0])):
-		return at + ": it starts the kubelet through a shell, which would not pass on arguments that follow the script"
+		return at + ": it starts the kubelet through a shell, which does not pass arguments after the script to the kubelet"
 	case slices.ContainsFunc(words, func(w string) bool { return slices.Contains(containers(), name(w)) }):
 		return at + ": it starts the kubelet in a container or another root directory, where paths differ from the node's"
 	case !slices.ContainsFunc(words, func(w string) bool { return name(w) == program || name(w) == "hyperkube" }):

@@ -60,7 +60,7 @@ func badAssignment(value, unit string) (why, mend string) {
 		case !ok && plain != word:
 			return "systemd does not recognize typographic quotes", `use plain quotes: Environment="NAME=VALUE"`
 		case !ok:
-			return "an assignment does not have the form NAME=VALUE", `quote the whole assignment: Environment="NAME=VALUE WITH SPACES"`
+			return "an assignment is not in the form NAME=VALUE", `quote the whole assignment: Environment="NAME=VALUE WITH SPACES"`
 		case !isName(name) || name[0] >= '0' && name[0] <= '9':
 			return "invalid variable name", `use the form Environment="NAME=VALUE"`
 		}

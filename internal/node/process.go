@@ -92,7 +92,7 @@ func (p *process) checkOwner(euid int) error {
 	}
 	for _, id := range ids {
 		if uid, err := strconv.Atoi(id); err != nil || uid != 0 && uid != euid {
-			return withHint(fmt.Errorf("--as-kubelet: process %d belongs to user %s, who chose its flags and environment", p.pid, id),
+			return withHint(fmt.Errorf("--as-kubelet: process %d belongs to user %s, who controls its flags and environment", p.pid, id),
 				"run regcred as that user, or set --config and --bin-dir")
 		}
 	}

@@ -179,7 +179,7 @@ func TestAsKubelet(t *testing.T) {
 		hidden     bool // it is not found by a search
 	}{
 		{name: "root's", attr: asRoot, mode: 0o755},
-		{name: "a stranger's", attr: stranger, mode: 0o755, says: "belongs to user 12345, who chose its flags and environment", hidden: true},
+		{name: "a stranger's", attr: stranger, mode: 0o755, says: "belongs to user 12345, who controls its flags and environment", hidden: true},
 		{name: "root's by set-user-ID, of a stranger", attr: stranger, mode: 0o755 | fs.ModeSetuid, says: "belongs to user 12345", hidden: true},
 		{name: "all root's, by a set-user-ID program", attr: asRoot, mode: 0o755 | fs.ModeSetuid, says: "runs a set-user-ID program", hidden: true},
 		{name: "in a chroot", what: "chroot " + jail, attr: asRoot, mode: 0o755, says: "has a different root directory"},

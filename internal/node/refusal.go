@@ -31,7 +31,7 @@ func byHand(s *Setup) string {
 	case s.Rancher != nil:
 		return s.BinDir.Fixed
 	case s.Init == OpenRC:
-		return "OpenRC has no drop-ins; this kubelet's flags are set in /etc/conf.d/kubelet, which you maintain"
+		return "OpenRC does not support drop-ins; set this kubelet's flags manually in /etc/conf.d/kubelet"
 	}
 	return "regcred cannot set this kubelet's flags"
 }
@@ -50,7 +50,7 @@ func refusals(s *Setup) []kindRefusal {
 		{AKS, Refusal{"AKS writes the kubelet's unit, flags and configuration when it creates a node, including during node image and Kubernetes upgrades; it has no setting for third-party providers", true, func(w Wish) string { return chart(w, "") }}},
 		{KOps, Refusal{"on each boot, kOps runs nodeup, which writes the kubelet's unit, flags and configuration", true, kops}},
 		{OpenShift, Refusal{"OpenShift's Machine Config Operator owns the kubelet's unit and configuration; manual changes put the node in a degraded state", false, func(w Wish) string { return openShift(w, s) }}},
-		{Talos, Refusal{"Talos has no services or files to change; providers are set in its machine configuration", false, talos}},
+		{Talos, Refusal{"Talos does not allow changes to services or files on the node; configure providers in its machine configuration", false, talos}},
 		{Bottlerocket, Refusal{"Bottlerocket's root file system is read-only and verified, so third-party executables cannot be added to the plugin directory; Bottlerocket generates the kubelet's files from its settings", false, bottlerocket}},
 		{Minikube, Refusal{"minikube writes the kubelet's flags on each start", false, minikube}},
 		{MicroK8s, Refusal{"MicroK8s runs the kubelet and the control plane in one process and reads the kubelet's flags from a separate file", false, microK8s}},

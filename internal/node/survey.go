@@ -117,7 +117,7 @@ func (r *reading) dropInProblem(found started, u *Unit) string {
 		return why
 	}
 	if exec := u.Exec; path.Base(exec.File) > dropInName && exec.File != found.without.fragment {
-		return fmt.Sprintf("%s:%d replaces the command and is read after %s", exec.File, exec.Line, u.DropIn)
+		return fmt.Sprintf("%s:%d overrides the start command and is read after %s", exec.File, exec.Line, u.DropIn)
 	}
 	for _, file := range u.Files {
 		if err := r.failed[file]; err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -37,7 +37,7 @@ func writableByOthers(path string, info fs.FileInfo, euid int, strict bool) (who
 		return "writable through an access control list", "setfacl -b"
 	case foreign(info, euid):
 		if info.Mode()&fs.ModeSymlink != 0 {
-			return fmt.Sprintf("a link owned by user %d", stat.Uid), "chown -h root"
+			return fmt.Sprintf("a symbolic link owned by user %d", stat.Uid), "chown -h root"
 		}
 		return fmt.Sprintf("owned by user %d", stat.Uid), "chown root"
 	}

@@ -42,7 +42,7 @@ func TestCheckTrustLinks(t *testing.T) {
 		{name: "our link in a sticky directory", make: []string{"tmp/ 1777", "real.yaml 644", "tmp/l -> ../real.yaml", "c.yaml -> tmp/l"}},
 		{
 			name: "somebody's link in a sticky directory", make: []string{"tmp/ 1777", "real.yaml 644", "tmp/l -> ../real.yaml of somebody", "c.yaml -> tmp/l"},
-			want: "tmp/l is a link owned by user 12345",
+			want: "tmp/l is a symbolic link owned by user 12345",
 		},
 		{name: "somebody's sticky directory", make: []string{"tmp/ 1777 of somebody", "tmp/c.yaml 644", "c.yaml -> tmp/c.yaml"}, want: "tmp is owned by user 12345"},
 		{name: "a loop", make: []string{"a -> b", "b -> a", "c.yaml -> a"}, want: "too many symbolic links"},

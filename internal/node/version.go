@@ -25,7 +25,7 @@ func (r *reading) version(program string) Version {
 		return Version{Why: "the path to its executable is unknown"}
 	}
 	if !r.node.Here() && !r.node.Foreign {
-		return Version{Why: program + ": programs from another root directory are not run"}
+		return Version{Why: program + ": regcred does not run programs from another root directory"}
 	}
 	real, err := r.node.files().Real(program)
 	if err != nil {

@@ -35,14 +35,14 @@ func (n Node) noProviders() (*Without, error) {
 	pid := 0
 	if err == nil {
 		if config := k.path(configFlag); config != "" {
-			return nil, withHint(fmt.Errorf("this node's files set no credential provider configuration, but %s runs with --%s=%s", k, configFlag, shown.ShellWord(config)),
+			return nil, withHint(fmt.Errorf("this node's files do not set a credential provider configuration, but %s runs with --%s=%s", k, configFlag, shown.ShellWord(config)),
 				"use the running kubelet's configuration with --as-kubelet")
 		}
 		pid = k.pid
 	}
 	w := n.without(context.Background(), pid)
 	if e, ok := errors.AsType[*Error](err); ok && !w.IsNode() && n.contained() {
-		w.Message = "kubelets run here only in containers, which have their own paths; " + w.Message
+		w.Message = "on this machine, kubelets run only in containers, which have their own file systems; " + w.Message
 		w.Fix = cmp.Or(e.Hint, w.Fix)
 	}
 	return w, nil
@@ -89,10 +89,10 @@ func (n Node) without(ctx context.Context, pid int) *Without {
 func (w *Without) words(refusal *Refusal) (message, fix string) {
 	places := "no file exists at " + strings.Join(w.Looked, ", ")
 	if !w.IsNode() {
-		return "no credential provider configuration: no kubelet runs on this machine, and " + places,
+		return "no credential provider configuration found: no kubelet is running on this machine, and " + places,
 			"run this on a node, or set --config and --bin-dir"
 	}
-	why := "its flags do not configure any, and " + places
+	why := "its flags do not set a configuration, and " + places
 	switch w.Kind {
 	case K3sServer, K3sAgent, RKE2Server, RKE2Agent:
 		why = fmt.Sprintf("it enables providers only if the configuration and plugin directory exist when %s starts, and %s", w.Service, places)
@@ -120,7 +120,7 @@ func (w *Without) cure(refusal *Refusal) string {
 	case refusal == nil:
 		return install + " sets them up"
 	case refusal.Reapplied:
-		return install + " --reapplied sets them up until the node is recreated; without --reapplied, install prints a permanent setup: " + refusal.Why
+		return install + " --reapplied configures them until the node is recreated; without --reapplied, regcred install prints a permanent setup: " + refusal.Why
 	}
-	return "regcred install CONFIG prints the setup to use instead: " + refusal.Why
+	return "regcred install CONFIG prints the setup for this kind of node: " + refusal.Why
 }

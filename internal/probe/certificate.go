@@ -88,7 +88,7 @@ func (a *asking) problems(chain []*x509.Certificate, host string) (list []proble
 		if list := names(leaf); list != nil {
 			has = strings.Join(list, ", ")
 		}
-		list = append(list, problem{what: fmt.Sprintf("%s is not valid for %s; its names: %s", what, host, has),
+		list = append(list, problem{what: fmt.Sprintf("%s is not valid for %s; names in the certificate: %s", what, host, has),
 			cure: "use one of these names for the registry, or add the registry's name to its certificate (subjectAltName)"})
 	}
 	if p := a.authority(chain, at, what); p != nil {
@@ -179,11 +179,11 @@ func (a *asking) plainCure() string {
 	secure := "configure TLS on the registry, or use its TLS port"
 	switch a.Runtime.Name {
 	case "containerd":
-		return fmt.Sprintf(`%s; without TLS, set server = "http://%s" in /etc/containerd/certs.d/%s/hosts.toml`, secure, a.base.Host, a.base.Host)
+		return fmt.Sprintf(`%s; to use plain HTTP, set server = "http://%s" in /etc/containerd/certs.d/%s/hosts.toml`, secure, a.base.Host, a.base.Host)
 	case "CRI-O", "podman":
-		return fmt.Sprintf("%s; without TLS, set insecure = true for %s in registries.conf", secure, a.base.Host)
+		return fmt.Sprintf("%s; to use plain HTTP, set insecure = true for %s in registries.conf", secure, a.base.Host)
 	}
-	return fmt.Sprintf(`%s; without TLS, set server = "http://%s" in containerd's /etc/containerd/certs.d/%s/hosts.toml, or insecure = true in CRI-O's registries.conf`, secure, a.base.Host, a.base.Host)
+	return fmt.Sprintf(`%s; to use plain HTTP, set server = "http://%s" in containerd's /etc/containerd/certs.d/%s/hosts.toml, or insecure = true in CRI-O's registries.conf`, secure, a.base.Host, a.base.Host)
 }
 
 func systemPool() *x509.CertPool {

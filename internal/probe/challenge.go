@@ -74,7 +74,7 @@ func (a *asking) scrub(ctx context.Context, err error) string {
 func (a *asking) outOfOrder(got answer) bool {
 	fix := "try again later, or contact the registry's operator"
 	if got.StatusCode == http.StatusTooManyRequests {
-		fix = "use a credential if pulls are anonymous; otherwise, pull less often or use a mirror"
+		fix = "if pulls are anonymous, use a credential; otherwise, pull less often or use a mirror"
 	}
 	if after, ok := remote.RetryAfter(got.Header, time.Now()); ok && after > 0 {
 		fix += fmt.Sprintf("; retry after %s", terminal.Span(after))
@@ -135,7 +135,7 @@ func (a *asking) bearer(c *Challenge) bool {
 	text := fmt.Sprintf("%s requires a token from %s (service %q, scope %q)", a.base.Host, at, c.Service, c.Scope)
 	switch {
 	case isLoopback(realm.Hostname()) && !isLoopback(a.base.Hostname()):
-		return a.fail(StepChallenge, "set the registry's realm (token server) to an address that nodes can reach", "%s: this is a loopback address, so each node would query itself", text)
+		return a.fail(StepChallenge, "set the registry's realm (token server) to an address that nodes can reach", "%s: this is a loopback address, so each node would connect to itself", text)
 	case realm.Scheme == "http" && a.base.Scheme == "https":
 		return a.fail(StepChallenge, "set the registry's realm (token server) to an https URL", "%s: the password would be sent over plain HTTP", text)
 	case remote.IsMetadata(realm.Hostname()):
@@ -177,11 +177,11 @@ func (a *asking) noRegistry(first, got answer) bool {
 	what := fmt.Sprintf("HTTP %d for /v2/", got.StatusCode)
 	switch {
 	case len(got.redirects) > 0 && isPage(got):
-		what += ", a web page after a redirect to " + got.redirects[len(got.redirects)-1] + " (a sign-in page?)"
+		what += ", a web page reached through a redirect to " + got.redirects[len(got.redirects)-1] + " (a sign-in page?)"
 	case len(got.redirects) > 0:
 		what += " after a redirect to " + got.redirects[len(got.redirects)-1]
 	case isPage(got):
 		what += ", a web page"
 	}
-	return a.fail(StepChallenge, fix, "%s is not a registry: it responds with %s, and with HTTP %d for the image", a.base.Host, what, first.StatusCode)
+	return a.fail(StepChallenge, fix, "%s is not a registry: it returned %s, and HTTP %d for the image", a.base.Host, what, first.StatusCode)
 }

@@ -138,7 +138,7 @@ func (a *asking) allowed(host, where string, addrs []netip.Addr) ([]netip.Addr, 
 		a.result.Addresses = names
 	}
 	if len(fit) == 0 {
-		return nil, a.fail(StepDNS, "check what blocks or redirects the name: "+where, "%s is %s (%s): %v", host, strings.Join(names, ", "), where, errForbidden)
+		return nil, a.fail(StepDNS, "check why the name resolves to this address: "+where, "%s is %s (%s): %v", host, strings.Join(names, ", "), where, errForbidden)
 	}
 	if isIP(host) {
 		return fit, true
@@ -177,7 +177,7 @@ func (a *asking) failDNS(ctx context.Context, host string, r resolver, err error
 func (a *asking) spelling(host string) string {
 	switch {
 	case strings.HasSuffix(strings.TrimSuffix(host, "."), ".cluster.local") || strings.HasSuffix(host, ".svc"):
-		return "nodes do not use the cluster's DNS; use a host name that nodes can resolve, such as the service's load balancer"
+		return "nodes do not use cluster DNS; use a host name that nodes can resolve, such as that of the service's load balancer"
 	case !strings.Contains(host, "."):
 		return "use the fully qualified name, or add the name to " + hostsFile
 	}

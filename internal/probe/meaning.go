@@ -16,13 +16,13 @@ func (a *asking) meaning(status int, cred *regcred.Credential) string {
 	host := a.base.Hostname()
 	switch {
 	case status == http.StatusTooManyRequests:
-		return "use a credential if pulls are anonymous; otherwise, pull less often or use a mirror"
+		return "if pulls are anonymous, use a credential; otherwise, pull less often or use a mirror"
 	case status >= 500:
 		return "try again later, or contact the registry's operator"
 	case status != http.StatusUnauthorized && status != http.StatusForbidden && status != http.StatusNotFound:
 		return ""
 	case cred == nil && status != http.StatusNotFound:
-		return "no credential was found: add a pull secret to the pod, or a matching pattern to a provider"
+		return "no credential was found: add a pull secret to the pod, or add a matchImages pattern for this image to a provider"
 	}
 	if status == http.StatusUnauthorized && cred != nil && (cred.Username == "robot" || strings.HasPrefix(cred.Username, "robot+")) {
 		return "use the robot account's full name, which starts with robot$ in Harbor; single-quote it, because an unquoted shell expands $NAME"
@@ -63,7 +63,7 @@ var registries = []struct {
 		http.StatusUnauthorized: "Docker Hub also returns this status for a missing repository: check the repository name, the user, and the access token's read permission",
 	}},
 	{func(h string) bool { return strings.Contains(h, ".dkr.ecr.") || h == "public.ecr.aws" }, map[int]string{
-		http.StatusForbidden: "ECR: allow ecr:BatchGetImage and ecr:GetDownloadUrlForLayer for the node's role and, for cross-account pulls, also in the repository policy; tokens expire after 12 hours",
+		http.StatusForbidden: "ECR: allow ecr:BatchGetImage and ecr:GetDownloadUrlForLayer in the node role's policy and, for cross-account pulls, also in the repository policy; tokens expire after 12 hours",
 		http.StatusNotFound:  "ECR: the repository or tag does not exist in this account and region",
 	}},
 	{suffix("pkg.dev", "gcr.io"), map[int]string{

@@ -117,7 +117,7 @@ func (a *asking) proxyCure(status int, u *url.URL) string {
 	case http.StatusProxyAuthRequired:
 		return fmt.Sprintf("set the proxy's user name and password (http://USER:PASSWORD@HOST:PORT) in the environment of %s", a.runtimeName())
 	case http.StatusForbidden, http.StatusMethodNotAllowed:
-		return fmt.Sprintf("allow the host in the proxy, or, if the node can reach it directly, add it to NO_PROXY in the environment of %s: %s", a.runtimeName(), u.Hostname())
+		return fmt.Sprintf("allow the host in the proxy's configuration, or, if the node can reach it directly, add it to NO_PROXY in the environment of %s: %s", a.runtimeName(), u.Hostname())
 	}
 	return fmt.Sprintf("the proxy cannot reach or resolve the host; if it is on the node's own network, add it to NO_PROXY in the environment of %s: %s", a.runtimeName(), u.Hostname())
 }

@@ -99,7 +99,7 @@ func (a *asking) handshake(ctx context.Context, conn net.Conn, u *url.URL, proxi
 	switch {
 	case err == nil:
 	case isPlain(err) && a.hop.HTTPToo && a.as == "":
-		a.add(StepTLS, terminal.OK, "", "%s uses plain HTTP, which %s tries if TLS fails", address(u), a.runtimeName())
+		a.add(StepTLS, terminal.OK, "", "%s uses plain HTTP, which %s falls back to if TLS fails", address(u), a.runtimeName())
 		a.base.Scheme = "http"
 		return true
 	default:
@@ -115,14 +115,14 @@ func (a *asking) handshake(ctx context.Context, conn net.Conn, u *url.URL, proxi
 	case len(problems) == 0:
 		a.add(StepTLS, terminal.OK, "", "%s; verified by %s%s", who, a.store(), a.staleStore())
 	case a.hop.SkipVerify && a.hop.File == "":
-		a.add(StepTLS, terminal.OK, "", "%s; not verified: %s does not verify loopback addresses", who, a.runtimeName())
+		a.add(StepTLS, terminal.OK, "", "%s; certificate not verified, because %s does not verify certificates for loopback addresses", who, a.runtimeName())
 	case a.hop.SkipVerify:
 		a.add(StepTLS, terminal.Warning, "set the CA (ca) instead of skip_verify, because anyone impersonating the registry could get the password",
-			"%s; not verified, as set in %s: %s", who, a.hop.File, said(problems))
+			"%s; certificate verification is turned off in %s: %s", who, a.hop.File, said(problems))
 	default:
 		fix := problems[0].cure
 		if proxied && problems[0].unknown {
-			fix = "the proxy intercepts TLS and uses its own CA instead of the registry's CA: " + fix
+			fix = "the proxy intercepts TLS with a certificate from its own CA instead of the registry's certificate: " + fix
 		}
 		return a.fail(StepTLS, fix, "%s: %s", address(u), said(problems))
 	}
@@ -142,7 +142,7 @@ func (a *asking) failHandshake(ctx context.Context, u *url.URL, err error, wante
 	_, isRecord := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case ctx.Err() != nil:
-		return a.fail(StepTLS, "check for a firewall on the path, or for a service that uses another protocol", "%s accepts connections but does not respond to a TLS handshake: %v", at, Ended(ctx))
+		return a.fail(StepTLS, "check for a firewall that blocks TLS, or for a service that uses another protocol on this port", "%s accepts connections but does not respond to a TLS handshake: %v", at, Ended(ctx))
 	case isPlain(err):
 		return a.fail(StepTLS, a.plainCure(), "%s uses plain HTTP, not TLS", at)
 	case isRecord:

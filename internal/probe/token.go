@@ -118,7 +118,7 @@ func (t *tokenWatch) noToken() (what, fix string) {
 	}
 	at := (&url.URL{Scheme: t.realm.Scheme, Host: t.realm.Host, Path: t.realm.Path}).String()
 	token, access := t.given()
-	fix = "check the server at this address: the registry's realm must be its token server's address"
+	fix = "check that the realm in the registry's settings is the address of its token server"
 	switch {
 	case token == "" && access == "":
 	case access == "" && t.method == http.MethodPost:

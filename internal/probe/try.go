@@ -92,7 +92,7 @@ func (a *asking) token(ctx context.Context, cred *regcred.Credential) bool {
 	}
 	who := login.Try{Credential: cred}.Who()
 	if lacks := a.lacks(); lacks != "" {
-		a.add(StepToken, terminal.Warning, a.meaning(http.StatusForbidden, cred), "%s: %s issues a token that does not cover this image: %s", who, a.tokens.realm.Host, lacks)
+		a.add(StepToken, terminal.Warning, a.meaning(http.StatusForbidden, cred), "%s: %s issued a token that does not grant access to this image: %s", who, a.tokens.realm.Host, lacks)
 		return true
 	}
 	a.add(StepToken, terminal.OK, "", "%s: %s issues a token", who, a.tokens.realm.Host)
@@ -213,7 +213,7 @@ func (a *asking) refused(cred *regcred.Credential, got answer) bool {
 		// The password is right.
 		text = strings.TrimSuffix(text, " ("+try.Hint()+")") + fmt.Sprintf(", although the token server %s issued a token", a.tokens.realm.Host)
 		if ownWords(a.base.Hostname(), got.StatusCode) == "" {
-			fix = fmt.Sprintf("allow the user to pull %s; if every user is refused, check that the registry and token server agree on the service, issuer, key and clock", a.hop.Repository)
+			fix = fmt.Sprintf("allow the user to pull %s; if every user is refused, check that the registry and token server have the same service, issuer and key, and that their clocks agree", a.hop.Repository)
 		}
 	}
 	switch {
@@ -246,7 +246,7 @@ func (a *asking) found(ctx context.Context, rt http.RoundTripper, who string, go
 	body, err := a.ask(ctx, rt, http.MethodGet, a.manifestURL(), maxManifest)
 	switch {
 	case err != nil:
-		return a.fail(StepManifest, registrysLog, "%s: %s, but cannot be read: %s", who, what, a.scrub(ctx, err))
+		return a.fail(StepManifest, registrysLog, "%s: %s, but the manifest cannot be read: %s", who, what, a.scrub(ctx, err))
 	case body.StatusCode != http.StatusOK:
 		return a.fail(StepManifest, registrysLog, "%s: %s; HEAD returned HTTP 200, but GET returned HTTP %d", who, what, body.StatusCode)
 	case isPage(body), !isManifest(body.body):
@@ -254,7 +254,7 @@ func (a *asking) found(ctx context.Context, rt http.RoundTripper, who string, go
 	}
 	if kind.IsIndex() && a.Platform != "" {
 		if a.result.Platforms = platforms(body.body); !a.isFor(a.result.Platforms) {
-			return a.fail(StepManifest, "build or mirror the image for "+a.Platform+" too", "%s: %s, but not for %s, only for %s", who, what, a.Platform, strings.Join(few(a.result.Platforms), ", "))
+			return a.fail(StepManifest, "build or mirror the image for "+a.Platform+" too", "%s: %s, but it has no image for %s, only for %s", who, what, a.Platform, strings.Join(few(a.result.Platforms), ", "))
 		}
 		what += ", for " + a.Platform
 	}

@@ -103,5 +103,5 @@ func mediaTypeOf(header string, raw []byte) (types.MediaType, error) {
 	case kind.IsSchema1():
 		return "", fmt.Errorf("media type %q is a pre-2016 Docker image format that runtimes no longer support: push the image again with a newer tool", mt)
 	}
-	return "", fmt.Errorf("media type %q is neither an image nor an image index", mt)
+	return "", fmt.Errorf("media type %q is neither an image manifest nor an image index", mt)
 }

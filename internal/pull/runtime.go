@@ -215,7 +215,7 @@ func (r *Runtime) persist(ctx context.Context, call func(context.Context) error)
 		if ctx.Err() != nil {
 			return err
 		}
-		return local(fmt.Errorf("%w (%w), and the runtime did not come back within %s", ErrRuntimeGone, err, r.patience()))
+		return local(fmt.Errorf("%w (%w), and the runtime was not available again within %s", ErrRuntimeGone, err, r.patience()))
 	}
 	return call(ctx)
 }

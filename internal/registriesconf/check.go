@@ -71,7 +71,7 @@ func (r *registry) check(f *tomlfile.File, keys []string) (line int, what, fix s
 		return at("prefix"), fmt.Sprintf("the wildcard prefix %q must contain only a host", route.Masked(r.Prefix)), "remove the port and path, or list each host"
 	}
 	if r.Pull != "" {
-		return at("pull-from-mirror"), fmt.Sprintf("pull-from-mirror is set for the registry %q instead of for a mirror", route.Masked(r.Prefix)), "set it in [[registry.mirror]]"
+		return at("pull-from-mirror"), fmt.Sprintf("pull-from-mirror is set on the registry %q, but it is allowed only on mirrors", route.Masked(r.Prefix)), "set it in [[registry.mirror]]"
 	}
 	return r.checkMirrors(at)
 }

@@ -28,7 +28,7 @@ func (c *Config) Check() []finding.Finding {
 		case hasTag(r.Prefix):
 			add("mirror-prefix", finding.SeverityWarning, r.file, r.line, "remove the tag and digest", "the prefix %q has a tag or digest, so no image matches it", route.Masked(r.Prefix))
 		case strings.HasPrefix(r.Prefix, "docker.io/") && path != "" && !strings.Contains(path, "/") && path != "library" && len(r.Mirror) > 0:
-			add("mirror-prefix", finding.SeverityInfo, r.file, r.line, "use docker.io/library/"+path+" to match the official image", "the prefix %q matches images of the account %s, not the official image with that name", r.Prefix, path)
+			add("mirror-prefix", finding.SeverityInfo, r.file, r.line, "use docker.io/library/"+path+" to match the official image", "the prefix %q matches images in the account %s, not the official image with that name", r.Prefix, path)
 		case strings.HasPrefix(r.Prefix, "registry-1.docker.io") || strings.HasPrefix(r.Prefix, "index.docker.io"):
 			add("mirror-prefix", finding.SeverityWarning, r.file, r.line, "use docker.io", "no image matches the prefix %q: Docker Hub images have the host docker.io", route.Masked(r.Prefix))
 		}
@@ -37,7 +37,7 @@ func (c *Config) Check() []finding.Finding {
 				add("mirror-path", finding.SeverityWarning, m.file, m.line, "remove the trailing slash", "older runtimes keep the trailing slash in a mirror's location, so every pull from %q fails", route.Masked(r.Prefix))
 			}
 			if rest, ok := strings.CutPrefix(afterHost(m.Location), "/v2"); ok && (rest == "" || rest[0] == '/') {
-				add("mirror-path", finding.SeverityWarning, cmp.Or(m.file, r.file), cmp.Or(m.line, r.line), "leave /v2 out", "the location %q includes the API path /v2, which is added again: requests go to /v2/v2", route.Masked(m.Location))
+				add("mirror-path", finding.SeverityWarning, cmp.Or(m.file, r.file), cmp.Or(m.line, r.line), "leave /v2 out", "the location %q includes the API path /v2, which the runtime adds, so requests go to /v2/v2", route.Masked(m.Location))
 			}
 		}
 	}

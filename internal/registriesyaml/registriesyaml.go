@@ -46,7 +46,7 @@ func Check(root inroot.FS, path, product string) ([]finding.Finding, error) {
 	doc, err := parse(data)
 	switch {
 	case err != nil:
-		c.add("registries-yaml", finding.SeverityError, lineOf(err), "", "the file is not YAML, so %s does not start", product)
+		c.add("registries-yaml", finding.SeverityError, lineOf(err), "", "the file is not valid YAML, so %s does not start", product)
 	case doc != nil && doc.Kind != yaml.MappingNode && doc.Tag != "!!null":
 		c.add("registries-yaml", finding.SeverityError, doc.Line, "use mirrors: and configs: as top-level keys", "the file has no keys, so %s does not start", product)
 	case doc != nil:
@@ -199,9 +199,9 @@ func (c *checker) host(e entry) {
 	const rule = "mirror-directory"
 	switch {
 	case isURL || path:
-		c.add(rule, finding.SeverityWarning, e.line, "write "+shown(host), "no image has the host %q", shown(name))
+		c.add(rule, finding.SeverityWarning, e.line, "write "+shown(host), "no image reference uses the host %q", shown(name))
 	case host == "registry-1.docker.io" || host == "index.docker.io":
-		c.add(rule, finding.SeverityWarning, e.line, "use docker.io", "no image has the host %s: Docker Hub images have the host docker.io", host)
+		c.add(rule, finding.SeverityWarning, e.line, "use docker.io", "no image reference uses the host %s: Docker Hub images use docker.io", host)
 	case host != strings.ToLower(host):
 		c.add(rule, finding.SeverityWarning, e.line, "write "+strings.ToLower(host), "image references use lower-case host names")
 	}

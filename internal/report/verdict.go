@@ -76,7 +76,7 @@ func (r *Explanation) judgePull() Verdict {
 	case v.Tries > 0:
 		v.Outcome, v.Text = r.judgeTries(v.Tries)
 		if len(v.Failed) > 0 {
-			v.Text += fmt.Sprintf("; but %s failed, so its credentials are missing", strings.Join(v.Failed, " and "))
+			v.Text += fmt.Sprintf("; but %s failed and provided no credentials", strings.Join(v.Failed, " and "))
 		}
 	case len(v.Failed) > 0:
 		v.Outcome = Failed
@@ -100,7 +100,7 @@ func (r *Explanation) judgeTries(tries int) (outcome, text string) {
 	}
 	switch {
 	case anonymous == tries:
-		return Anonymous, fmt.Sprintf("no credentials with a user name: the runtime gets %s without a user name and pulls anonymously", shown.Count(tries, "credential"))
+		return Anonymous, fmt.Sprintf("no credential has a user name: the runtime receives %s without one and pulls anonymously", shown.Count(tries, "credential"))
 	case anonymous > 0:
 		return WithCredentials, fmt.Sprintf("a pull tries %s in order; for those without a user name (%d), the runtime pulls anonymously", shown.Count(tries, "credential"), anonymous)
 	case tries == 1:

@@ -45,7 +45,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"a credential without a user name", Explanation{Credentials: none},
-			Anonymous, "no credentials with a user name: the runtime gets 1 credential without a user name and pulls anonymously",
+			Anonymous, "no credential has a user name: the runtime receives 1 credential without one and pulls anonymously",
 		},
 		{
 			"one with and one without", Explanation{Credentials: append(none, one...)},
@@ -57,7 +57,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"credentials in spite of a failure", Explanation{Credentials: one, Providers: []Provider{provider(Failed)}},
-			WithCredentials, `a pull tries 1 credential and fails if the registry rejects it, with no fallback to an anonymous pull; but provider "p" failed, so its credentials are missing`,
+			WithCredentials, `a pull tries 1 credential and fails if the registry rejects it, with no fallback to an anonymous pull; but provider "p" failed and provided no credentials`,
 		},
 		{
 			"failure", Explanation{Providers: []Provider{provider(Failed)}},
@@ -82,7 +82,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"missing executable, but credentials", Explanation{Credentials: one, Providers: []Provider{missing}},
-			WithCredentials, `a pull tries 1 credential and fails if the registry rejects it, with no fallback to an anonymous pull; but provider "p" failed, so its credentials are missing; but the kubelet would not start: /bin/p does not exist`,
+			WithCredentials, `a pull tries 1 credential and fails if the registry rejects it, with no fallback to an anonymous pull; but provider "p" failed and provided no credentials; but the kubelet would not start: /bin/p does not exist`,
 		},
 		{
 			"no match", Explanation{Providers: []Provider{unmatched}},

@@ -52,7 +52,7 @@ func refused(e dbus.Error) error {
 	case "NoReply", "Timeout", "TimedOut":
 		return &Error{err, "check systemd: systemctl is-system-running"}
 	case "ServiceUnknown", "NameHasNoOwner":
-		return &Error{err, "systemd is not on D-Bus: is it PID 1 here?"}
+		return &Error{err, "systemd is not available on D-Bus: check that it is PID 1 here"}
 	}
 	return err
 }
@@ -71,7 +71,7 @@ func said(e dbus.Error) string {
 func deniedHint(text string) string {
 	switch {
 	case strings.Contains(text, "AppArmor"):
-		return "this pod's AppArmor profile forbids D-Bus: set the appArmorProfile type to Unconfined, or mount /run/systemd, whose socket needs no D-Bus"
+		return "this pod's AppArmor profile blocks D-Bus: set the appArmorProfile type to Unconfined, or mount /run/systemd, whose socket does not require D-Bus"
 	case strings.Contains(text, "SELinux"):
 		return "SELinux forbids the request: in a pod, set the seLinuxOptions type to spc_t"
 	}

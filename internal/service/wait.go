@@ -111,7 +111,7 @@ func (w *watch) run(ctx context.Context) error {
 // unmet is the error of a wait that was ended from outside.
 func (w *watch) unmet(cause error) error {
 	if w.lacking == nil {
-		return fmt.Errorf("%w; the unit has not been healthy for %s yet", cause, w.want.Stable)
+		return fmt.Errorf("%w; the unit has not yet stayed healthy for %s", cause, w.want.Stable)
 	}
 	return fmt.Errorf("%w; last: %w", cause, w.lacking)
 }

@@ -131,7 +131,7 @@ func read(ctx context.Context, root *os.Root) (*Counts, error) {
 	if info, err := root.Lstat(fileName); err != nil {
 		return nil, err
 	} else if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("not a regular file but %s", (&regularfile.NotRegularError{Mode: info.Mode()}).Kind())
+		return nil, fmt.Errorf("expected a regular file but found %s", (&regularfile.NotRegularError{Mode: info.Mode()}).Kind())
 	}
 	data, err := regularfile.ReadIn(ctx, root, fileName, maxFile)
 	if err != nil {

@@ -119,7 +119,7 @@ func TestAzureFails(t *testing.T) {
 			environ := webhook(file(t, canary.Token+"-pod"))
 			environ["AZURE_AUTHORITY_HOST"] = "http://login.microsoftonline.com"
 			return environ
-		}, nil, []string{"AZURE_AUTHORITY_HOST is not an https URL, so no secret is sent there"}},
+		}, nil, []string{"AZURE_AUTHORITY_HOST is not an https URL; refusing to send a secret to it"}},
 		"Entra is down": {func(t *testing.T) map[string]string { return webhook(file(t, canary.Token+"-pod")) },
 			&testcloud.Fault{Path: "login.microsoftonline.com", Times: -1, Status: http.StatusInternalServerError},
 			[]string{step, "status 500 Internal Server Error, 3 times"}},

@@ -103,7 +103,7 @@ func TestGoogleFails(t *testing.T) {
 		}, nil, []string{configuration, "not valid JSON"}},
 		"a program": {func(t *testing.T) map[string]string {
 			return federated(t, `{"executable":{"command":"/bin/true"}}`, "")
-		}, nil, []string{"credential_source has no file; tokens from programs, URLs and clouds are not supported"}},
+		}, nil, []string{"credential_source has no file; tokens from executables, URLs and cloud providers are not supported"}},
 		"another's STS": {func(t *testing.T) map[string]string {
 			return federated(t, text(file(t, canary.Token)), `,"token_url":"https://sts.googleapis.com.evil.example/v1/token"`)
 		}, nil, []string{"no token is sent to token_url, because its host"}},

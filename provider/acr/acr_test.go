@@ -290,7 +290,7 @@ func TestOwnCloud(t *testing.T) {
 			w.az.Set(func(s *testcloud.AzureState) {
 				s.Metadata = `[{"name":"Own","authentication":{"loginEndpoint":"` + endpoint + `"}}]`
 			})
-			w.fails(pod("foo.azurecr.io/x", annotations("c", "t")), "loginEndpoint in the response from the resource manager arm.own.example is not an https URL, so no secret is sent there")
+			w.fails(pod("foo.azurecr.io/x", annotations("c", "t")), "loginEndpoint in the response from the resource manager arm.own.example is not an https URL; refusing to send a secret to it")
 		})
 	}
 }

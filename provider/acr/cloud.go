@@ -153,7 +153,7 @@ func (e environment) tokenURL(tenant, region string) (string, error) {
 		return "", fmt.Errorf("invalid tenant ID %.100q: use letters, digits, \".\" and \"-\"", tenant)
 	}
 	if !isHTTPS(e.authority) {
-		return "", fmt.Errorf("%s is not an https URL, so no secret is sent there", e.from)
+		return "", fmt.Errorf("%s is not an https URL; refusing to send a secret to it", e.from)
 	}
 	region = strings.ToLower(region)
 	if e.authority == publicAuthority && isAlphanumeric(region) && region != "tryautodetect" {

@@ -20,7 +20,7 @@ func TestCureFitsCause(t *testing.T) {
 		w := newWorld(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`)
 		w.az.Inject(testcloud.Fault{Path: imdsPath, Drop: true, Times: -1})
 		_, err := w.ask(image("foo.azurecr.io/x"))
-		const want = "3 times; check that the node is an Azure machine, and that no firewall or network policy blocks the address"
+		const want = "3 times; check that the node runs on Azure, and that no firewall or network policy blocks the address"
 		if err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%q: got the error %v, want one that ends in %q", id, err, want)
 		}

@@ -89,7 +89,7 @@ func (r hostRules) readChallenge(reg registry, lines []string) (address, service
 		address, err = r.exchangeURL(reg, c.params["realm"])
 		return address, service, err
 	}
-	return "", "", errors.New("the registry sent no Bearer challenge, unlike an Azure container registry")
+	return "", "", errors.New("the registry did not send the Bearer challenge that an Azure container registry sends")
 }
 
 func (s *session) refresh(ctx context.Context, address, service, tenant, token string) (string, error) {

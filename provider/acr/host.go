@@ -115,7 +115,7 @@ func (r hostRules) exchangeURL(reg registry, realm string) (string, error) {
 		return "", fmt.Errorf("the challenge's realm is not a URL")
 	}
 	if u.Scheme != "https" || u.User != nil {
-		return "", fmt.Errorf("the challenge's realm does not use https, so no token is sent there")
+		return "", fmt.Errorf("the challenge's realm does not use https; refusing to send a token to it")
 	}
 	other, ok := r.find(u.Host)
 	same := other.server == reg.server || hostname(other.server) == hostname(reg.server) && !strings.Contains(other.server, ":")
@@ -124,7 +124,7 @@ func (r hostRules) exchangeURL(reg registry, realm string) (string, error) {
 	case ok && reg.suffix == "":
 	case ok && other.name == reg.name && other.suffix == reg.suffix && !strings.Contains(other.server, ":"):
 	default:
-		return "", fmt.Errorf("the challenge's realm is on another host, %.100q, so no token is sent there", u.Host)
+		return "", fmt.Errorf("the challenge's realm is on a different host, %.100q; refusing to send a token to it", u.Host)
 	}
 	return "https://" + other.server + "/oauth2/exchange", nil
 }

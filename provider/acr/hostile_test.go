@@ -43,7 +43,7 @@ func TestHostileChallenges(t *testing.T) {
 		"scheme alone":           {[]string{"Bearer"}, "the Bearer challenge has no service parameter"},
 		"two, the first is evil": {[]string{"Bearer " + evil + "," + service, "Bearer " + realm + "," + service}, `realm is on another host, "evil.example"`},
 		"two realms":             {[]string{"Bearer " + evil + "," + realm + "," + service}, `realm is on another host, "evil.example"`},
-		"evil in the quotes":     {[]string{`Bearer realm="https://foo.azurecr.io\@evil.example/",` + service}, "the challenge's realm does not use https, so no token is sent there"},
+		"evil in the quotes":     {[]string{`Bearer realm="https://foo.azurecr.io\@evil.example/",` + service}, "the challenge's realm does not use https; refusing to send a token to it"},
 		"evil after a blank":     {[]string{`Bearer realm=https:// evil.example/,` + service}, "the Bearer challenge has no service parameter"},
 		"evil by its port":       {[]string{`Bearer realm="https://foo.azurecr.io:443.evil.example/",` + service}, "the challenge's realm is not a URL"},
 		"evil by a fragment":     {[]string{`Bearer realm="https://evil.example#.azurecr.io",` + service}, `realm is on another host, "evil.example"`},

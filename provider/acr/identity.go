@@ -136,8 +136,8 @@ func (s *session) node() (identity, error) {
 }
 
 func (s *session) nobody(why string) error {
-	return fmt.Errorf("cloud configuration %q has no identity: %sset useManagedIdentityExtension, or aadClientId and one of aadClientSecret, "+
-		"aadClientCertPath and aadFederatedTokenFile (which also requires useFederatedWorkloadIdentityExtension)", s.opts.ConfigFile, why)
+	return fmt.Errorf("cloud configuration %q has no identity: %sset useManagedIdentityExtension, or aadClientId with one of aadClientSecret, "+
+		"aadClientCertPath or aadFederatedTokenFile (which also requires useFederatedWorkloadIdentityExtension)", s.opts.ConfigFile, why)
 }
 
 func (s *session) federatedToken(ctx context.Context, cfg *config) (string, error) {

@@ -47,7 +47,7 @@ func (s *session) managedToken(ctx context.Context, cfg *config) (string, error)
 	case err == nil:
 		return token, nil
 	case isSilence(err):
-		return "", hint(err, "check that the node is an Azure machine, and that no firewall or network policy blocks the address")
+		return "", hint(err, "check that the node runs on Azure, and that no firewall or network policy blocks the address")
 	case id == "":
 		return "", hint(err, s.opts.told("check that the node has a system-assigned identity, or set userAssignedIdentityID in the cloud configuration",
 			"check that the node has a system-assigned identity, set AZURE_CLIENT_ID, or configure workload identity for the service account"))
@@ -77,7 +77,7 @@ func (s *session) askManaged(ctx context.Context, id string) (string, error) {
 	}
 	members, err := parseMembers(answer.Body)
 	if err == nil && from.arc && id != "" && !confirms(members, name, id) {
-		err = errors.New("the response does not confirm the requested identity; an agent that supports only one identity ignores the requested identity")
+		err = errors.New("the response does not confirm the requested identity; an agent that supports only one identity ignores the identity in the request")
 	}
 	token := ""
 	if err == nil {
@@ -223,9 +223,9 @@ func (a arcAgent) key(ctx context.Context, lines []string) (string, error) {
 	case a.keys == "":
 		return "", errors.New("this operating system has no Azure Arc agent")
 	case path == "":
-		return "", errors.New("the realm in the Basic challenge is not a file, so the challenge is not from Azure Arc")
+		return "", errors.New("the realm in the Basic challenge is not a file path, so the challenge is not from Azure Arc")
 	case filepath.Clean(dir) != a.keys, filepath.Ext(name) != ".key":
-		return "", fmt.Errorf("the file named in the challenge is not read, because it is not a .key file in %s", a.keys)
+		return "", fmt.Errorf("refusing to read the file named in the challenge, because it is not a .key file in %s", a.keys)
 	}
 	root, err := os.OpenRoot(a.keys)
 	if err != nil {

@@ -96,7 +96,7 @@ func TestArcOldAgent(t *testing.T) {
 	for _, id := range []string{"id-1", "/subscriptions/1/id"} {
 		w := arc(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`, "a.key", canary.Token)
 		w.az.Set(func(s *testcloud.AzureState) { s.OldAgent = true })
-		w.fails(image("foo.azurecr.io/app"), "the response does not confirm the requested identity; an agent that supports only one identity ignores the requested identity", `check that identity "`+id+`"`)
+		w.fails(image("foo.azurecr.io/app"), "the response does not confirm the requested identity; an agent that supports only one identity ignores the identity in the request", `check that identity "`+id+`"`)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestArcKey(t *testing.T) {
 		"another kind":           {write("arc.pem", canary.Token), outside},
 		"no kind":                {write("key", canary.Token), outside},
 		"relative":               {as("arc.key"), outside},
-		"no file":                {as(""), "the realm in the Basic challenge is not a file, so the challenge is not from Azure Arc"},
+		"no file":                {as(""), "the realm in the Basic challenge is not a file path, so the challenge is not from Azure Arc"},
 		"not there":              {func(_ *testing.T, keys string) string { return filepath.Join(keys, "none.key") }, "no such file"},
 		"empty":                  {write("arc.key", " \n"), "is not a single line of text"},
 		"two lines":              {write("arc.key", canary.Token+"\r\nHost: evil.example"), "is not a single line of text"},

@@ -53,5 +53,5 @@ func parseMirrors(opts Options, rules hostRules) (mirror.Map, error) {
 
 // foreignTarget says that a mirror is none of ACR.
 func foreignTarget(rule mirror.Rule) error {
-	return fmt.Errorf("mirror of %s: the target %s does not belong to %s; allow it with --allow-host", rule.Source, rule.Target, owner)
+	return fmt.Errorf("mirror of %s: the target %s is not part of %s; allow it with --allow-host", rule.Source, rule.Target, owner)
 }

@@ -64,7 +64,7 @@ func TestMirrorsRefused(t *testing.T) {
 		{upstreams("docker.io:mcr.microsoft.com"), []string{"the target mcr.microsoft.com does not belong to Azure Container Registry"}},
 		{ours("docker.io:foo.azurecr.io"), []string{`mirror "docker.io:foo.azurecr.io": must be SOURCE=TARGET`}},
 		{ours("docker.io=mcr.microsoft.com"), []string{"the target mcr.microsoft.com does not belong to Azure Container Registry"}},
-		{ours("docker.io=evilazurecr.io"), []string{"the target evilazurecr.io does not belong to Azure Container Registry; allow it with --allow-host"}},
+		{ours("docker.io=evilazurecr.io"), []string{"the target evilazurecr.io is not part of Azure Container Registry; allow it with --allow-host"}},
 		{ours("foo.azurecr.io=foo.azurecr.io"), []string{"the target is also the source of"}},
 		{Options{Mirrors: []string{"docker.io=foo.azurecr.io"}}, []string{"a runtime that falls back to docker.io sends this credential there", "--mirror-origin=none"}},
 		{Options{RegistryMirrors: []string{"docker.io:foo.azurecr.io"}}, []string{"--mirror-origin=none"}},
@@ -127,7 +127,7 @@ func TestForeignTarget(t *testing.T) {
 		w := newWorld(t, config)
 		w.opts.RegistryMirrors = []string{"mcr.microsoft.com:evilazurecr.io"}
 		w.opts.OtherHosts = hostpattern.EmptyOthers
-		w.fails(image("mcr.microsoft.com/x"), "mirror of mcr.microsoft.com: the target evilazurecr.io does not belong to Azure Container Registry; allow it with --allow-host")
+		w.fails(image("mcr.microsoft.com/x"), "mirror of mcr.microsoft.com: the target evilazurecr.io is not part of Azure Container Registry; allow it with --allow-host")
 		if len(w.az.Steps()) != 0 {
 			t.Errorf("asked %q", w.az.Steps())
 		}

@@ -113,7 +113,7 @@ func (p *Provider) answer(ctx context.Context, registry, repository string) (*pl
 		return nil, err
 	}
 	if len(resp.Auth) == 0 {
-		p.opts.Log.Warn("the docker config has no entry or helper for the registry, so the response is empty", "registry", registry, "file", p.opts.Path)
+		p.opts.Log.Warn("the docker config has no entry or credential helper for the registry, so the response is empty", "registry", registry, "file", p.opts.Path)
 	}
 	return resp, nil
 }

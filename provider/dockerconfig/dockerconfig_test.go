@@ -165,7 +165,7 @@ func checkMatches(t *testing.T, key, image string) {
 
 // failures are the errors for one registry, r.io.
 var failures = []struct{ name, file, want string }{
-	{"no credential in the helper's words", `{"credHelpers":{"r.io":"failing"}}`, `docker-credential-failing get "r.io": exit status 1; the helper's output is hidden because it might contain secrets: run the helper manually as the same user and with the same environment`},
+	{"no credential in the helper's words", `{"credHelpers":{"r.io":"failing"}}`, `docker-credential-failing get "r.io": exit status 1; the helper's output is hidden because it might contain secrets: to see it, run the helper manually as the same user and in the same environment`},
 	{"no helper", `{"credsStore":"absent"}`, `docker-credential-absent get "r.io": start "DIR/docker-credential-absent": no such file or directory`},
 	{"helper with a path", `{"credsStore":"../good"}`, `docker-credential-(hidden name) get "r.io": invalid helper name: omit the docker-credential- prefix and use only letters, digits, dots, hyphens and underscores`},
 	{"helper's identity token", `{"credsStore":"identity"}`, `docker-credential-identity has an identity token for "r.io", which the kubelet cannot use; log in with a user name and a password or access token`},
@@ -260,7 +260,7 @@ func TestLog(t *testing.T) {
 		}
 	}
 	canary.Check(t, "log", log.String())
-	for _, want := range []string{`entry=r.io key=r.io`, `entry=r.io/app holds="an identity token"`, `helper=good server=s.io found=true`, `the docker config has no entry or helper for the registry, so the response is empty" registry=t.io`} {
+	for _, want := range []string{`entry=r.io key=r.io`, `entry=r.io/app holds="an identity token"`, `helper=good server=s.io found=true`, `the docker config has no entry or credential helper for the registry, so the response is empty" registry=t.io`} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log has no %s", want)
 		}
@@ -282,7 +282,7 @@ func TestDocsFailures(t *testing.T) {
 	said := []string{
 		"--config is required, for example --config /etc/registry/config.json", "--cache-duration -1s must not be negative", `read "x": no such file or directory; fix --config, or set --optional if the file is not required`,
 		`read "x": other users can read or change it; run chmod 600 "x"`, "skipped an entry that the kubelet cannot use",
-		"the docker config has no entry or helper for the registry, so the response is empty",
+		"the docker config has no entry or credential helper for the registry, so the response is empty",
 		`read "x": is a directory, not a regular file`, `read "x": permission denied`, `image "" does not begin with a registry host`,
 		`read "x": larger than 1048576 bytes; check that this is the right file`, `no response within 45s`, `not found in PATH "/bin"`,
 		"read files: replaced repeatedly while being read; replace them together and less often", `the response is empty`, `invalid credential helper response: not JSON`, `standard output is longer than 1048576 bytes`,

@@ -140,7 +140,7 @@ func (p *Provider) role(req *plugin.Request) string {
 		role = p.opts.DefaultRoleARN
 	}
 	if role == "" {
-		p.opts.Logger.Info("the service account has no role; using the node's identity", "annotation", RoleAnnotation)
+		p.opts.Logger.Info("the service account has no IAM role; using the node's identity", "annotation", RoleAnnotation)
 	}
 	return role
 }

@@ -66,7 +66,7 @@ func (s *session) reach(ask func() error) error {
 		return err
 	}
 	s.before = s.wire.last.Load().endpoint + ": " + lost.Error()
-	s.log.Info("cannot connect to the dual-stack endpoint; trying the other endpoint", "cause", s.before)
+	s.log.Info("cannot connect to the dual-stack endpoint; falling back to the standard endpoint", "cause", s.before)
 	s.host.dualStack = false
 	return ask()
 }

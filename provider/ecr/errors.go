@@ -111,7 +111,7 @@ func (t *trail) cause(ctx context.Context, err error) string {
 	case last.endpoint != "":
 		return answerError("cannot parse it").Error()
 	case strings.Contains(err.Error(), "access disabled to EC2 IMDS"):
-		return "none found in the environment, profiles or endpoints, and AWS_EC2_METADATA_DISABLED disables instance metadata" + t.missingFiles()
+		return "none found in the environment, profiles or endpoints, and AWS_EC2_METADATA_DISABLED disables the instance metadata service" + t.missingFiles()
 	case t.step.files && t.missingFiles() != "":
 		return "none found" + t.missingFiles()
 	}

@@ -43,7 +43,7 @@ func TestNotServed(t *testing.T) {
 	} {
 		req := &plugin.Request{Image: image}
 		_, err := get(t, ecr.Options{AllowHosts: []string{"registry.corp.example"}}, req)
-		want := `image host "` + req.Registry() + `" is not part of Amazon ECR, so it gets no credential; remove it from matchImages, ` +
+		want := `registry host "` + req.Registry() + `" is not part of Amazon ECR, so it gets no credential; remove it from matchImages, ` +
 			"add it with --allow-host or --mirror, or set --other-hosts=empty"
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
@@ -168,7 +168,7 @@ func TestAllowedHost(t *testing.T) {
 		cloud := newCloud(t, keys()...)
 		prepare(cloud)
 		_, err := get(t, ecr.Options{AllowHosts: []string{host}}, image(host))
-		if err == nil || !strings.Contains(err.Error(), "find the region (the host name does not contain it)") || !strings.Contains(err.Error(), "AWS_REGION") {
+		if err == nil || !strings.Contains(err.Error(), "determine the region (the host name does not contain it)") || !strings.Contains(err.Error(), "AWS_REGION") {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if got := signatures(cloud); len(got) > 0 {
@@ -195,7 +195,7 @@ func TestECRFails(t *testing.T) {
 			"AccessDeniedException: User: arn:aws:sts::111122223333:assumed-role/node is not authorized [request id " +
 				testcloud.AWSRequestID + "]; allow ecr:GetAuthorizationToken for this identity", 1},
 		"expired":             {refusal(400, "ExpiredTokenException", "expired"), "the identity's credentials have expired", 1},
-		"unknown keys":        {refusal(400, "UnrecognizedClientException", "invalid"), "the identity belongs to another partition, or its keys are no longer valid", 1},
+		"unknown keys":        {refusal(400, "UnrecognizedClientException", "invalid"), "the identity belongs to another AWS partition, or its keys are no longer valid", 1},
 		"secret in a message": {refusal(400, "AccessDeniedException", "key "+canary.Env+" and "+canary.Token), "key [redacted] and [redacted]", 1},
 		"long message":        {refusal(400, "AccessDeniedException", long), "AccessDeniedException: " + long[:599] + " [", 1},
 		"strange code":        {refusal(400, "Evil "+canary.Password, "m"), "status 400 Bad Request", 1},
@@ -281,7 +281,7 @@ func TestIdentityFails(t *testing.T) {
 		"no role on the instance": {nil, "", testcloud.Fault{Path: "/iam/", Status: 404, Times: -1},
 			[]string{step, "GET http://127.0.0.1:", "/latest/meta-data/iam/security-credentials/: status 404 Not Found", "assign a role to the instance, or configure another AWS SDK credential source"}},
 		"nothing at all": {func(*testcloud.AWS) []string { return []string{"AWS_EC2_METADATA_DISABLED=true"} }, "", testcloud.Fault{},
-			[]string{step + ": none found in the environment, profiles or endpoints, and AWS_EC2_METADATA_DISABLED disables instance metadata", "assign a role to the instance, or configure another AWS SDK credential source"}},
+			[]string{step + ": none found in the environment, profiles or endpoints, and AWS_EC2_METADATA_DISABLED disables the instance metadata service", "assign a role to the instance, or configure another AWS SDK credential source"}},
 		"no token file": {func(*testcloud.AWS) []string {
 			return []string{"AWS_WEB_IDENTITY_TOKEN_FILE=/nonexistent/token", "AWS_ROLE_ARN=" + role}
 		}, "", testcloud.Fault{}, []string{step + ": none found; AWS_", `; AWS_WEB_IDENTITY_TOKEN_FILE points to "/nonexistent/token", which cannot be found; assign`}},
@@ -406,7 +406,7 @@ func TestConfigOnPipe(t *testing.T) {
 	for _, name := range []string{"AWS_CONFIG_FILE", "AWS_CA_BUNDLE"} {
 		newCloud(t, append(keys(), name+"="+pipe)...)
 		_, err := get(t, ecr.Options{Budget: 900 * time.Millisecond}, image(privateHost))
-		want := "read the AWS configuration: timed out after 200ms; one of the files might be a named pipe or be on a hung mount"
+		want := "read the AWS configuration: timed out after 200ms; one of the files might be a named pipe or on an unresponsive mount"
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", name, err, want)
 		}

@@ -76,7 +76,7 @@ func (s *session) assume(ctx context.Context, c chain, as, name string) error {
 			"AccessDenied": fmt.Sprintf("allow sts:AssumeRole in the role's trust policy and in the permissions of %s, "+
 				"and check whether the policy requires an --external-id", as),
 			"ExpiredToken":          "the credentials of " + as + " have expired; check their source and the node's clock",
-			"InvalidClientTokenId":  "the keys of " + as + " are not valid, or belong to another partition",
+			"InvalidClientTokenId":  "the keys of " + as + " are not valid, or belong to another AWS partition",
 			"SignatureDoesNotMatch": "the secret key or the node's clock is wrong",
 			"RegionDisabled":        "activate STS in this region for the account of " + as,
 		}})

@@ -249,7 +249,7 @@ func TestLogged(t *testing.T) {
 	mustGet(t, opts, asPod(t, image(privateHost), annotated(role)))
 	mustGet(t, opts, asPod(t, image(privateHost), nil))
 	for _, want := range []string{
-		`msg="assuming the role of the service account"`, `msg="the service account has no role; using the node's identity`, `msg="requesting an authorization token"`,
+		`msg="assuming the role of the service account"`, `msg="the service account has no IAM role; using the node's identity`, `msg="requesting an authorization token"`,
 	} {
 		if !strings.Contains(logged.String(), want) {
 			t.Errorf("%q is not in the log", want)

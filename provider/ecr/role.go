@@ -30,7 +30,7 @@ func parseRoles(roles, externalIDs []string) (map[string]chain, error) {
 	for _, entry := range roles {
 		account, list, err := cutAccount(entry, "ARN[,ARN…]")
 		if _, twice := chains[account]; err == nil && twice {
-			err = errors.New("the account already has a --role flag; list all roles of the account, in order, in one --role flag")
+			err = errors.New("a --role flag is already set for this account; list all of its roles, in order, in one --role flag")
 		}
 		// A name may have a comma in it, but no colon.
 		c := chain{roles: strings.Split(list, ",arn:")}
@@ -51,9 +51,9 @@ func parseRoles(roles, externalIDs []string) (map[string]chain, error) {
 		switch {
 		case err != nil:
 		case !hasRoles:
-			err = errors.New("the account has no --role flag")
+			err = errors.New("no --role flag is set for this account")
 		case c.externalID != "":
-			err = errors.New("the account already has an --external-id flag")
+			err = errors.New("an --external-id flag is already set for this account")
 		case len(id) < 2 || len(id) > 1224 || strings.Trim(id, sessionCharacters+":/") != "":
 			err = errors.New("must be 2 to 1224 characters long, with only letters, digits and _+=,.@:/-")
 		}

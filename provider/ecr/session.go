@@ -45,7 +45,7 @@ func (s *session) load(ctx context.Context, asNode bool) error {
 	if err := s.read(ctx, asNode); err != nil || s.cfg.Region != "" {
 		return err
 	}
-	s.begin(step{what: "find the region (the host name does not contain it)", cures: map[string]string{
+	s.begin(step{what: "determine the region (the host name does not contain it)", cures: map[string]string{
 		"": "set --allow-host HOST=REGION or AWS_REGION",
 	}})
 	region, err := s.metadata.region(ctx)
@@ -81,7 +81,7 @@ func (s *session) read(ctx context.Context, asNode bool) error {
 		"": "check the AWS_… variables, and the files in AWS_CONFIG_FILE and AWS_SHARED_CREDENTIALS_FILE",
 	}})
 	limit := s.opts.Budget * 2 / 9
-	within, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timed out after %v; one of the files might be a named pipe or be on a hung mount", limit))
+	within, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timed out after %v; one of the files might be a named pipe or on an unresponsive mount", limit))
 	defer cancel()
 	cfg, err := readConfig(within, options)
 	if err != nil {

@@ -29,7 +29,7 @@ func (s *session) authorize(ctx context.Context) (plugin.AuthConfig, *time.Time,
 	}
 	s.begin(step{what: what, quotes: true, cures: map[string]string{
 		"AccessDenied":       "allow " + actions + " for this identity",
-		"UnrecognizedClient": "the identity belongs to another partition, or its keys are no longer valid",
+		"UnrecognizedClient": "the identity belongs to another AWS partition, or its keys are no longer valid",
 		"ExpiredToken":       "the identity's credentials have expired; check their source and the node's clock",
 		"InvalidSignature":   "the secret key or the node's clock is wrong",
 	}})

@@ -40,7 +40,7 @@ func (o *Options) ReadEnviron(getenv func(string) string) error {
 			"image": plugin.CacheImage, "registry": plugin.CacheRegistry, "global": plugin.CacheGlobal,
 		}[text]
 		if !ok {
-			return fmt.Errorf("%s=%q must be image, registry or global, in lower case", EnvCacheType, text)
+			return fmt.Errorf("%s=%q must be image, registry or global, in lowercase", EnvCacheType, text)
 		}
 		o.CacheKeyType = scope
 	}

@@ -88,7 +88,7 @@ func (f *federation) check(universe string) error {
 	case f.Audience == "":
 		return errors.New("audience is missing")
 	case f.Source.File == "":
-		return errors.New("credential_source has no file; tokens from programs, URLs and clouds are not supported")
+		return errors.New("credential_source has no file; tokens from executables, URLs and cloud providers are not supported")
 	case f.Source.Format.Type == "json" && f.Source.Format.Field == "":
 		return errors.New("credential_source has no subject_token_field_name")
 	case f.Source.Format.Type != "json" && f.Source.Format.Type != "text" && f.Source.Format.Type != "":
@@ -110,16 +110,16 @@ func (f *federation) check(universe string) error {
 func checkService(name, address, service, universe string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
-		return fmt.Errorf("%s is not an https URL, so no token is sent there", name)
+		return fmt.Errorf("%s is not an https URL; refusing to send a token to it", name)
 	}
 	host, ok := strings.CutSuffix(strings.ToLower(u.Hostname()), "."+strings.ToLower(universe))
 	if !ok {
-		return fmt.Errorf("no token is sent to %s, because its host %q is not in %s", name, clip(u.Host), universe)
+		return fmt.Errorf("refusing to send a token to %s, because its host %q is not in %s", name, clip(u.Host), universe)
 	}
 	if !slices.ContainsFunc(strings.Split(host, "."), func(label string) bool {
 		return label == service || strings.HasPrefix(label, service+"-") || strings.HasSuffix(label, "-"+service)
 	}) {
-		return fmt.Errorf("no token is sent to %s, because its host %q does not belong to Google's service %q", name, clip(u.Host), service)
+		return fmt.Errorf("refusing to send a token to %s, because its host %q does not belong to Google's service %q", name, clip(u.Host), service)
 	}
 	return nil
 }

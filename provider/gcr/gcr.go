@@ -175,7 +175,7 @@ func (o Options) validate() error {
 		return errors.New("an identity provider requires a project; set --project-id")
 	case o.RequireWorkloadIdentity && (!federated || o.Flow != FlowRegistry):
 		return errors.New("workload identity is required but not configured; set --identity-provider and --project-id, " +
-			"or --sts-audience, and in both cases use the flow " + FlowRegistry)
+			"or --sts-audience, and in either case use the flow " + FlowRegistry)
 	case o.CredentialsFile != "" && o.Flow != FlowRegistry:
 		return errors.New("a credentials file requires the flow " + FlowRegistry)
 	case len(o.Mirrors) > 0 && o.Flow != FlowRegistry:

@@ -215,7 +215,7 @@ func TestHosts(t *testing.T) {
 			req := &plugin.Request{Image: image}
 			if want == none {
 				_, err := ask(t, w.provider(t, gcr.Options{AllowHosts: allow}), req)
-				cure := `image host "` + req.Registry() + `" is not a Google registry, so it gets no credential; ` +
+				cure := `registry host "` + req.Registry() + `" is not a Google registry, so it gets no credential; ` +
 					"remove it from matchImages, add it with --allow-host or --mirror, or set --other-hosts=empty"
 				if err == nil || err.Error() != cure {
 					t.Errorf("got %v", err)
@@ -393,7 +393,7 @@ func TestReadEnviron(t *testing.T) {
 		"image":          {env: map[string]string{gcr.EnvCacheType: "image"}, want: gcr.Options{CacheKeyType: plugin.CacheImage}},
 		"registry":       {env: map[string]string{gcr.EnvCacheType: "registry"}, want: gcr.Options{CacheKeyType: plugin.CacheRegistry}},
 		"global":         {env: map[string]string{gcr.EnvCacheType: "global"}, want: gcr.Options{CacheKeyType: plugin.CacheGlobal}},
-		"upper case":     {env: map[string]string{gcr.EnvCacheType: "Global"}, err: `KUBE_SIDECAR_CACHE_TYPE="Global" must be image, registry or global, in lower case`},
+		"upper case":     {env: map[string]string{gcr.EnvCacheType: "Global"}, err: `KUBE_SIDECAR_CACHE_TYPE="Global" must be image, registry or global, in lowercase`},
 		"metadata":       {env: map[string]string{gcr.EnvMetadataHost: "a:1", gcr.EnvMetadataIP: "10.0.0.1"}, want: gcr.Options{MetadataHost: "a:1"}},
 		"metadata ip":    {env: map[string]string{gcr.EnvMetadataIP: "10.0.0.1"}, want: gcr.Options{MetadataHost: "10.0.0.1"}},
 		"metadata ipv6":  {env: map[string]string{gcr.EnvMetadataIP: "fd20:ce::254"}, want: gcr.Options{MetadataHost: "[fd20:ce::254]"}},

@@ -81,7 +81,7 @@ func (o Options) check() error {
 	case o.PasswordCredential != "" && o.CredentialsDir == "":
 		return errors.New("--password-credential: CREDENTIALS_DIRECTORY is not set; add LoadCredential= or LoadCredentialEncrypted= to the kubelet's unit, and restart it")
 	case len(o.Hosts) == 0:
-		return errors.New("--host is required for each registry that is allowed to get the password, for example --host registry.example:5000")
+		return errors.New("--host is required for each registry that may receive the password, for example --host registry.example:5000")
 	case o.CacheDuration < 0:
 		return fmt.Errorf("--cache-duration %v must not be negative; to disable caching, use 0s", o.CacheDuration)
 	}

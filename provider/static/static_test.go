@@ -88,7 +88,7 @@ func wantOther(t *testing.T, opts static.Options, image string) {
 	t.Helper()
 	host, _, _ := strings.Cut(image, "/")
 	_, err := ask(t, opts, image)
-	want := fmt.Sprintf("image host %q is not matched by any --host, so it gets no credential; remove it from matchImages, add --host=%s, or set --other-hosts=empty", host, host)
+	want := fmt.Sprintf("registry host %q is not matched by any --host, so it gets no credential; remove it from matchImages, add --host=%s, or set --other-hosts=empty", host, host)
 	if fmt.Sprint(err) != want {
 		t.Errorf("%s: error %v, want %s", image, err, want)
 	}
@@ -174,7 +174,7 @@ func failures(t *testing.T) []failure {
 		{"credential with a path", static.Options{Username: "u", PasswordCredential: "../p", CredentialsDir: dir, Hosts: host}, image, `--password-credential "../p" is not the name of a systemd credential; use --password-file for a path`},
 		{"parent", static.Options{Username: "u", PasswordCredential: "..", CredentialsDir: dir, Hosts: host}, image, `--password-credential ".." is not the name of a systemd credential; use --password-file for a path`},
 		{"no credentials", static.Options{Username: "u", PasswordCredential: "p", Hosts: host}, image, "--password-credential: CREDENTIALS_DIRECTORY is not set; add LoadCredential= or LoadCredentialEncrypted= to the kubelet's unit, and restart it"},
-		{"no host", named(), image, "--host is required for each registry that is allowed to get the password, for example --host registry.example:5000"},
+		{"no host", named(), image, "--host is required for each registry that may receive the password, for example --host registry.example:5000"},
 		{"negative", static.Options{Username: "u", PasswordFile: password, Hosts: host, CacheDuration: -1}, image, "--cache-duration -1ns must not be negative; to disable caching, use 0s"},
 		{"host with a scheme", named("https://r.example"), image, `--host "https://r.example": must have the form host[:port]; remove the scheme and path`},
 		{"host with a path", named("r.example/team"), image, `--host "r.example/team": must have the form host[:port]; remove the scheme and path`},
@@ -223,7 +223,7 @@ func TestDocsFailures(t *testing.T) {
 		rows = append(rows, regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(m[1]), "…", ".*")))
 	}
 	said := []string{`read "x": permission denied`, `read "x": larger than 1048576 bytes; check that this is the right file`,
-		`image host "x" is not matched by any --host, so it gets no credential; remove it from matchImages, add --host=x`,
+		`registry host "x" is not matched by any --host, so it gets no credential; remove it from matchImages, add --host=x`,
 		"read files: replaced repeatedly while being read; replace them together and less often"}
 	for _, f := range failures(t) {
 		said = append(said, f.want)

@@ -79,7 +79,7 @@ func (p *Provider) warn(cred credential, v values) {
 		p.log.Warn("the endpoint returned the service-account token, which the kubelet rejects unless cacheType is Token", "registry", v.registry)
 	}
 	if left := cred.expires.Sub(p.now()); !cred.expires.IsZero() && left < margin {
-		p.log.Warn("the credential might expire before the pull is complete; check the node's clock", "registry", v.registry, "left", left.Round(time.Second).String())
+		p.log.Warn("the credential might expire before the pull completes; check the node's clock", "registry", v.registry, "left", left.Round(time.Second).String())
 	}
 }
 
@@ -168,7 +168,7 @@ func (c *step) address(v values) (string, error) {
 	}
 	for segment := range strings.SplitSeq(path, "/") {
 		if segment == "." || segment == ".." {
-			return "", errors.New("a placeholder must not result in a . or .. path segment")
+			return "", errors.New("a placeholder must not expand to a . or .. path segment")
 		}
 	}
 	query, err := c.query.expand(v, url.QueryEscape)

@@ -137,7 +137,7 @@ func TestAnswers(t *testing.T) {
 		"infinite":               {body: `{` + secret + `,"expires_in":"Inf"}`, err: "is a string, not a number of seconds"},
 		"an object":              {body: `{` + secret + `,"expires_in":{}}`, err: `"expires_in" in the response is an object, not`},
 		"a boolean":              {body: `{` + secret + `,"expires_in":true}`, err: `"expires_in" in the response is a boolean, not`},
-		"never":                  {response: at, body: `{` + secret + `,"expires_at":-1}`, err: `"expires_at" in the response is not a positive time`},
+		"never":                  {response: at, body: `{` + secret + `,"expires_at":-1}`, err: `"expires_at" in the response is not a positive timestamp`},
 		"no time":                {response: at, body: `{` + secret + `,"expires_at":"tomorrow"}`, err: `"expires_at" in the response is a string, not an RFC 3339 time`},
 		"a list":                 {response: at, body: `{` + secret + `,"expires_at":[]}`, err: `"expires_at" in the response is an array, not an RFC 3339 time`},
 		"no secret":              {body: `{"token":"` + canary.Password + `"}`, err: `the response has no "access_token"`},
@@ -308,8 +308,8 @@ func TestInjectionRefused(t *testing.T) {
 	for title, tt := range map[string]struct{ value, want string }{
 		"new line":        {"a\r\nX-Admin: yes", "exchange the service-account token: headers.X-Value: the value contains a control character"},
 		"NUL":             {"a\x00", "headers.X-Value: the value contains a control character"},
-		"parent":          {"..", "url: a placeholder must not result in a . or .. path segment"},
-		"self":            {".", "url: a placeholder must not result in a . or .. path segment"},
+		"parent":          {"..", "url: a placeholder must not expand to a . or .. path segment"},
+		"self":            {".", "url: a placeholder must not expand to a . or .. path segment"},
 		"empty":           {"", `the service account has no annotation "example/value"`},
 		"colon in a user": {"a:b", "basicAuth.username: the user name contains a colon, which HTTP Basic authentication does not allow"},
 	} {

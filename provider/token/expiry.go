@@ -36,7 +36,7 @@ func until(value any, now time.Time) (time.Time, error) {
 func at(value any) (time.Time, error) {
 	if seconds, ok := number(value); ok {
 		if seconds <= 0 { // what some mean "never" by
-			return time.Time{}, errors.New("is not a positive time")
+			return time.Time{}, errors.New("is not a positive timestamp")
 		}
 		if seconds >= fromMilliseconds {
 			seconds /= 1000

@@ -20,7 +20,7 @@ func missingToken(apiVersion string) error {
 		return fmt.Errorf("no service-account token: %s does not support it; set the provider's apiVersion to %s, and set tokenAttributes", apiVersion, plugin.V1)
 	}
 	return errors.New("no service-account token in the request; set tokenAttributes in the provider's configuration, and use kubelet 1.34 or newer " +
-		"(1.33 with the feature gate KubeletServiceAccountTokenForCredentialProviders); for pods without a service account, " +
+		"(or 1.33 with the feature gate KubeletServiceAccountTokenForCredentialProviders); for pods without a service account, " +
 		"set --optional to return no credential, or --token-file to use another token")
 }
 
@@ -34,7 +34,7 @@ func (p *Provider) tokenFor(req *plugin.Request) (t token, err error) {
 	t.path = p.tokenFile
 	t.text, err = readSecret(p.tokenFile)
 	if err == nil && strings.ContainsFunc(t.text, notInToken) {
-		err = fmt.Errorf("read %q: not a token; remove spaces, quotes and any name before the token", p.tokenFile)
+		err = fmt.Errorf("read %q: not a token; remove spaces, quotes and any prefix before the token", p.tokenFile)
 	}
 	return t, err
 }
@@ -60,7 +60,7 @@ func (p *Provider) identify(t *token) (err error) {
 		return fmt.Errorf("%v has the API server's audience, %q, so the recipient of the token can act as %q; set serviceAccountTokenAudience to the registry's audience", t, audience, claims.Subject)
 	}
 	if claims.WithoutAudience() && p.sendsToken {
-		return fmt.Errorf("%v has no audience, so the API server accepts the token and its recipient can act as %q; use a token with the registry's audience, "+
+		return fmt.Errorf("%v has no audience, so the API server accepts it, and its recipient can act as %q; use a token with the registry's audience, "+
 			"not a service-account Secret", t, claims.Subject)
 	}
 	if p.audience != "" && !slices.Contains(claims.Audience, p.audience) {

@@ -25,7 +25,7 @@ func parsePath(text string) (jsonPath, error) {
 		switch {
 		case i == len(text), text[i] == '.':
 			if step.Len() == 0 {
-				return nil, errors.New("a name in the path is empty; separate names with dots, as in data.token")
+				return nil, errors.New("the path contains an empty name; separate names with dots, as in data.token")
 			}
 			path = append(path, step.String())
 			step.Reset()

@@ -217,7 +217,7 @@ func TestEndsSoon(t *testing.T) {
 	if err != nil || got.Password != canary.Password || got.Cache != 0 {
 		t.Errorf("error %v, kept for %v, or another password", err, got.Cache)
 	}
-	if !strings.Contains(logged.String(), "level=WARN") || !strings.Contains(logged.String(), "the credential might expire before the pull is complete; check the node's clock") || !strings.Contains(logged.String(), "left=10s") {
+	if !strings.Contains(logged.String(), "level=WARN") || !strings.Contains(logged.String(), "the credential might expire before the pull completes; check the node's clock") || !strings.Contains(logged.String(), "left=10s") {
 		t.Errorf("log %q", logged.String())
 	}
 	canary.Check(t, "log", logged.String())

@@ -223,7 +223,7 @@ func (v values) get(p part) (string, error) {
 func (v values) annotation(key string) (string, error) {
 	value := v.req.ServiceAccountAnnotations[key]
 	if value == "" {
-		return "", fmt.Errorf("the service account has no annotation %q; set the annotation, and list it in requiredServiceAccountAnnotationKeys or optionalServiceAccountAnnotationKeys", key)
+		return "", fmt.Errorf("the service account has no annotation %q; add the annotation, and list its key in requiredServiceAccountAnnotationKeys or optionalServiceAccountAnnotationKeys", key)
 	}
 	return value, nil
 }

@@ -111,7 +111,7 @@ func New(opts Options) (*Provider, error) {
 
 func (p *Provider) setRegistries(opts Options) error {
 	if len(opts.Registries) == 0 {
-		return errors.New("no registries: list the registries that can get credentials, such as registry.example.com, with --registry or under registries")
+		return errors.New("no registries: list the registries to provide credentials for, such as registry.example.com, with --registry or under registries")
 	}
 	for _, s := range opts.Registries {
 		if s == "" || strings.Contains(s, "://") {
@@ -199,7 +199,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	case !serves:
 		return p.others.Answer(registry, "not a configured registry", "add the registry with --registry or under registries in the configuration file")
 	case !part:
-		p.log.Info("no credentials: the image is in a part of the registry that is not configured", "registry", registry)
+		p.log.Info("no credentials: the image is outside the configured paths of the registry", "registry", registry)
 		return none(), nil
 	}
 	cred, err := p.answer(ctx, values{req: req, registry: registry, repository: repository})

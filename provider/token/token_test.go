@@ -210,7 +210,7 @@ func TestOtherHosts(t *testing.T) {
 			req.Image = image
 			host, _, _ := strings.Cut(image, "/")
 			_, err := get(t, newProvider(t, opts), req)
-			wantError(t, err, fmt.Sprintf("image host %q is not a configured registry, so it gets no credential; remove it from matchImages, add the registry with --registry or under registries in the configuration file, or set --other-hosts=empty", host))
+			wantError(t, err, fmt.Sprintf("registry host %q is not a configured registry, so it gets no credential; remove it from matchImages, add the registry with --registry or under registries in the configuration file, or set --other-hosts=empty", host))
 			opts.OtherHosts = hostpattern.EmptyOthers
 			if got, err := get(t, newProvider(t, opts), req); err != nil || got.Key != "" || got.Cache != 0 {
 				t.Errorf("error %v, or an answer that is not empty", err)
@@ -282,7 +282,7 @@ func TestNewRefuses(t *testing.T) {
 		"every owner's":     {Options{Registries: []string{"*.github.io/team"}, Audience: "a"}, `registry "*.github.io/team": anyone can register a name under the public suffix "github.io"`},
 		"every domain's":    {Options{Registries: []string{"r.example", "*.com:443/team/"}, Audience: "a"}, `registry "*.com:443/team/": a * in one`},
 		"exchanged":         {Options{Registries: []string{"*.com"}, Username: "u", Exchange: url("https://sts.example")}, `registry "*.com": a * in one`},
-		"no registries":     {Options{Audience: "a"}, "no registries: list the registries that can get credentials, such as registry.example.com, with --registry or under registries"},
+		"no registries":     {Options{Audience: "a"}, "no registries: list the registries to provide credentials for, such as registry.example.com, with --registry or under registries"},
 		"bad pattern":       {Options{Registries: []string{"a:b:c"}, Audience: "a"}, `registry "a:b:c"`},
 		"scheme":            {Options{Registries: []string{"https://a.example"}, Audience: "a"}, `registry "https://a.example": must be host`},
 		"empty pattern":     {Options{Registries: []string{""}, Audience: "a"}, `registry "": must be host[:port] without a scheme, such as registry.example.com`},

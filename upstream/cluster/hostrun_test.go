@@ -226,7 +226,7 @@ func hostrunRefused(t *testing.T, h hostrunOf) {
 		{"another user", "65534", hostrunSocket, "*hostrun.DeniedError", "this process has uid 65534, but systemd accepts only uid 0: set securityContext.runAsUser: 0"},
 		{"no socket", "0", "/mnt/absent/private", "*hostrun.NotMountedError", "the node's /mnt/absent is not mounted into this pod"},
 		{"no socket but a file", "0", "/etc/passwd", "*hostrun.NotMountedError", "the node's /etc is not mounted into this pod"},
-		{"a node without systemd", "0", "/mnt/empty/private", "*hostrun.NoSystemdError", "this node has no systemd: /mnt/empty has no socket ("},
+		{"a node without systemd", "0", "/mnt/empty/private", "*hostrun.NoSystemdError", "this node does not run systemd: /mnt/empty has no socket ("},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r, err := h.as(t.Context(), tt.uid, tt.socket, time.Minute, hostrun.Command{Path: "/bin/true"})

@@ -150,7 +150,7 @@ func (r *release) testKilledInVain(t *testing.T, m *node.Machine, bad map[string
 	})
 	killed := r.killAgent(t, m, time.Second, 0, time.Second)
 	node.Eventually(t, 5*time.Minute, func(ctx context.Context) error {
-		return r.said(ctx, nodeA, `"phase":"failed"`, "this pod does not retry, to avoid more kubelet restarts: ", "/team/absent:v1")
+		return r.said(ctx, nodeA, `"phase":"failed"`, "this pod will not retry, to avoid further kubelet restarts: ", "/team/absent:v1")
 	})
 	pod, err := r.agent(t.Context(), nodeA)
 	if err != nil {

@@ -68,7 +68,7 @@ func parse(args []string) (*order, error) {
 	f := flag.NewFlagSet("image", flag.ContinueOnError)
 	f.StringVar(&o.release.Version, "version", "", "release version, such as v1.2.3")
 	f.StringVar(&o.release.Revision, "revision", "", "commit that the programs were built from")
-	seconds := f.Int64("time", 0, "modification time of all files, in seconds since the Unix epoch")
+	seconds := f.Int64("time", 0, "modification time to set on all files, in seconds since the Unix epoch")
 	f.StringVar(&o.license, "license", "LICENSE", "file with the license")
 	f.StringVar(&o.out, "o", "", "output directory, or a file ending in .tar")
 	f.Func("programs", "`OS/ARCH=DIR`: directory with a platform's programs; can be repeated", func(s string) error {

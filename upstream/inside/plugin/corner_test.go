@@ -247,7 +247,7 @@ func TestGetters(t *testing.T) {
 	cases := []getterCase{
 		{"no accounts", kubelet.Tokens{Token: good.Token}, "no access to service accounts"},
 		{"no tokens", kubelet.Tokens{ServiceAccount: good.ServiceAccount}, "cannot request tokens"},
-		{"neither account nor error", kubelet.Tokens{ServiceAccount: func(_, _ string) (*account, error) { return nil, nil }}, "the lookup returned neither an account nor an error"},
+		{"neither account nor error", kubelet.Tokens{ServiceAccount: func(_, _ string) (*account, error) { return nil, nil }}, "the service account lookup returned neither an account nor an error"},
 		{"neither token nor error", kubelet.Tokens{ServiceAccount: good.ServiceAccount, Token: func(_, _ string, _ *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
 			return nil, nil
 		}}, "an empty token"},
