@@ -408,7 +408,7 @@ func ExamplePattern() {
 	}
 	for _, image := range []string{
 		"a.eu.registry.example/team/app",
-		"a.eu.registry.example/team-b/app", // a path is a plain prefix
+		"a.eu.registry.example/team-b/app", // paths are matched as plain prefix
 		"a.us.registry.example/team/app",
 		"eu.registry.example/team/app", // a * stands for one label
 	} {

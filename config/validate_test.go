@@ -156,8 +156,8 @@ func TestValidateFor(t *testing.T) {
 		{"a gate that is locked", testConfig, "1.26", off(providerGate), []string{
 			"f: kubelet 1.26 does not start with feature gate " + providerGate + "=false, because the gate has been locked since 1.26" + out}},
 		{"a gate of another case", testConfig, "", map[string]bool{strings.ToLower(tokenGate): true, "allBeta": false, "allbets": true}, []string{
-			"f: the kubelet does not start with the unknown feature gate allBeta: use the spelling AllBeta" + where,
-			"f: the kubelet does not start with the unknown feature gate " + strings.ToLower(tokenGate) + ": use the spelling " + tokenGate + where}},
+			"f: the kubelet does not recognize the feature gate allBeta and does not start: spell it AllBeta" + where,
+			"f: the kubelet does not recognize the feature gate " + strings.ToLower(tokenGate) + " and does not start: spell it " + tokenGate + where}},
 		{"a gate that is locked, as it is", testConfig, "1.26", on(providerGate), nil},
 		{"more than one colon in 1.35", strings.Replace(testConfig, `"*.example.com"`, "a.b:80:80, '::1'", 1), "1.35", nil, nil},
 		{"more than one colon in 1.36", strings.Replace(testConfig, `"*.example.com"`, "a.b:80:80", 1), "1.36", nil, []string{

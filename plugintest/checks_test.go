@@ -246,7 +246,7 @@ func answerRows() []row {
 		{check: "cache-scope", plugin: "image-empty", want: Error, got: "unlike the plugin's response for that image"},
 		{check: "cache-scope", plugin: "global-one-key", want: Error, got: "has no key for"},
 		{check: "cache-scope", plugin: "global-one-key", want: Error, got: "other.example/team/app", opts: images(DefaultImage, "other.example/team/app")},
-		{check: "cache-scope", plugin: "one-image", want: Skip, got: "compare with; specify more images"},
+		{check: "cache-scope", plugin: "one-image", want: Skip, got: "compare; specify more images"},
 
 		{check: "cache-duration", plugin: "good", want: Pass},
 		{check: "cache-duration", plugin: "forever", want: Info, got: "no cacheDuration"},

@@ -250,7 +250,7 @@ func TestFailures(t *testing.T) {
 		"allowed host":          {[]string{"CONFIG", "--allow-host=*"}, testcloud.Fault{}, `--allow-host "*": a * in one of the last two labels would send the password to third-party hosts`, plugin.Request{}},
 		"a mirror that is none": {[]string{"CONFIG", "--registry-mirror=mcr.microsoft.com:boot.azurecr.io,nothing"}, testcloud.Fault{}, `--registry-mirror "nothing": must be SOURCE:TARGET or SOURCE=TARGET`, plugin.Request{}},
 		"a mirror of strangers": {[]string{"CONFIG", "--mirror=docker.io=boot.azurecr.io"}, testcloud.Fault{}, "--mirror-origin=none", plugin.Request{}},
-		"a mirror's target":     {[]string{"CONFIG", "--mirror=mcr.microsoft.com=boot.example"}, testcloud.Fault{}, "the target boot.example does not belong to Azure Container Registry", plugin.Request{}},
+		"a mirror's target":     {[]string{"CONFIG", "--mirror=mcr.microsoft.com=boot.example"}, testcloud.Fault{}, "the target boot.example is not part of Azure Container Registry", plugin.Request{}},
 		"no configuration":      {[]string{"/nonexistent"}, testcloud.Fault{}, "credentials for foo.azurecr.io: cloud configuration ", plugin.Request{}},
 		"IMDS":                  {[]string{"CONFIG"}, testcloud.Fault{Path: "/metadata", Status: 400, Body: `{"error":"invalid_request","x":"` + canary.Token + `"}`}, "status 400 Bad Request (invalid_request)", plugin.Request{}},
 		"exchange": {[]string{"CONFIG", "--v=4"}, testcloud.Fault{Path: "/oauth2/exchange", Status: 401, Body: canary.Token},

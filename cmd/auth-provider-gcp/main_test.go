@@ -217,7 +217,7 @@ func TestOtherHosts(t *testing.T) {
 	for _, image := range []string{"docker.io/library/nginx", "gcr.io.example/p/app", "evilgcr.io/p/app", "localhost:5000/x", "registry.k8s.io/pause"} {
 		host, _, _ := strings.Cut(image, "/")
 		x, err := command(t, google, "get-credentials").Run(t.Context(), &plugin.Request{Image: image})
-		want := "auth-provider-gcp: registry host \"" + host + "\" is not a Google registry, so it gets no credential; " +
+		want := "auth-provider-gcp: image host \"" + host + "\" is not a Google registry, so it gets no credential; " +
 			"remove it from matchImages, add it with --allow-host or --mirror, or set --other-hosts=empty\n"
 		if err == nil || x.Stderr != want || x.Stdout.Reveal() != "" {
 			t.Errorf("got  %swant %s", x.Stderr, want)

@@ -185,7 +185,7 @@ func TestNeverAsksItself(t *testing.T) {
 	if plugins, _ := b.runs(); len(plugins) != 2 {
 		t.Errorf("runs of %q, want one of each", plugins)
 	}
-	b.refused("what the provider was told", b.read("runs.said"), 1, name+" was called by a credential provider that it runs", "(REGCRED_ASKED_BY is set)", "remove the helper from the docker config file")
+	b.refused("what the provider was told", b.read("runs.said"), 1, name+" was called by a credential provider that it had started itself", "(REGCRED_ASKED_BY is set)", "remove the helper from the docker config file")
 }
 
 // TestDockerConfigFiles: docker's own files are docker's to read, and a file in

@@ -120,7 +120,7 @@ func TestInputThatDoesNotEnd(t *testing.T) {
 	cmd := b.command("", []string{"get"}, "TEST_INPUT=100ms")
 	cmd.Stdin = stdin
 	stdout, code := b.run(cmd)
-	b.refused("a pipe that is not closed", stdout, code, "read standard input: standard input is still open after 100ms")
+	b.refused("a pipe that is not closed", stdout, code, "read standard input: standard input was not closed within 100ms")
 }
 
 // TestEnds: whatever ends a run ends the plugin that it has started.

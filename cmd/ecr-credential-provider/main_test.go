@@ -120,7 +120,7 @@ func TestNotServed(t *testing.T) {
 	cloud := newCloud(t)
 	environ := append(cloud.Environ(), "AWS_REGION=eu-west-1")
 	x, err := run(t, command(t, environ), "docker.io/library/nginx")
-	want := "ecr-credential-provider: registry host \"docker.io\" is not part of Amazon ECR, so it gets no credential; remove it from matchImages, " +
+	want := "ecr-credential-provider: image host \"docker.io\" is not part of Amazon ECR, so it gets no credential; remove it from matchImages, " +
 		"add it with --allow-host or --mirror, or set --other-hosts=empty\n"
 	if err == nil || x.Stderr != want {
 		t.Errorf("got %q, %v, want %q", x.Stderr, err, want)

@@ -268,7 +268,7 @@ func TestFaults(t *testing.T) {
 		entry string
 		want  string // "" means that it answers
 	}{
-		{"no generation", func(n *testNode) { n.must(n.store.Unflip()) }, "", "current: no such link"},
+		{"no generation", func(n *testNode) { n.must(n.store.Unflip()) }, "", "current does not exist, so this node has no generation"},
 		{"link to nothing", func(n *testNode) { n.must(n.store.Flip(7)) }, "", "current points to generation 7, which cannot be opened"},
 		{"generation deleted", func(n *testNode) { n.must(os.RemoveAll(n.store.GenerationPath(1))) }, "", "regcred status"},
 		{"manifest broken", func(n *testNode) { n.write(n.store.GenerationPath(1, "manifest.json"), "{") }, "", "manifest.json is damaged"},
@@ -281,7 +281,7 @@ func TestFaults(t *testing.T) {
 		{"a directory for the record of entries", func(n *testNode) { n.must(os.Mkdir(n.store.Path(generation.AppliedFile), 0o700)) }, "", ""},
 		{"no such entry", func(n *testNode) {
 			n.must(os.Rename(filepath.Join(n.bin, entries.Name), filepath.Join(n.bin, entries.Name+"-7")))
-		}, entries.Name + "-7", `no entry named "regcred-credential-provider-7", the name under which this program was run; regcred status`},
+		}, entries.Name + "-7", `no entry named "regcred-credential-provider-7", the name that this program was run as; regcred status`},
 		{"plugin deleted", func(n *testNode) { n.must(os.Remove(n.store.BinPath(1, "plugin-a"))) }, "", "no such file or directory"},
 		{"plugin of another machine", func(n *testNode) {
 			path := n.store.BinPath(1, "plugin-a")

@@ -53,8 +53,8 @@ because a plugin that supports only v1beta1 cannot respond in v1. No kubelet
 supports the proposal's protocol, so its providers are changed to v1.
 
 The exit code is 1 if a kubelet with this --kubelet-version and these
---feature-gates would not start with the result. In this case, no file is
-written.`,
+--feature-gates would not start with the converted file. In this case, no file
+is written.`,
 		Example: `  regcred convert providers.yaml > providers-v1.yaml
   regcred convert --kubelet-version 1.33 --write /etc/kubernetes/credential-providers.yaml
   regcred convert providers.yaml credential-providers.d/`,
@@ -154,7 +154,7 @@ func (f *convertFlags) invalid(res *convert.Result, at, consequence string) erro
 	if err == nil {
 		return nil
 	}
-	return errors.Join(err, fmt.Errorf("kubelet %s would not start with the result%s", strings.TrimPrefix(f.target.KubeletVersion, "v"), consequence))
+	return errors.Join(err, fmt.Errorf("kubelet %s would not start with the converted file%s", strings.TrimPrefix(f.target.KubeletVersion, "v"), consequence))
 }
 
 // replace puts files in place of those of their names. Done says what they are

@@ -130,10 +130,10 @@ func (a *app) helperUninstallCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Remove regcred's helper from the clients' config files",
-		Long: `Remove all entries for regcred's helper from docker's config file and the config
-file of podman, skopeo and buildah, or from only one of these files. A file that
-has not changed since "regcred helper install" is restored byte for byte. A file
-that was created for the helper's entries is deleted.`,
+		Long: `Remove all entries for regcred's helper from docker's config file and from the
+config file of podman, skopeo and buildah. Flags select one of these files. A
+file that has not changed since "regcred helper install" is restored byte for
+byte. A file that was created for the helper's entries is deleted.`,
 		Example: `  regcred helper uninstall --dry-run
   regcred helper uninstall --containers`,
 	}

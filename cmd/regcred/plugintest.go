@@ -50,8 +50,8 @@ use flags to set what the plugin needs.
 
 The runs are real: if the plugin calls a cloud API, every run calls it. Some
 checks clear the environment or HOME, so set the plugin's variables with --env,
-which applies to every run. In particular, set the variables that point to a test
-server; otherwise the plugin might call the real cloud.
+which applies to every run. In particular, set the variables that point to a
+test server; otherwise the plugin might call the real cloud.
 
 The exit code is 1 if a check finds an error or, with --strict, a warning, and 0
 otherwise.`,

@@ -47,8 +47,8 @@ containerd 2, "containerd config dump" is run with the running process's
 executable and config file.
 
 Only the node's credentials are used, because an image that was not pulled by
-the kubelet is available to every pod on the node (KEP-2535). --allow-all-pods lifts
-this limit.
+the kubelet is available to every pod on the node (KEP-2535). --allow-all-pods
+lifts this limit.
 
 The exit code is 0 if every image is present at the end, and 1 otherwise.`,
 		Example: `  sudo regcred prepull --as-kubelet registry.example/team/app:1.2

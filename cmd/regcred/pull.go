@@ -31,8 +31,8 @@ with each credential in order until one works, or once anonymously if there are
 none. If a provider fails and no credential is found, nothing is pulled.
 
 The --layout directory is created if it does not exist; otherwise the images are
-added to it. The directory's index.json is updated only when an image is complete.
-Existing layers are verified before they are reused.
+added to it. The directory's index.json is updated only when an image is
+complete. Existing layers are verified before they are reused.
 
 "regcred prepull" pulls into the node's container runtime.
 

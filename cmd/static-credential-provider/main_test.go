@@ -89,7 +89,7 @@ func TestPluginFails(t *testing.T) {
 		{"", "set either --username or --username-file"},
 		{"--username=u --password-credential=p --host=r.example", "--password-credential: CREDENTIALS_DIRECTORY is not set; add LoadCredential= or LoadCredentialEncrypted= to the kubelet's unit, and restart it"},
 		{"--username=u --password-file=/nonexistent --host=r.example", `registry "r.example": read "/nonexistent": no such file or directory; create the file or fix the flag`},
-		{"--username=u --password-file=/nonexistent --host=s.example", `registry host "r.example" is not matched by any --host, so it gets no credential; remove it from matchImages, add --host=r.example, or set --other-hosts=empty`},
+		{"--username=u --password-file=/nonexistent --host=s.example", `image host "r.example" is not matched by any --host, so it gets no credential; remove it from matchImages, add --host=r.example, or set --other-hosts=empty`},
 		{"--other-hosts=x", `invalid argument "[redacted]" for "--other-hosts" flag: must be fail or empty; --help lists the flags`},
 		{"--user=u", "unknown flag: --user; --help lists the flags"},
 	} {

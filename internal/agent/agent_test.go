@@ -274,7 +274,7 @@ func TestDecisions(t *testing.T) {
 		"drift that cannot be mended": {
 			answers: answers{"install": {installed, wentBack}, "status": {clean, drifted}}, minutes: 5,
 			commands: "install, status, status, install, status, status, status, status", phases: "starting applying installed applying drifted",
-			reason: "this pod does not retry", applies: 1, failures: 1,
+			reason: "this pod will not retry", applies: 1, failures: 1,
 		},
 		"taken off by hand": {
 			answers: answers{"install": {installed}, "status": {clean, nothing, clean}}, minutes: 1,
@@ -348,7 +348,7 @@ func TestDecisions(t *testing.T) {
 		},
 		"a plugin that nobody has": {
 			prepare: func(p *pod) { os.Remove(filepath.Join(p.dir, "image/ours")) }, answers: answers{"status": {nothing}}, minutes: 0,
-			commands: "status", phases: "starting failed", reason: `provider "ours" (ConfigMap rel-1a2b) has no executable: no image in the chart's value plugins.images contains the executable (in `, failures: 1,
+			commands: "status", phases: "starting failed", reason: `provider "ours" (ConfigMap rel-1a2b) has no executable: none of the images listed in the chart's plugins.images contains the executable (in `, failures: 1,
 		},
 		"an answer of another program": {
 			answers: answers{"install": {`{"schemaVersion":2,"outcome":"installed"}`}, "status": {nothing}}, minutes: 0,

@@ -30,7 +30,7 @@ func TestMirrors(t *testing.T) {
 		"fallback": {"containerd", "ecr-credential-provider", "docker.io", "--mirror=docker.io=" + cache + "/hub", map[string]string{containerd + "docker.io/hosts.toml": table},
 			[]string{"warning", "docker.io/hosts.toml:1: if " + cache + " fails, docker.io is queried and gets the credential for Amazon ECR", "[mirror-fallback]", "put server = \"https://" + cache + "/v2/hub\", and override_path = true below it,"}},
 		"nobody tells the plugin": {"containerd", "ecr-credential-provider", "docker.io", "", map[string]string{containerd + "docker.io/hosts.toml": table},
-			[]string{"warning", "docker.io/hosts.toml:1: images of docker.io are pulled from " + cache, "ecr-credential-provider has no --mirror for this host", "[mirror-untold]", "add --mirror=docker.io=" + cache + "/hub to the provider's args"}},
+			[]string{"warning", "docker.io/hosts.toml:1: images in docker.io are pulled from " + cache, "ecr-credential-provider has no --mirror for this host", "[mirror-untold]", "add --mirror=docker.io=" + cache + "/hub to the provider's args"}},
 		"Azure's is not told": {"containerd", "acr-credential-provider", "mcr.microsoft.com", "/etc/kubernetes/azure.json", map[string]string{containerd + "mcr.microsoft.com/hosts.toml": "[host.'https://my.azurecr.io']\n"},
 			[]string{"warning", "[mirror-untold]", "--registry-mirror=mcr.microsoft.com:my.azurecr.io"}},
 		"no fallback": {"containerd", "ecr-credential-provider", "docker.io", "--mirror=docker.io=" + cache + "/hub", map[string]string{containerd + "docker.io/hosts.toml": "server = 'https://" + cache + "/v2/hub'\noverride_path = true\n" + table},
@@ -46,7 +46,7 @@ func TestMirrors(t *testing.T) {
 		"a default":           {"containerd", "my-plugin", "quay.io", "", map[string]string{containerd + "_default/hosts.toml": "[host.'https://cache.example']\n"}, []string{"warning", "_default/hosts.toml:1: cache.example", "here, it receives the credentials from 1 provider"}},
 		"broken":              {"containerd", "my-plugin", "quay.io", "", map[string]string{containerd + "quay.io/hosts.toml": "[host.'https://cache.example']\ncapabilities = ['fetch']\n"}, []string{"error", "quay.io/hosts.toml:2:", `capability "fetch"`}},
 		"CRI-O":               {"CRI-O", "my-plugin", "quay.io", "", map[string]string{conf: "[[registry]]\nlocation = 'quay.io'\n[[registry.mirror]]\nlocation = 'cache.example'\n"}, []string{"ok", "cache.example gets no credential"}},
-		"CRI-O, not matched":  {"CRI-O", "my-plugin", "cache.example", "", map[string]string{conf: "[[registry]]\nlocation = 'quay.io'\n[[registry.mirror]]\nlocation = 'cache.example'\n"}, []string{"warning", conf + ":3: images of quay.io are pulled from cache.example", "CRI-O does not send the kubelet's credentials to mirrors"}},
+		"CRI-O, not matched":  {"CRI-O", "my-plugin", "cache.example", "", map[string]string{conf: "[[registry]]\nlocation = 'quay.io'\n[[registry.mirror]]\nlocation = 'cache.example'\n"}, []string{"warning", conf + ":3: images in quay.io are pulled from cache.example", "CRI-O does not send the kubelet's credentials to mirrors"}},
 		"CRI-O, a map":        {"CRI-O", "ecr-credential-provider", "docker.io", "--mirror=docker.io=" + cache, map[string]string{conf: "[[registry]]\nlocation = 'docker.io'\n"}, []string{"warning", "never to a mirror [mirror-lost]"}},
 		"CRI-O, a load error": {"CRI-O", "my-plugin", "quay.io", "", map[string]string{conf: "[[registry]]\nlocation = 'https://quay.io'\n"}, []string{"error", conf + ":2: location has a scheme"}},
 	} {

@@ -63,7 +63,7 @@ func TestRancher(t *testing.T) {
 		t.Errorf("an unknown key: %s", got)
 	}
 	write(file, "a: b: c\n", day)
-	if got := says(); !strings.Contains(got, "error "+file+":1: the file is not YAML") {
+	if got := says(); !strings.Contains(got, "error "+file+":1: the file is not valid YAML") {
 		t.Errorf("no YAML: %s", got)
 	}
 }

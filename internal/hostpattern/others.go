@@ -31,7 +31,7 @@ func (o Others) Answer(host, why, serve string) (*plugin.Response, error) {
 	if o == EmptyOthers {
 		return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Duration(0))}, nil
 	}
-	return nil, fmt.Errorf("registry host %q is %s, so it gets no credential; remove it from matchImages, %s, "+
+	return nil, fmt.Errorf("image host %q is %s, so it gets no credential; remove it from matchImages, %s, "+
 		"or set --other-hosts=%s", host, why, serve, EmptyOthers)
 }
 

@@ -171,8 +171,8 @@ func TestAbsence(t *testing.T) {
 	}{
 		{"not mounted", func(string) string { return mounts }, nil, "*hostrun.NotMountedError", "is not mounted into this pod"},
 		{"mounted elsewhere", func(dir string) string { return mounted(dir + "/system") }, nil, "*hostrun.NotMountedError", "is not mounted into this pod"},
-		{"of a node without systemd, made by the kubelet", mounted, nil, "*hostrun.NoSystemdError", "this node has no systemd: "},
-		{"of a node with elogind", mounted, []string{"seats", "sessions"}, "*hostrun.NoSystemdError", "this node has no systemd: "},
+		{"of a node without systemd, made by the kubelet", mounted, nil, "*hostrun.NoSystemdError", "this node does not run systemd: "},
+		{"of a node with elogind", mounted, []string{"seats", "sessions"}, "*hostrun.NoSystemdError", "this node does not run systemd: "},
 		{"systemd without a socket", mounted, []string{"system"}, "*hostrun.NotAnsweringError", "this node has systemd ("},
 		{"a socket where nobody listens", mounted, []string{"private"}, "*hostrun.NotAnsweringError", "does not respond at "},
 	} {

@@ -167,8 +167,8 @@ func TestMends(t *testing.T) {
 		{name: "link replaced", layout: "json", spoil: overwrite(link, "#!/bin/sh\n"), status: "no longer a link to", says: "already exists and does not belong to regcred"},
 		{name: "dispatcher gone", layout: "json", spoil: remove("var/lib/regcred/" + generation.Dispatcher), status: "does not belong to generation 1", number: 1},
 		{name: "dispatcher replaced", layout: "json", spoil: overwrite("var/lib/regcred/"+generation.Dispatcher, "#!/bin/sh\n# x\n"), status: "does not belong to generation 1", number: 1},
-		{name: "entries gone", layout: "json", spoil: overwrite("etc/kubernetes/cred.json", foreignJSON), status: "its regcred entries differ from generation", number: 1},
-		{name: "entries gone, YAML", layout: "yaml", spoil: overwrite("etc/kubernetes/cred.yaml", foreignYAML), status: "its regcred entries differ from generation", number: 1},
+		{name: "entries gone", layout: "json", spoil: overwrite("etc/kubernetes/cred.json", foreignJSON), status: "its regcred entries differ from those of generation", number: 1},
+		{name: "entries gone, YAML", layout: "yaml", spoil: overwrite("etc/kubernetes/cred.yaml", foreignYAML), status: "its regcred entries differ from those of generation", number: 1},
 		{name: "our file in a directory gone", layout: "directory", spoil: remove("etc/kubernetes/cred.d/90-regcred.json"), status: "missing", number: 1},
 		{name: "our file in a directory changed", layout: "directory", spoil: overwrite("etc/kubernetes/cred.d/90-regcred.json", "{}"), status: "changed since it was installed", says: "already exists and differs from regcred's file"},
 		{name: "drop-in gone", layout: "kubeadm", spoil: remove(dropIn), status: "90-regcred.conf: missing", number: 1},
@@ -177,7 +177,7 @@ func TestMends(t *testing.T) {
 		{name: "configuration below the state directory gone", layout: "kubeadm", spoil: remove("var/lib/regcred/kubelet/config"), status: "90-regcred.json: missing", number: 1},
 		{name: "bin dir below the state directory gone", layout: "kubeadm", spoil: remove("var/lib/regcred/kubelet/bin"), status: "missing", number: 1},
 		{name: "drop-in gone, and the kubelet started without it", layout: "kubeadm", spoil: all(remove(dropIn), restart), status: "it runs without --image-credential-provider-config", says: "--restart", number: 1},
-		{name: "entries gone, and the kubelet started without them", layout: "json", spoil: all(overwrite("etc/kubernetes/cred.json", foreignJSON), restart), status: "its regcred entries differ from generation", number: 1},
+		{name: "entries gone, and the kubelet started without them", layout: "json", spoil: all(overwrite("etc/kubernetes/cred.json", foreignJSON), restart), status: "its regcred entries differ from those of generation", number: 1},
 		{name: "the unit's command is another", layout: "kubeadm", spoil: func(o *odd) error {
 			name := filepath.Join(o.root(), kubeadmTen)
 			data, err := os.ReadFile(name)
@@ -186,7 +186,7 @@ func TestMends(t *testing.T) {
 				err = errors.Join(err, errors.New("the unit is another"))
 			}
 			return errors.Join(err, os.WriteFile(name, []byte(changed), 0o644))
-		}, status: "contains an outdated copy of a command", number: 2},
+		}, status: "contains an outdated copy of the ExecStart= command", number: 2},
 		{name: "a drop-in behind ours", layout: "kubeadm", spoil: overwrite(dropIns+"/99-foo.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --foo\n"),
 			status: "next start, the kubelet would not use regcred", warns: "next start, the kubelet would not use regcred: ", number: 2},
 		{name: "a plugin of others gone", layout: "read-only bin dir", spoil: func(o *odd) error { return o.eachOther(os.Remove) }, status: "dangling symlink to", number: 2},

@@ -84,7 +84,7 @@ func TestDirectoryOfOthers(t *testing.T) {
 		o := newOdd(t, "kubeadm")
 		o.write("srv/kubelet/data", "precious")
 		before := snapshot(t, o.root())
-		if _, err := o.in(dir).Install(t.Context(), wish(o.wishes, "a"), install.Options{Restart: true}); err == nil || !strings.Contains(err.Error(), "is not regcred's directory") {
+		if _, err := o.in(dir).Install(t.Context(), wish(o.wishes, "a"), install.Options{Restart: true}); err == nil || !strings.Contains(err.Error(), "is not a regcred state directory") {
 			t.Errorf("install: %s: %v", dir, err)
 		}
 		if err := o.in(dir).Uninstall(t.Context(), install.Options{Restart: true}); err != nil {

@@ -102,7 +102,7 @@ func TestParseRefuses(t *testing.T) {
 		{[]string{"user@docker.io=" + registry}, "must begin with host[:port]"},
 		{[]string{"index.docker.io=" + registry}, "use docker.io"},
 		{[]string{"registry-1.docker.io/x=" + registry}, "use docker.io"},
-		{[]string{"docker.io=registry.example"}, "does not belong to the cloud; allow it with --allow-host"},
+		{[]string{"docker.io=registry.example"}, "is not part of the cloud; allow it with --allow-host"},
 		{[]string{"docker.io=" + registry, "docker.io=" + other}, "another target"},
 		{[]string{"docker.io/a=" + registry, "docker.io/a/=" + other}, "another target"},
 		{[]string{"a.cloud.example=a.cloud.example"}, "the target is also the source of"},

@@ -154,7 +154,7 @@ func TestDNS(t *testing.T) {
 		t.Errorf("got:\n%s", got)
 	}
 	check(t, ask("gone.example"), probe.StepDNS, "gone.example does not exist or has no address, according to nameserver 127.0.0.53", "search domains: corp.example, ndots:5", "check the spelling")
-	check(t, ask("registry.team.svc.cluster.local"), probe.StepDNS, "nodes do not use the cluster's DNS")
+	check(t, ask("registry.team.svc.cluster.local"), probe.StepDNS, "nodes do not use cluster DNS")
 	check(t, ask("fail.example"), probe.StepDNS, "returns an error (SERVFAIL or REFUSED)")
 	check(t, ask("refused.example"), probe.StepDNS, "returns an error (SERVFAIL or REFUSED)")
 	check(t, ask("silent.example"), probe.StepDNS, "silent.example: no response within 500ms from nameserver 127.0.0.53", "UDP and TCP port 53")

@@ -246,7 +246,7 @@ func TestTLS(t *testing.T) {
 		"not yet": {cert: ca.leaf(t, func(c *x509.Certificate) { c.NotBefore = time.Now().Add(2 * time.Hour) }),
 			says: []string{"is not valid until ", "set the clock"}},
 		"wrong name": {cert: ca.leaf(t, func(c *x509.Certificate) { c.IPAddresses = nil; c.DNSNames = []string{"other.example"} }),
-			says: []string{"is not valid for 127.0.0.1; its names: other.example"}},
+			says: []string{"is not valid for 127.0.0.1; names in the certificate: other.example"}},
 		"common name": {cert: ca.leaf(t, func(c *x509.Certificate) { c.IPAddresses = nil }),
 			says: []string{"(the common name is ignored)", "subjectAltName"}},
 		"unknown": {cert: newAuthority(t, "Their CA", nil).leaf(t, nil),
@@ -306,7 +306,7 @@ func TestOwnAuthority(t *testing.T) {
 	h.CA, h.SkipVerify = nil, true
 	r := prober("/nonexistent").Ask(t.Context(), h, good())
 	check(t, r, "", "accepted")
-	if !strings.Contains(show(r), "warning tls") || !strings.Contains(show(r), "not verified, as set in hosts.toml") {
+	if !strings.Contains(show(r), "warning tls") || !strings.Contains(show(r), "certificate verification is turned off in hosts.toml") {
 		t.Error("that nobody verifies it is not said")
 	}
 }
@@ -378,14 +378,14 @@ func TestFaults(t *testing.T) {
 			w.Header().Set("Content-Type", "text/html")
 			io.WriteString(w, "<html>welcome")
 		}, probe.StepChallenge, []string{"is not a registry", "a web page"}},
-		"nothing": {http.NotFound, probe.StepChallenge, []string{"is not a registry: it responds with HTTP 404 for /v2/"}},
+		"nothing": {http.NotFound, probe.StepChallenge, []string{"is not a registry: it returned HTTP 404 for /v2/"}},
 		"login page": {func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/login" {
 				http.Redirect(w, r, "/login?next="+url.QueryEscape(r.URL.Path), http.StatusFound)
 				return
 			}
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		}, probe.StepChallenge, []string{"is not a registry", "after a redirect to"}},
+		}, probe.StepChallenge, []string{"is not a registry", "reached through a redirect to"}},
 		"busy": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Retry-After", "120")
 			w.WriteHeader(http.StatusTooManyRequests)
@@ -444,7 +444,7 @@ func TestFaults(t *testing.T) {
 			if strings.Contains(show(r), "\x1b") {
 				t.Error("a control character is not escaped")
 			}
-			if name == "scope" && !strings.Contains(show(r), "does not cover this image: it grants repository:team/other:pull") {
+			if name == "scope" && !strings.Contains(show(r), "does not grant access to this image: it grants repository:team/other:pull") {
 				t.Error("what the token grants is not said")
 			}
 		})
@@ -485,7 +485,7 @@ func TestPlatform(t *testing.T) {
 	}), nil)
 	p := prober("")
 	p.Platform = "linux/amd64"
-	check(t, p.Ask(t.Context(), hop("http", addr), nil), probe.StepManifest, "not for linux/amd64, only for linux/s390x")
+	check(t, p.Ask(t.Context(), hop("http", addr), nil), probe.StepManifest, "no image for linux/amd64, only for linux/s390x")
 	p.Platform = "linux/s390x"
 	check(t, p.Ask(t.Context(), hop("http", addr), nil), "", "for linux/s390x")
 }

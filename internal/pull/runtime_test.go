@@ -239,7 +239,7 @@ func TestRuntimeGone(t *testing.T) {
 	r := dial(t, s, RuntimeOptions{Return: 100 * time.Millisecond})
 	_, err := r.Pull(t.Context(), anImage, PullAlways, given(good, dev))
 	var failed *Error
-	if !errors.As(err, &failed) || !errors.Is(err, ErrRuntimeGone) || failed.Untried != 1 || !strings.Contains(err.Error(), "did not come back within 100ms") {
+	if !errors.As(err, &failed) || !errors.Is(err, ErrRuntimeGone) || failed.Untried != 1 || !strings.Contains(err.Error(), "was not available again within 100ms") {
 		t.Errorf("got %v, want ErrRuntimeGone and one credential not tried", err)
 	}
 	// Nor is the next image asked for in vain.

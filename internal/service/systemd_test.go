@@ -36,7 +36,7 @@ func TestFaults(t *testing.T) {
 		"an immense message": {"GetAll", fault{raw: "l\x02\x01\x01\xff\xff\xff\x07\x01\x00\x00\x00\xff\xff\xff\x07"}, state, "systemd closed the connection", ""},
 		"ends in the middle": {"RestartUnit", fault{}, restart, "restart kubelet.service: systemd closed the connection", ""},
 		"AppArmor": {"GetAll", fault{name: denied, text: "An AppArmor policy prevents this sender from sending this message"}, state,
-			"get the state of kubelet.service: An AppArmor policy prevents this sender from sending this message (AccessDenied)", "AppArmor profile forbids"},
+			"get the state of kubelet.service: An AppArmor policy prevents this sender from sending this message (AccessDenied)", "AppArmor profile blocks"},
 		"SELinux": {"GetAll", fault{name: denied, text: "SELinux policy denies access"}, state, "SELinux policy denies access (AccessDenied)", "spc_t"},
 		"polkit": {"RestartUnit", fault{name: "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired", text: "Interactive authentication required."}, restart,
 			"restart kubelet.service: Interactive authentication required. (InteractiveAuthorizationRequired)", rootHint()},

@@ -106,13 +106,13 @@ func TestGoogleFails(t *testing.T) {
 		}, nil, []string{"credential_source has no file; tokens from executables, URLs and cloud providers are not supported"}},
 		"another's STS": {func(t *testing.T) map[string]string {
 			return federated(t, text(file(t, canary.Token)), `,"token_url":"https://sts.googleapis.com.evil.example/v1/token"`)
-		}, nil, []string{"no token is sent to token_url, because its host"}},
+		}, nil, []string{"refusing to send a token to token_url, because its host"}},
 		"another service of Google's": {func(t *testing.T) map[string]string {
 			return federated(t, text(file(t, canary.Token)), `,"token_url":"https://storage.googleapis.com/upload/storage/v1/b/theirs/o?uploadType=media&name=sts"`)
-		}, nil, []string{"no token is sent to token_url, because its host", `does not belong to Google's service "sts"`}},
+		}, nil, []string{"refusing to send a token to token_url, because its host", `does not belong to Google's service "sts"`}},
 		"another service for the account": {func(t *testing.T) map[string]string {
 			return federated(t, text(file(t, canary.Token)), `,"service_account_impersonation_url":"https://sts.googleapis.com/v1/token"`)
-		}, nil, []string{"no token is sent to service_account_impersonation_url, because its host", `does not belong to Google's service "iamcredentials"`}},
+		}, nil, []string{"refusing to send a token to service_account_impersonation_url, because its host", `does not belong to Google's service "iamcredentials"`}},
 		"another's service account": {func(t *testing.T) map[string]string {
 			return federated(t, text(file(t, canary.Token)), `,"service_account_impersonation_url":"http://iamcredentials.googleapis.com/x:generateAccessToken"`)
 		}, nil, []string{"service_account_impersonation_url is not an https URL"}},

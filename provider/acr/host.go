@@ -124,7 +124,7 @@ func (r hostRules) exchangeURL(reg registry, realm string) (string, error) {
 	case ok && reg.suffix == "":
 	case ok && other.name == reg.name && other.suffix == reg.suffix && !strings.Contains(other.server, ":"):
 	default:
-		return "", fmt.Errorf("the challenge's realm is on a different host, %.100q; refusing to send a token to it", u.Host)
+		return "", fmt.Errorf("the challenge's realm is on another host, %.100q; refusing to send a token to it", u.Host)
 	}
 	return "https://" + other.server + "/oauth2/exchange", nil
 }

@@ -39,7 +39,7 @@ func TestHostileChallenges(t *testing.T) {
 		"of Basic with evil's realm": {[]string{"Basic " + evil, "Bearer " + realm + "," + service}, ""},
 		"two, the first is good":     {[]string{"Bearer " + realm + "," + service, "Bearer " + evil + "," + service}, ""},
 
-		"without a blank":        {[]string{"Bearer" + realm}, "no Bearer challenge"},
+		"without a blank":        {[]string{"Bearer" + realm}, "did not send the Bearer challenge"},
 		"scheme alone":           {[]string{"Bearer"}, "the Bearer challenge has no service parameter"},
 		"two, the first is evil": {[]string{"Bearer " + evil + "," + service, "Bearer " + realm + "," + service}, `realm is on another host, "evil.example"`},
 		"two realms":             {[]string{"Bearer " + evil + "," + realm + "," + service}, `realm is on another host, "evil.example"`},
@@ -49,10 +49,10 @@ func TestHostileChallenges(t *testing.T) {
 		"evil by a fragment":     {[]string{`Bearer realm="https://evil.example#.azurecr.io",` + service}, `realm is on another host, "evil.example"`},
 		"a sibling's registry":   {[]string{`Bearer realm="https://bar.azurecr.io/oauth2/token",` + service}, `realm is on another host, "bar.azurecr.io"`},
 		"a quote that is open":   {[]string{`Bearer ` + service + `,realm="https://foo.azurecr.io/oauth2/token`}, ""},
-		"commas":                 {[]string{",,,,,"}, "no Bearer challenge"},
-		"not ASCII":              {[]string{"B\xe9arer " + realm + "," + service, "\xff\xfe"}, "no Bearer challenge"},
-		"a long realm":           {[]string{`Bearer realm="https://` + strings.Repeat("a.", 50000) + `example/",` + service}, "so no token is sent there"},
-		"many":                   {strings.Fields(strings.Repeat("Basic ", 5000)), "no Bearer challenge"},
+		"commas":                 {[]string{",,,,,"}, "did not send the Bearer challenge"},
+		"not ASCII":              {[]string{"B\xe9arer " + realm + "," + service, "\xff\xfe"}, "did not send the Bearer challenge"},
+		"a long realm":           {[]string{`Bearer realm="https://` + strings.Repeat("a.", 50000) + `example/",` + service}, "https; refusing to send a token to it"},
+		"many":                   {strings.Fields(strings.Repeat("Basic ", 5000)), "did not send the Bearer challenge"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, managed)

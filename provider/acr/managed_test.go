@@ -118,7 +118,7 @@ func TestArcKey(t *testing.T) {
 		}
 	}
 	as := func(name string) place { return func(*testing.T, string) string { return name } }
-	const outside = "the challenge is not read, because it is not a .key file in"
+	const outside = "the challenge, because it is not a .key file in"
 	for name, tt := range map[string]struct {
 		file place
 		want string
@@ -166,7 +166,7 @@ func TestArcKey(t *testing.T) {
 	t.Run("no agent", func(t *testing.T) {
 		w := arc(t, managed, "a.key", canary.Token)
 		w.arc = arcAgent{}
-		w.fails(image("foo.azurecr.io/app"), "this operating system has no Azure Arc agent")
+		w.fails(image("foo.azurecr.io/app"), "Azure Arc is not available for this operating system")
 	})
 }
 

@@ -43,7 +43,7 @@ func TestNotServed(t *testing.T) {
 	} {
 		req := &plugin.Request{Image: image}
 		_, err := get(t, ecr.Options{AllowHosts: []string{"registry.corp.example"}}, req)
-		want := `registry host "` + req.Registry() + `" is not part of Amazon ECR, so it gets no credential; remove it from matchImages, ` +
+		want := `image host "` + req.Registry() + `" is not part of Amazon ECR, so it gets no credential; remove it from matchImages, ` +
 			"add it with --allow-host or --mirror, or set --other-hosts=empty"
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

@@ -215,7 +215,7 @@ func TestHosts(t *testing.T) {
 			req := &plugin.Request{Image: image}
 			if want == none {
 				_, err := ask(t, w.provider(t, gcr.Options{AllowHosts: allow}), req)
-				cure := `registry host "` + req.Registry() + `" is not a Google registry, so it gets no credential; ` +
+				cure := `image host "` + req.Registry() + `" is not a Google registry, so it gets no credential; ` +
 					"remove it from matchImages, add it with --allow-host or --mirror, or set --other-hosts=empty"
 				if err == nil || err.Error() != cure {
 					t.Errorf("got %v", err)
@@ -335,8 +335,8 @@ func TestCanceled(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	for want, opts := range map[string]gcr.Options{
-		`the target registry.example does not belong to Google`:                              {Mirrors: []string{"docker.io=registry.example"}, MirrorOrigin: mirror.OriginNone},
-		`a runtime that falls back to docker.io sends this credential there`:                 {Mirrors: []string{"docker.io=gcr.io/p"}},
+		`the target registry.example is not part of Google`:                              {Mirrors: []string{"docker.io=registry.example"}, MirrorOrigin: mirror.OriginNone},
+		`if the runtime falls back to docker.io sends this credential there`:                 {Mirrors: []string{"docker.io=gcr.io/p"}},
 		`--mirror requires the flow gcr`:                                                     {Mirrors: []string{"docker.io=gcr.io/p"}, MirrorOrigin: mirror.OriginNone, Flow: gcr.FlowDockercfg},
 		`--allow-host "*.co.uk": anyone can register a name under the public suffix "co.uk"`: {AllowHosts: []string{"*.co.uk"}},
 		`the flow "GCR" must be gcr, dockercfg or dockercfg-url`:                             {Flow: "GCR"},
@@ -344,7 +344,7 @@ func TestNewRefuses(t *testing.T) {
 		`an identity provider requires a project; set --project-id`: {IdentityProvider: cluster, Flow: gcr.FlowDockercfg},
 		`requires a project`: {IdentityProvider: cluster, STSAudience: "a"},
 		`workload identity is required but not configured; set --identity-provider and --project-id`: {RequireWorkloadIdentity: true},
-		`and in both cases use the flow gcr`: {RequireWorkloadIdentity: true, STSAudience: "a", Flow: gcr.FlowDockercfg},
+		`and in either case use the flow gcr`: {RequireWorkloadIdentity: true, STSAudience: "a", Flow: gcr.FlowDockercfg},
 		`--impersonate requires a pod identity; set --identity-provider and --project-id, or --sts-audience`:   {Impersonate: true},
 		`the universe domain "a/b" is not a domain name`:                                                       {UniverseDomain: "a/b"},
 		`the metadata server "http://x" must be host[:port]`:                                                   {MetadataHost: "http://x"},

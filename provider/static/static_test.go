@@ -88,7 +88,7 @@ func wantOther(t *testing.T, opts static.Options, image string) {
 	t.Helper()
 	host, _, _ := strings.Cut(image, "/")
 	_, err := ask(t, opts, image)
-	want := fmt.Sprintf("registry host %q is not matched by any --host, so it gets no credential; remove it from matchImages, add --host=%s, or set --other-hosts=empty", host, host)
+	want := fmt.Sprintf("image host %q is not matched by any --host, so it gets no credential; remove it from matchImages, add --host=%s, or set --other-hosts=empty", host, host)
 	if fmt.Sprint(err) != want {
 		t.Errorf("%s: error %v, want %s", image, err, want)
 	}
@@ -223,7 +223,7 @@ func TestDocsFailures(t *testing.T) {
 		rows = append(rows, regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(m[1]), "…", ".*")))
 	}
 	said := []string{`read "x": permission denied`, `read "x": larger than 1048576 bytes; check that this is the right file`,
-		`registry host "x" is not matched by any --host, so it gets no credential; remove it from matchImages, add --host=x`,
+		`image host "x" is not matched by any --host, so it gets no credential; remove it from matchImages, add --host=x`,
 		"read files: replaced repeatedly while being read; replace them together and less often"}
 	for _, f := range failures(t) {
 		said = append(said, f.want)

@@ -210,7 +210,7 @@ func TestOtherHosts(t *testing.T) {
 			req.Image = image
 			host, _, _ := strings.Cut(image, "/")
 			_, err := get(t, newProvider(t, opts), req)
-			wantError(t, err, fmt.Sprintf("registry host %q is not a configured registry, so it gets no credential; remove it from matchImages, add the registry with --registry or under registries in the configuration file, or set --other-hosts=empty", host))
+			wantError(t, err, fmt.Sprintf("image host %q is not a configured registry, so it gets no credential; remove it from matchImages, add the registry with --registry or under registries in the configuration file, or set --other-hosts=empty", host))
 			opts.OtherHosts = hostpattern.EmptyOthers
 			if got, err := get(t, newProvider(t, opts), req); err != nil || got.Key != "" || got.Cache != 0 {
 				t.Errorf("error %v, or an answer that is not empty", err)
@@ -248,7 +248,7 @@ func TestForAPIServer(t *testing.T) {
 	}
 	for _, audience := range []any{nil, []string{}} {
 		_, err := get(t, newProvider(t, exchangeOptions(exchange())), request(serviceAccountToken(map[string]any{"aud": audience}), nil))
-		wantError(t, err, `the service-account token has no audience, so the API server accepts the token and its recipient can act as "system:serviceaccount:team:puller"`)
+		wantError(t, err, `the service-account token has no audience, so the API server accepts it, and its recipient can act as "system:serviceaccount:team:puller"`)
 	}
 	if got := asked.Lines(); len(got) > 0 {
 		t.Errorf("the endpoint was asked: %q", got)
@@ -322,11 +322,11 @@ func TestNewRefuses(t *testing.T) {
 			"exchange.form.subject_token: already set by tokenExchange"},
 		"method":        {exchangeOptions(valid(func(x *Exchange) { x.Method = "PUT" })), `exchange.method "PUT": must be GET or POST`},
 		"GET with body": {exchangeOptions(valid(func(x *Exchange) { x.Method, x.JSON = "GET", "a" })), "exchange.method: a GET request cannot have a body"},
-		"bad user path": {Options{Registries: []string{"a.example"}, Exchange: valid(func(x *Exchange) { x.Response.Username = "a..b" })}, `exchange.response.username "a..b": a name in the path is empty`},
-		"bad life path": {exchangeOptions(valid(func(x *Exchange) { x.Response.ExpiresIn = "a..b" })), `exchange.response.expiresIn "a..b": a name in the path is empty`},
-		"bad end path":  {exchangeOptions(valid(func(x *Exchange) { x.Response.ExpiresAt = "a..b" })), `exchange.response.expiresAt "a..b": a name in the path is empty`},
+		"bad user path": {Options{Registries: []string{"a.example"}, Exchange: valid(func(x *Exchange) { x.Response.Username = "a..b" })}, `exchange.response.username "a..b": the path contains an empty name; empty`},
+		"bad life path": {exchangeOptions(valid(func(x *Exchange) { x.Response.ExpiresIn = "a..b" })), `exchange.response.expiresIn "a..b": the path contains an empty name; empty`},
+		"bad end path":  {exchangeOptions(valid(func(x *Exchange) { x.Response.ExpiresAt = "a..b" })), `exchange.response.expiresAt "a..b": the path contains an empty name; empty`},
 		"no secret":     {exchangeOptions(valid(func(x *Exchange) { x.Response.Secret = "" })), "exchange.response.secret is missing; set it to the response field that contains the password, such as access_token"},
-		"bad path":      {exchangeOptions(valid(func(x *Exchange) { x.Response.Secret = "a..b" })), `exchange.response.secret "a..b": a name in the path is empty`},
+		"bad path":      {exchangeOptions(valid(func(x *Exchange) { x.Response.Secret = "a..b" })), `exchange.response.secret "a..b": the path contains an empty name; empty`},
 		"JSON template": {exchangeOptions(valid(func(x *Exchange) { x.JSON = map[string]any{"a": []any{"{tokn}"}} })), "exchange.json.a[0]: unknown placeholder {tokn}"},
 		"no JSON":       {exchangeOptions(valid(func(x *Exchange) { x.JSON = map[any]any{1: 2} })), "exchange.json: not a JSON value; put the value in quotes"},
 	} {
