@@ -290,7 +290,7 @@ func keyRows() []row {
 		{check: "auth-key-dead", plugin: "good", want: Pass},
 		{check: "auth-key-dead", plugin: "key-dead-too", want: Warning, got: "globs do not work in paths"},
 		{check: "auth-key-dead", plugin: "key-broken-too", want: Warning, got: "is ignored"},
-		{check: "auth-key-dead", plugin: "key-capitals", want: Warning, got: "the same capital letters"},
+		{check: "auth-key-dead", plugin: "key-capitals", want: Warning, got: "the same capitalization"},
 		{check: "auth-key-dead", plugin: "key-443", want: Warning, got: "port"},
 		{check: "auth-key-wide", plugin: "good", want: Pass},
 		{check: "auth-key-wide", plugin: "anonymous-elsewhere", want: Pass},
@@ -298,7 +298,7 @@ func keyRows() []row {
 		{check: "auth-key-wide", plugin: "wide-tld", want: Warning, got: `"*.io"`},
 		{check: "auth-key-port", plugin: "good", want: Pass},
 		{check: "auth-key-port", plugin: "any-host", want: Pass},
-		{check: "auth-key-port", plugin: "key-static", want: Info, got: "and no key matches"},
+		{check: "auth-key-port", plugin: "key-static", want: Info, got: "none of the response's keys"},
 	}
 }
 

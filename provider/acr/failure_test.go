@@ -73,7 +73,7 @@ func TestFailures(t *testing.T) {
 		{"registry redirect", "/v2/", testcloud.Fault{Status: 302, Header: http.Header{"Location": {"https://evil.example/"}}}, `redirect to another host, "evil.example"`, 1},
 		{"registry without challenge", "/v2/", testcloud.Fault{Status: 401}, "status 401: the registry did not send the Bearer challenge that an Azure container registry sends", 1},
 		{"registry with Basic", "/v2/", challengeFault(`Basic realm="foo"`), "the registry did not send the Bearer challenge that an Azure container registry sends", 1},
-		{"registry with another realm", "/v2/", challengeFault(`Bearer realm="https://evil.example/oauth2/token",service="foo.azurecr.io"`), `realm is on another host, "evil.example", https; refusing to send a token to it`, 1},
+		{"registry with another realm", "/v2/", challengeFault(`Bearer realm="https://evil.example/oauth2/token",service="foo.azurecr.io"`), `realm is on another host, "evil.example"; refusing to send a token to it`, 1},
 		{"registry with a plain realm", "/v2/", challengeFault(`Bearer realm="http://foo.azurecr.io/oauth2/token",service="foo.azurecr.io"`), "the challenge's realm does not use https; refusing to send a token to it", 1},
 		{"registry without realm", "/v2/", challengeFault(`Bearer service="foo.azurecr.io"`), "the challenge's realm is not a URL", 1},
 		{"registry without service", "/v2/", challengeFault(`Bearer realm="https://foo.azurecr.io/oauth2/token"`), "the Bearer challenge has no service parameter", 1},

@@ -66,7 +66,7 @@ func TestMirrorsRefused(t *testing.T) {
 		{ours("docker.io=mcr.microsoft.com"), []string{"the target mcr.microsoft.com is not part of Azure Container Registry"}},
 		{ours("docker.io=evilazurecr.io"), []string{"the target evilazurecr.io is not part of Azure Container Registry; allow it with --allow-host"}},
 		{ours("foo.azurecr.io=foo.azurecr.io"), []string{"the target is also the source of"}},
-		{Options{Mirrors: []string{"docker.io=foo.azurecr.io"}}, []string{"if the runtime falls back to docker.io sends this credential there", "--mirror-origin=none"}},
+		{Options{Mirrors: []string{"docker.io=foo.azurecr.io"}}, []string{"if the runtime falls back to docker.io, it sends this credential there", "--mirror-origin=none"}},
 		{Options{RegistryMirrors: []string{"docker.io:foo.azurecr.io"}}, []string{"--mirror-origin=none"}},
 		// A stranger that is named as a target is no registry as a source.
 		{Options{RegistryMirrors: []string{"docker.io/lib:foo.azurecr.io,mcr.microsoft.com:docker.io/other"}}, []string{"falls back to docker.io", "--mirror-origin=none"}},

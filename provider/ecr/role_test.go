@@ -167,7 +167,7 @@ func TestOptionsRefused(t *testing.T) {
 			ids("111122223333="), ids("111122223333=a"), ids("111122223333=a b"), ids("111122223333=" + strings.Repeat("x", 1225))},
 		"--session-name": {{SessionName: "a"}, {SessionName: "a b"}, {SessionName: strings.Repeat("x", 65)}, {SessionName: "a/b"}, {SessionName: "\u00e9\u00e9"}},
 		`mirror "docker.io=registry.example": the target registry.example is not part of Amazon ECR`: {{Mirrors: []string{"docker.io=registry.example"}, MirrorOrigin: "none"}},
-		"sends this credential there; set --mirror-origin=none":                                          {{Mirrors: []string{"docker.io=" + privateHost}}},
+		"sends this credential there; set --mirror-origin=none":                                      {{Mirrors: []string{"docker.io=" + privateHost}}},
 	} {
 		for _, opts := range list {
 			if _, err := ecr.New(opts); err == nil || !strings.Contains(err.Error(), want) {

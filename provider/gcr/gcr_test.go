@@ -335,16 +335,16 @@ func TestCanceled(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	for want, opts := range map[string]gcr.Options{
-		`the target registry.example is not part of Google`:                              {Mirrors: []string{"docker.io=registry.example"}, MirrorOrigin: mirror.OriginNone},
-		`if the runtime falls back to docker.io sends this credential there`:                 {Mirrors: []string{"docker.io=gcr.io/p"}},
+		`the target registry.example is not part of Google`:                                  {Mirrors: []string{"docker.io=registry.example"}, MirrorOrigin: mirror.OriginNone},
+		`if the runtime falls back to docker.io, it sends this credential there`:             {Mirrors: []string{"docker.io=gcr.io/p"}},
 		`--mirror requires the flow gcr`:                                                     {Mirrors: []string{"docker.io=gcr.io/p"}, MirrorOrigin: mirror.OriginNone, Flow: gcr.FlowDockercfg},
 		`--allow-host "*.co.uk": anyone can register a name under the public suffix "co.uk"`: {AllowHosts: []string{"*.co.uk"}},
 		`the flow "GCR" must be gcr, dockercfg or dockercfg-url`:                             {Flow: "GCR"},
 		`set --project-id`: {IdentityProvider: cluster},
 		`an identity provider requires a project; set --project-id`: {IdentityProvider: cluster, Flow: gcr.FlowDockercfg},
 		`requires a project`: {IdentityProvider: cluster, STSAudience: "a"},
-		`workload identity is required but not configured; set --identity-provider and --project-id`: {RequireWorkloadIdentity: true},
-		`and in either case use the flow gcr`: {RequireWorkloadIdentity: true, STSAudience: "a", Flow: gcr.FlowDockercfg},
+		`workload identity is required but not configured; set --identity-provider and --project-id`:           {RequireWorkloadIdentity: true},
+		`and in either case use the flow gcr`:                                                                  {RequireWorkloadIdentity: true, STSAudience: "a", Flow: gcr.FlowDockercfg},
 		`--impersonate requires a pod identity; set --identity-provider and --project-id, or --sts-audience`:   {Impersonate: true},
 		`the universe domain "a/b" is not a domain name`:                                                       {UniverseDomain: "a/b"},
 		`the metadata server "http://x" must be host[:port]`:                                                   {MetadataHost: "http://x"},
