@@ -78,7 +78,7 @@ func TestChangedByOthers(t *testing.T) {
 			rollback: "there is no generation on this node", uninstall: "the current generation is damaged"},
 		{name: "current to nothing", layout: "json", change: func(c *changing) error { return c.store().Flip(7) }, status: "the current generation is damaged", install: "the current generation is damaged"},
 		{name: "current elsewhere", layout: "json", change: func(c *changing) error { return c.fs().Link("/etc", stateDir+"/current") }, status: "which is not a regcred generation", install: "which is not a regcred generation"},
-		{name: "current gone", layout: "json", change: remove("var/lib/regcred/current"), status: "does not exist, so no generation is current", install: "no such link, so no generation is current"},
+		{name: "current gone", layout: "json", change: remove("var/lib/regcred/current"), status: "does not exist, so no generation is current", install: "does not exist, so no generation is current"},
 		{name: "manifest cut", layout: "json", change: overwrite(gen+"/1/manifest.json", `{"schemaVersion":1,`), status: "manifest.json is damaged", install: "manifest.json is damaged",
 			rollback: "manifest.json is damaged", uninstall: "manifest.json is damaged"},
 		{name: "later manifest", layout: "json", change: overwrite(gen+"/1/manifest.json", `{"schemaVersion":2}`), status: "has schemaVersion 2", install: "has schemaVersion 2",

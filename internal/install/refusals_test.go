@@ -94,7 +94,7 @@ func refusals() []refused {
 			write("x.yaml", strings.Replace(oneProvider, "matchImages", "matchimages", 1))(t, filepath.Dir(w.Config))
 		}, says: "x.yaml:"},
 		{name: "no configuration", layout: "json", wish: func(_ *testing.T, w *install.Wish) { w.Config = "" }, says: "nothing to install"},
-		{name: "no executable", layout: "json", wish: func(_ *testing.T, w *install.Wish) { w.BinDir = "" }, says: `provider "alpha" has no executable`},
+		{name: "no executable", layout: "json", wish: func(_ *testing.T, w *install.Wish) { w.BinDir = "" }, says: `no executable found for provider "alpha"`},
 		{name: "an executable too many", layout: "json", wish: func(_ *testing.T, w *install.Wish) { w.Plugins = []string{w.Dispatcher} }, says: "the configuration has no provider"},
 		{name: "no dispatcher", layout: "json", wish: func(_ *testing.T, w *install.Wish) { w.Dispatcher += "x" }, says: "regcred-credential-providerx: no such file"},
 		{name: "another architecture", layout: "json", wish: func(t *testing.T, w *install.Wish) {
