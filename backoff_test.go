@@ -26,7 +26,7 @@ func runnerWith(t *testing.T, s plugin.Provider, opts Options, attributes *confi
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { k.Close() })
-	return k.ring.Load().runners[0]
+	return k.compiled.Load().runners[0]
 }
 
 // draw returns the least and the greatest of what was drawn often enough.
@@ -43,7 +43,7 @@ func TestJittered(t *testing.T) {
 	for _, tt := range []struct{ d, part, least time.Duration }{
 		{90, 10, 81}, {89, 10, 81}, {60, 4, 45}, {9, 10, 9}, {0, 4, 0},
 	} {
-		if least, most := draw(func() time.Duration { return jittered(tt.d, tt.part) }); least != tt.least || most != tt.d {
+		if least, most := draw(func() time.Duration { return subtractJitter(tt.d, tt.part) }); least != tt.least || most != tt.d {
 			t.Errorf("%d less up to a part of %d: between %d and %d, want %d and %d", tt.d, tt.part, least, most, tt.least, tt.d)
 		}
 	}
@@ -59,16 +59,16 @@ func TestBackoffDoubles(t *testing.T) {
 		{300 * time.Millisecond, []time.Duration{300 * time.Millisecond, 300 * time.Millisecond}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r, q := runnerWith(t, &script{}, Options{Backoff: tt.most}, nil), questionOf(t, "r.example/x")
+			r, q := runnerWith(t, &script{}, Options{Backoff: tt.most}, nil), lookupKeyOf(t, "r.example/x")
 			for range 2 {
 				for i, want := range tt.want {
-					r.noteBackoff(q, errThrottled)
+					r.updateBackoff(q, errThrottled)
 					b := r.backoff[q.name]
 					if left := time.Until(b.until); b.wait != want || left > want || left < want*3/4 || b.err != errThrottled {
 						t.Errorf("failure %d: waits %v of %v, because: %v; want up to %v", i+1, left, b.wait, b.err, want)
 					}
 				}
-				if r.noteBackoff(q, nil); len(r.backoff) != 0 {
+				if r.updateBackoff(q, nil); len(r.backoff) != 0 {
 					t.Errorf("%d failures are remembered after a success", len(r.backoff))
 				}
 			}
@@ -78,9 +78,9 @@ func TestBackoffDoubles(t *testing.T) {
 
 func TestBackoffIsJittered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, q := runnerWith(t, &script{}, Options{Backoff: 60}, nil), questionOf(t, "r.example/x")
+		r, q := runnerWith(t, &script{}, Options{Backoff: 60}, nil), lookupKeyOf(t, "r.example/x")
 		least, most := draw(func() time.Duration {
-			r.noteBackoff(q, errThrottled)
+			r.updateBackoff(q, errThrottled)
 			return time.Until(r.backoff[q.name].until)
 		})
 		if least != 45 || most != 60 {
@@ -93,7 +93,7 @@ func TestBackoffIsJittered(t *testing.T) {
 func TestBackoffThatIsOff(t *testing.T) {
 	for most, want := range map[time.Duration]int{-time.Hour: 0, 0: 0, 1: 1} {
 		r := runnerWith(t, &script{}, Options{Backoff: most}, nil)
-		if r.noteBackoff(questionOf(t, "r.example/x"), errThrottled); len(r.backoff) != want {
+		if r.updateBackoff(lookupKeyOf(t, "r.example/x"), errThrottled); len(r.backoff) != want {
 			t.Errorf("Backoff %d: %d failures are remembered, want %d", most, len(r.backoff), want)
 		}
 	}
@@ -103,24 +103,24 @@ func TestBackoffThatIsOff(t *testing.T) {
 // to ask for one; and a back-off ends when it says.
 func TestBackoffIsNobodys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, q := runnerWith(t, &script{}, Options{Backoff: time.Hour}, nil), questionOf(t, "r.example/x")
+		r, q := runnerWith(t, &script{}, Options{Backoff: time.Hour}, nil), lookupKeyOf(t, "r.example/x")
 		r.backoff[q.name] = backoff{until: time.Now().Add(1500 * time.Millisecond), err: errThrottled}
-		if err := r.backingOff(q, &identity{key: "alice"}); err != nil {
+		if err := r.backoffError(q, &identity{key: "alice"}); err != nil {
 			t.Errorf("for an identity: %v", err)
 		}
-		if err := r.backingOff(questionOf(t, "r.example/y"), &identity{}); err != nil {
+		if err := r.backoffError(lookupKeyOf(t, "r.example/y"), &identity{}); err != nil {
 			t.Errorf("for another image: %v", err)
 		}
 		const want = "backing off for 1.5s after a failure: throttled"
-		if err := r.backingOff(q, &identity{}); err == nil || err.Error() != want || stageOf(err) != StageBackoff || !errors.Is(err, errThrottled) {
+		if err := r.backoffError(q, &identity{}); err == nil || err.Error() != want || stageOf(err) != StageBackoff || !errors.Is(err, errThrottled) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 		time.Sleep(1500*time.Millisecond - 1)
-		if r.backingOff(q, &identity{}) == nil {
+		if r.backoffError(q, &identity{}) == nil {
 			t.Error("it ends too early")
 		}
 		time.Sleep(time.Nanosecond)
-		if err := r.backingOff(q, &identity{}); err != nil {
+		if err := r.backoffError(q, &identity{}); err != nil {
 			t.Errorf("at its end: %v", err)
 		}
 	})
@@ -152,8 +152,8 @@ func TestBackoffsAreBounded(t *testing.T) {
 		for i := range tt.over {
 			r.backoff[fmt.Sprintf("r.example/over-%d", i)] = backoff{wait: 7 * time.Second, until: now.Add(-1)}
 		}
-		q := questionOf(t, "r.example/"+tt.image)
-		if r.noteBackoff(q, errThrottled); len(r.backoff) != tt.want || r.backoff[q.name].wait != tt.wait {
+		q := lookupKeyOf(t, "r.example/"+tt.image)
+		if r.updateBackoff(q, errThrottled); len(r.backoff) != tt.want || r.backoff[q.name].wait != tt.wait {
 			t.Errorf("%s after %d live and %d that are over: %d are remembered, it waits %v; want %d, %v",
 				tt.image, tt.live, tt.over, len(r.backoff), r.backoff[q.name].wait, tt.want, tt.wait)
 		}

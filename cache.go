@@ -4,6 +4,7 @@
 package regcred
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,71 +12,71 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// answerCache keeps the answers of one provider, in memory alone.
-type answerCache struct {
-	max int // entries
+// responseCache is the in-memory cache of one provider.
+type responseCache struct {
+	maxEntries int
 
-	mu      sync.RWMutex
-	entries map[cacheKey]*answer
-	refused map[cacheKey]time.Time // when an entry was last dropped by invalidate
+	mu          sync.RWMutex
+	entries     map[cacheKey]*response
+	invalidated map[cacheKey]time.Time // time of the last effective invalidate
 
-	// When to sweep, as time since begun: so, and not in Unix time, a clock
-	// that is set changes nothing.
-	begun     time.Time
+	// nextSweep is a time since created, not a Unix time, so that setting the
+	// clock has no effect.
+	created   time.Time
 	nextSweep atomic.Int64
 }
 
 const (
-	sweepInterval      = 15 * time.Minute // as the kubelet's cachePurgeInterval
+	sweepInterval      = 15 * time.Minute // kubelet: cachePurgeInterval
 	invalidateInterval = time.Minute
 )
 
-func newAnswerCache(most int) *answerCache {
-	return &answerCache{max: most, entries: map[cacheKey]*answer{}, refused: map[cacheKey]time.Time{}, begun: time.Now()}
+func newResponseCache(maxEntries int) *responseCache {
+	return &responseCache{maxEntries: maxEntries, entries: map[cacheKey]*response{}, invalidated: map[cacheKey]time.Time{}, created: time.Now()}
 }
 
-// get returns a live answer for q: its own, its registry's, or the global one.
-func (c *answerCache) get(q question, identity string, now time.Time) *answer {
-	if int64(now.Sub(c.begun)) > c.nextSweep.Load() {
+// get returns an unexpired response for key: of its image, registry or global scope.
+func (c *responseCache) get(key lookupKey, identity string, now time.Time) *response {
+	if int64(now.Sub(c.created)) > c.nextSweep.Load() {
 		c.sweep(now)
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for _, scope := range [...]plugin.CacheKeyType{plugin.CacheImage, plugin.CacheRegistry, plugin.CacheGlobal} {
-		if a := c.entries[cacheKey{scope, q.base(scope), identity}]; a != nil && !a.expired(now) {
-			a.touch()
-			return a
+		if resp := c.entries[cacheKey{scope, key.base(scope), identity}]; resp != nil && !resp.expired(now) {
+			resp.markUsed()
+			return resp
 		}
 	}
 	return nil
 }
 
-// put stores a and reports whether another entry was evicted for it.
-func (c *answerCache) put(a *answer) (evicted bool) {
+// put stores resp and reports whether it evicted another entry.
+func (c *responseCache) put(resp *response) (evicted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, replaces := c.entries[a.key]; !replaces && len(c.entries) >= c.max {
+	if _, replaces := c.entries[resp.key]; !replaces && len(c.entries) >= c.maxEntries {
 		c.evict()
 		evicted = true
 	}
-	c.entries[a.key] = a
+	c.entries[resp.key] = resp
 	return evicted
 }
 
-// evict drops one entry: of a few at random (maps iterate from a random
-// place), one that nobody used since it was last looked at, else the one that
-// ends first. There is one: no cache has room for none.
-func (c *answerCache) evict() {
+// evict removes one of a few random entries: one that was not used since the
+// last eviction looked at it, else the one that expires first. The cache must
+// not be empty.
+func (c *responseCache) evict() {
 	const sample = 8
-	var victim *answer
+	var victim *response
 	seen := 0
-	for _, a := range c.entries {
-		if !a.used.Swap(false) {
-			victim = a
+	for _, resp := range c.entries { // in random order
+		if !resp.used.Swap(false) {
+			victim = resp
 			break
 		}
-		if victim == nil || a.expires.Before(victim.expires) {
-			victim = a
+		if victim == nil || resp.expires.Before(victim.expires) {
+			victim = resp
 		}
 		if seen++; seen == sample {
 			break
@@ -84,46 +85,37 @@ func (c *answerCache) evict() {
 	delete(c.entries, victim.key)
 }
 
-// invalidate drops the entry of that generation if it is still there, and if
-// no entry of its key was dropped within the last minute.
-func (c *answerCache) invalidate(generation uint64, now time.Time) bool {
+// invalidate removes the entry with that generation, unless an entry with the
+// same key was invalidated within the last minute.
+func (c *responseCache) invalidate(generation uint64, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for key, a := range c.entries {
-		if a.generation != generation {
+	for key, resp := range c.entries {
+		if resp.generation != generation {
 			continue
 		}
-		if last, ok := c.refused[key]; ok && now.Sub(last) < invalidateInterval {
+		if last, ok := c.invalidated[key]; ok && now.Sub(last) < invalidateInterval {
 			return false
 		}
 		delete(c.entries, key)
-		c.refused[key] = now
+		c.invalidated[key] = now
 		return true
 	}
 	return false
 }
 
-// sweep drops what has expired.
-func (c *answerCache) sweep(now time.Time) {
+// sweep removes expired entries.
+func (c *responseCache) sweep(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.nextSweep.Store(int64(now.Sub(c.begun) + sweepInterval))
-	for key, a := range c.entries {
-		if a.expired(now) {
-			delete(c.entries, key)
-		}
-	}
-	for key, last := range c.refused {
-		if now.Sub(last) >= invalidateInterval {
-			delete(c.refused, key)
-		}
-	}
+	c.nextSweep.Store(int64(now.Sub(c.created) + sweepInterval))
+	maps.DeleteFunc(c.entries, func(_ cacheKey, resp *response) bool { return resp.expired(now) })
+	maps.DeleteFunc(c.invalidated, func(_ cacheKey, last time.Time) bool { return now.Sub(last) >= invalidateInterval })
 }
 
-// clear drops everything.
-func (c *answerCache) clear() {
+func (c *responseCache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.entries)
-	clear(c.refused)
+	clear(c.invalidated)
 }

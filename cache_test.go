@@ -15,23 +15,23 @@ import (
 const repeats = 50
 
 // entry is an answer for one image that lives so long from now on.
-func entry(image string, now time.Time, life time.Duration, used bool) *answer {
-	a := &answer{key: cacheKey{scope: plugin.CacheImage, base: image}, stored: now, expires: now.Add(life)}
+func entry(image string, now time.Time, life time.Duration, used bool) *response {
+	a := &response{key: cacheKey{scope: plugin.CacheImage, base: image}, stored: now, expires: now.Add(life)}
 	a.used.Store(used)
 	return a
 }
 
 // fill makes a cache that is full of n entries that were used, the later ones
 // ending later.
-func fill(n int, now time.Time) *answerCache {
-	c := newAnswerCache(n)
+func fill(n int, now time.Time) *responseCache {
+	c := newResponseCache(n)
 	for i := range n {
 		c.put(entry(fmt.Sprint(i), now, time.Hour+time.Duration(i), true))
 	}
 	return c
 }
 
-func (c *answerCache) has(image string) bool {
+func (c *responseCache) has(image string) bool {
 	return c.entries[cacheKey{scope: plugin.CacheImage, base: image}] != nil
 }
 
@@ -75,11 +75,11 @@ func TestEvictionLooksAtFew(t *testing.T) {
 func TestUseKeepsAnEntry(t *testing.T) {
 	for range repeats {
 		now := time.Now()
-		c := newAnswerCache(2)
+		c := newResponseCache(2)
 		for _, image := range []string{"r.example/used", "r.example/unused"} {
 			c.put(entry(image, now, time.Hour, false))
 		}
-		if c.get(questionOf(t, "r.example/used"), "", now) == nil {
+		if c.get(lookupKeyOf(t, "r.example/used"), "", now) == nil {
 			t.Fatal("it is not in the cache")
 		}
 		c.put(entry("r.example/new", now, time.Hour, false))
@@ -91,7 +91,7 @@ func TestUseKeepsAnEntry(t *testing.T) {
 
 // TestInvalidateOnceAMinute for each key, and no other generation than the one that was refused.
 func TestInvalidateOnceAMinute(t *testing.T) {
-	c, now := newAnswerCache(10), time.Now()
+	c, now := newResponseCache(10), time.Now()
 	put := func(image string, generation uint64) {
 		a := entry(image, now, time.Hour, false)
 		a.generation = generation
@@ -125,7 +125,7 @@ func TestInvalidateOnceAMinute(t *testing.T) {
 // TestRefusalsAreForgotten when they say nothing any more: what a registry
 // refuses must not fill the memory.
 func TestRefusalsAreForgotten(t *testing.T) {
-	c, now := newAnswerCache(10), time.Now()
+	c, now := newResponseCache(10), time.Now()
 	for i, image := range []string{"earlier", "later"} {
 		a := entry(image, now, time.Hour, false)
 		a.generation = uint64(i + 1)
@@ -136,8 +136,8 @@ func TestRefusalsAreForgotten(t *testing.T) {
 		after time.Duration
 		want  int
 	}{{time.Minute - 1, 2}, {time.Minute, 1}, {time.Minute + 1, 0}} {
-		if c.sweep(now.Add(step.after)); len(c.refused) != step.want {
-			t.Errorf("%d refusals are remembered after %v, want %d", len(c.refused), step.after, step.want)
+		if c.sweep(now.Add(step.after)); len(c.invalidated) != step.want {
+			t.Errorf("%d refusals are remembered after %v, want %d", len(c.invalidated), step.after, step.want)
 		}
 	}
 }
@@ -148,14 +148,14 @@ func TestClearedCacheIsEmpty(t *testing.T) {
 	if !c.invalidate(7, now) {
 		t.Fatal("nothing was dropped")
 	}
-	if c.clear(); len(c.entries) != 0 || len(c.refused) != 0 {
-		t.Errorf("%d entries and %d refusals, want none", len(c.entries), len(c.refused))
+	if c.clear(); len(c.entries) != 0 || len(c.invalidated) != 0 {
+		t.Errorf("%d entries and %d refusals, want none", len(c.entries), len(c.invalidated))
 	}
 }
 
-func questionOf(t *testing.T, image string) question {
+func lookupKeyOf(t *testing.T, image string) lookupKey {
 	t.Helper()
-	q, err := newQuestion(Request{Image: image})
+	q, err := newLookupKey(Request{Image: image})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,10 +30,10 @@ var clocks = map[string]time.Duration{"not set": 0, "set back": -24 * time.Hour,
 func TestClockAndSweep(t *testing.T) {
 	for name, d := range clocks {
 		t.Run(name, func(t *testing.T) {
-			c, now, q := newAnswerCache(10), time.Now(), questionOf(t, "r.example/x")
-			c.begun = now.Add(-1) // so that the first get sweeps
+			c, now, q := newResponseCache(10), time.Now(), lookupKeyOf(t, "r.example/x")
+			c.created = now.Add(-1) // so that the first get sweeps
 			for base, life := range map[string]time.Duration{"short": time.Minute, "long": time.Hour} {
-				c.put(&answer{key: cacheKey{plugin.CacheImage, base, ""}, stored: now, expires: now.Add(life)})
+				c.put(&response{key: cacheKey{plugin.CacheImage, base, ""}, stored: now, expires: now.Add(life)})
 			}
 			c.get(q, "", now)
 			c.get(q, "", setClock(t, now.Add(sweepInterval), d))
@@ -45,7 +45,7 @@ func TestClockAndSweep(t *testing.T) {
 				t.Errorf("%d entries after a sweep, want the long one", len(c.entries))
 			}
 			// And once more, a quarter of an hour later.
-			c.put(&answer{key: cacheKey{plugin.CacheImage, "short", ""}, stored: now, expires: now.Add(sweepInterval + time.Minute)})
+			c.put(&response{key: cacheKey{plugin.CacheImage, "short", ""}, stored: now, expires: now.Add(sweepInterval + time.Minute)})
 			c.get(q, "", setClock(t, now.Add(2*sweepInterval+2*time.Second), d))
 			if len(c.entries) != 1 {
 				t.Errorf("%d entries after the second sweep, want the long one", len(c.entries))
@@ -58,7 +58,7 @@ func TestClockAndSweep(t *testing.T) {
 func TestClockAndExpiry(t *testing.T) {
 	for name, d := range clocks {
 		now := time.Now()
-		a := &answer{stored: now, expires: now.Add(time.Hour)}
+		a := &response{stored: now, expires: now.Add(time.Hour)}
 		if a.expired(setClock(t, now.Add(59*time.Minute), d)) || !a.expired(setClock(t, now.Add(61*time.Minute), d)) {
 			t.Errorf("%s: the answer does not live an hour", name)
 		}
@@ -70,14 +70,14 @@ func TestClockAndExpiry(t *testing.T) {
 func TestClockAndRefresh(t *testing.T) {
 	for name, d := range clocks {
 		now := time.Now()
-		a := &answer{stored: now, expires: now.Add(time.Hour)}
-		if !a.refresh(now.Add(50*time.Minute), time.Minute) {
+		a := &response{stored: now, expires: now.Add(time.Hour)}
+		if !a.claimRefresh(now.Add(50*time.Minute), time.Minute) {
 			t.Errorf("%s: the first refresh is refused", name)
 		}
-		if a.refresh(setClock(t, now.Add(50*time.Minute+time.Second), d), time.Minute) {
+		if a.claimRefresh(setClock(t, now.Add(50*time.Minute+time.Second), d), time.Minute) {
 			t.Errorf("%s: a second one is begun after a second", name)
 		}
-		if !a.refresh(setClock(t, now.Add(52*time.Minute), d), time.Minute) {
+		if !a.claimRefresh(setClock(t, now.Add(52*time.Minute), d), time.Minute) {
 			t.Errorf("%s: none is begun any more", name)
 		}
 	}

@@ -12,322 +12,322 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Concurrent lookups that one answer can serve wait for one exec, a flight.
+// Concurrent lookups that one response can serve wait for the same exec, called
+// a flight as in singleflight.
 //
-// A flight is found under what its answer is expected to be good for: the
-// scope of the provider's last answer. Where that was Global, or none is known
-// yet, it is found under its host, and the first one also by other hosts, which
-// wait only so long (see patience) and then begin one of their own.
-// That is a hint; when the answer is there, it decides. It serves a waiter
-// that asked for the same image, or whose image its scope covers and one of
-// its keys matches. An answer that must not be cached, and a failure, are for
-// the same image of the same pod alone.
+// A lookup finds a flight by the scope that its response is expected to have: the
+// scope of the provider's last response. If that was Global or is unknown,
+// lookups for the same host share a flight. Lookups for other hosts wait for it
+// too, but for a limited time (see waitLimit), and then start their own.
 //
-// Who is not served goes on: once to the flight of its host, or what else is
-// expected by then, if that is not what it comes from, and after that under its
-// own image and pod, side by side with the others. So nobody waits for more than
-// two execs that are not its own, and for that of another host two seconds at
-// most.
+// The expected scope is only a hint; the response decides. It serves waiters for
+// the same image, and waiters whose image its scope covers and one of its auth
+// keys matches. A failure, and a response that must not be cached, serve only
+// the same image of the same pod.
 //
-// A flight belongs to its waiters: it outlives the lookup that began it and
-// is cancelled when the last of them leaves. Identities never share one.
+// A waiter that was not served looks for another flight once, and then starts one
+// for its own image and pod. So a lookup waits for at most two flights of other
+// lookups, and at most two seconds for a flight of another host.
+//
+// A flight does not end with the lookup that started it: it is cancelled when its
+// last waiter leaves. Different identities never share a flight.
 
-// For how long after its begin a flight keeps lookups for other hosts waiting:
-// while nothing is known of the provider's answers, and where the last one was
-// good for all of them.
+// How long after its start an exec for one host may delay lookups for other
+// hosts: if the provider's scope is not known yet, and if it was Global.
 const (
-	patienceUnknown = 250 * time.Millisecond
-	patienceGlobal  = 2 * time.Second
+	maxWaitUnknown = 250 * time.Millisecond
+	maxWaitGlobal  = 2 * time.Second
 )
 
-// flightKey is what a flight is found under: what its answer is expected to be
-// cached under and, if it may be good for one pod alone, that pod. Without a
-// scope it is the provider as a whole.
+// flightKey is the key under which lookups find an exec in flight: the expected
+// cache key of its response and, if the response may serve only one pod, that
+// pod. With an empty scope it is the key of all execs of the provider.
 type flightKey struct {
 	cacheKey
 	pod TokenRequest
 }
 
-// flight is one exec and those who wait for it.
+// flight is one exec and its waiters.
 type flight struct {
-	keys   []flightKey
-	q      question     // that the plugin is asked
-	pod    TokenRequest // on whose behalf; zero outside service-account mode
-	begun  time.Time
-	done   chan struct{}
-	cancel context.CancelFunc
+	keys    []flightKey
+	key     lookupKey
+	pod     TokenRequest // zero outside service-account mode
+	started time.Time
+	done    chan struct{}
+	cancel  context.CancelFunc
 
-	waiters int  // guarded by runner.mu, as is ahead
-	ahead   bool // one of the waiters is nobody: the answer is for later
+	waiters int  // guarded by runner.mu
+	refresh bool // guarded by runner.mu; Options.RefreshAhead started it and counts as a waiter
 
 	// Set before done is closed.
-	answer   *answer
+	response *response
 	err      error
 	duration time.Duration
 }
 
-// outcome is what a provider had to say to one lookup.
+// outcome is the result of one provider for one lookup.
 type outcome struct {
-	answer   *answer
+	response *response
 	cache    CacheResult
 	duration time.Duration
 	err      error
 }
 
-// peek looks into the cache where that is all there is to a hit.
-func (r *runner) peek(q question, now time.Time) *answer {
-	if r.tokens != nil || r.host.opts.RefreshAhead > 0 {
+// cachedResponse returns the cached response for key if a lookup needs no
+// identity to find it. It does not allocate, unlike fetch.
+func (r *runner) cachedResponse(ctx context.Context, key lookupKey, now time.Time) *response {
+	if r.tokens != nil {
 		return nil
 	}
-	return r.cache.get(q, "", now)
+	resp := r.cache.get(key, "", now)
+	if resp != nil {
+		r.refreshIfDue(ctx, resp, key, "", now)
+	}
+	return resp
 }
 
-// answer returns an answer for q from the cache, from an exec of its own or
-// from one that is under way.
-func (r *runner) answer(ctx context.Context, q question, id *identity) outcome {
+// fetch returns a response for key from the cache, from an exec in flight or
+// from a new one.
+func (r *runner) fetch(ctx context.Context, key lookupKey, id *identity) outcome {
 	now := time.Now()
-	if a := r.cache.get(q, id.key, now); a != nil {
-		r.refreshAhead(ctx, a, q, id, now)
-		return outcome{answer: a, cache: CacheHit}
+	if resp := r.cache.get(key, id.key, now); resp != nil {
+		r.refreshIfDue(ctx, resp, key, id.key, now)
+		return outcome{response: resp, cache: CacheHit}
 	}
-	if err := r.backingOff(q, id); err != nil {
+	if err := r.backoffError(key, id); err != nil {
 		return outcome{err: err}
 	}
-	var t turn
+	var w waiter
 	for {
 		if err := ctx.Err(); err != nil {
-			return outcome{err: err} // nobody would wait for the exec
+			return outcome{err: err}
 		}
-		if a := r.join(ctx, q, id, &t); a != nil {
-			if t.waits == 0 {
-				return outcome{answer: a, cache: CacheHit}
+		if resp := r.join(ctx, key, id, &w); resp != nil {
+			if w.rounds == 0 {
+				return outcome{response: resp, cache: CacheHit}
 			}
-			return outcome{answer: a, cache: CacheCoalesced}
+			return outcome{response: resp, cache: CacheCoalesced}
 		}
-		f, err := r.wait(ctx, q, &t)
+		f, err := r.wait(ctx, key, &w)
 		switch {
 		case err != nil:
 			return outcome{err: err}
-		case f != nil && (t.began || f.settles(q, id)):
-			return f.outcome(t.began && f == t.flight)
+		case f != nil && (w.started || f.canShareResult(key, id)):
+			o := outcome{response: f.response, duration: f.duration, err: f.err, cache: CacheCoalesced}
+			if w.started && f == w.flight {
+				o.cache = CacheMiss
+			}
+			return o
 		}
-		t.waits++
+		w.rounds++
 	}
 }
 
-// turn is what one lookup waits for, and has waited for.
-type turn struct {
-	flight *flight
-	began  bool          // for this lookup
-	most   time.Duration // to wait for it; 0 means until it ends
+// waiter is the state of one lookup that waits for a flight.
+type waiter struct {
+	flight  *flight
+	started bool             // by this lookup
+	timeout <-chan time.Time // nil: the lookup waits until the flight is done
 
-	waits int     // that are over and did not serve
-	aside *flight // of another host, that took too long; its answer is welcome all the same
+	rounds   int     // flights that it waited for without being served
+	overtime *flight // of another host, no longer waited for; its response is still used if it serves
 }
 
-// settles reports whether the end of f is also that of another lookup.
-func (f *flight) settles(q question, id *identity) bool {
-	switch same := f.q.name == q.name; {
+// canShareResult reports whether f's result is also the result of another
+// lookup that waited for it.
+func (f *flight) canShareResult(key lookupKey, id *identity) bool {
+	switch same := f.key.name == key.name; {
 	case same && f.pod == id.pod:
 		return true
 	case f.err != nil:
 		return false
 	case same:
-		return f.answer.cached()
+		return f.response.cached()
 	}
-	return f.answer.serves(q)
+	return f.response.serves(key)
 }
 
-func (f *flight) outcome(began bool) outcome {
-	o := outcome{answer: f.answer, duration: f.duration, err: f.err, cache: CacheCoalesced}
-	if began {
-		o.cache = CacheMiss
-	}
-	return o
-}
-
-// join finds the flight to wait for, or begins one. If an answer got into the
-// cache in the meantime, that is returned instead.
-func (r *runner) join(ctx context.Context, q question, id *identity, t *turn) *answer {
+// join makes w wait for a flight, which it starts if there is none. If the cache
+// has a response by now, join returns that instead.
+func (r *runner) join(ctx context.Context, key lookupKey, id *identity, w *waiter) *response {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// A flight stores its answer before it leaves the map, so looking here
-	// once more leaves no gap between the cache and the flights.
-	a := r.cache.get(q, id.key, time.Now())
-	if a != nil && (t.waits == 0 || a.serves(q)) {
-		return a
+	// A flight stores its response before it leaves the map. So a lookup that
+	// finds no flight finds the response here.
+	resp := r.cache.get(key, id.key, time.Now())
+	if resp != nil && (w.rounds == 0 || resp.serves(key)) {
+		return resp
 	}
-	keys := r.expect(q, id, t)
-	f := r.find(keys)
-	if f != nil {
-		if t.most = r.patience(f, q); t.most >= 0 {
-			t.flight, t.began = f, false
+	keys := r.searchKeys(key, id, w)
+	if f := r.find(keys); f != nil {
+		limit, limited := r.waitLimit(f, key)
+		if !limited || limit > 0 {
+			w.flight, w.started, w.timeout = f, false, nil
+			if limited {
+				w.timeout = time.After(limit)
+			}
 			f.waiters++
 			return nil
 		}
-		t.aside = f
+		w.overtime = f
 	}
-	t.flight, t.began, t.most = r.begin(ctx, keys, q, id), true, 0
+	w.flight, w.started, w.timeout = r.start(ctx, keys, key, id), true, nil
 	return nil
 }
 
-// patience is how long q may wait for f: 0 without end, less than 0 not at all.
-func (r *runner) patience(f *flight, q question) time.Duration {
-	if f.q.registry == q.registry {
-		return 0
+// waitLimit returns how long a lookup for key may still wait for f, if that is
+// limited. A limit of 0 or less means that it must not wait.
+func (r *runner) waitLimit(f *flight, key lookupKey) (limit time.Duration, limited bool) {
+	if f.key.registry == key.registry {
+		return 0, false
 	}
-	most := patienceUnknown
+	limit = maxWaitUnknown
 	if r.scope != "" {
-		most = patienceGlobal
+		limit = maxWaitGlobal
 	}
-	if left := most - time.Since(f.begun); left > 0 {
-		return left
-	}
-	return -1
+	return limit - time.Since(f.started), true
 }
 
-// expect returns where to look for a flight that may serve q.
-func (r *runner) expect(q question, id *identity, t *turn) []flightKey {
-	keys := r.seats(q, id)
-	if t.waits == 0 {
+// searchKeys returns the keys under which w looks for a flight: all at first,
+// then only the narrowest and, once that failed too, the exclusive one.
+func (r *runner) searchKeys(key lookupKey, id *identity, w *waiter) []flightKey {
+	keys := r.flightKeys(key, id)
+	if w.rounds == 0 {
 		return keys
 	}
-	if keys = keys[:1]; t.waits > 1 || slices.Contains(t.flight.keys, keys[0]) {
-		return []flightKey{ownKey(q, id)}
+	if keys = keys[:1]; w.rounds > 1 || slices.Contains(w.flight.keys, keys[0]) {
+		return []flightKey{exclusiveKey(key, id)}
 	}
 	return keys
 }
 
-// seats is what a flight for q is found under by all whom its answer can be
-// expected to serve, the nearest first.
-func (r *runner) seats(q question, id *identity) []flightKey {
-	of := func(scope plugin.CacheKeyType) flightKey {
-		return flightKey{cacheKey: cacheKey{scope, q.base(scope), id.key}}
+// flightKeys returns the keys under which a flight for key is registered,
+// narrowest scope first.
+func (r *runner) flightKeys(key lookupKey, id *identity) []flightKey {
+	scoped := func(scope plugin.CacheKeyType) flightKey {
+		return flightKey{cacheKey: cacheKey{scope, key.base(scope), id.key}}
 	}
 	switch r.scope {
 	case scopeNone:
-		return []flightKey{ownKey(q, id)}
+		return []flightKey{exclusiveKey(key, id)}
 	case "", plugin.CacheGlobal:
-		return []flightKey{of(plugin.CacheRegistry), {cacheKey: cacheKey{identity: id.key}}}
+		return []flightKey{scoped(plugin.CacheRegistry), {cacheKey: cacheKey{identity: id.key}}}
 	}
-	return []flightKey{of(r.scope)}
+	return []flightKey{scoped(r.scope)}
 }
 
-// ownKey is of a flight for one image of one pod.
-func ownKey(q question, id *identity) flightKey {
-	return flightKey{cacheKey{plugin.CacheImage, q.name, id.key}, id.pod}
+// exclusiveKey returns the key of a flight for one image of one pod.
+func exclusiveKey(key lookupKey, id *identity) flightKey {
+	return flightKey{cacheKey{plugin.CacheImage, key.name, id.key}, id.pod}
 }
 
-// find returns the nearest flight; r.mu is held.
+// find returns the flight with the first of the keys that has one; r.mu is held.
 func (r *runner) find(keys []flightKey) *flight {
-	for _, key := range keys {
-		if f := r.flights[key]; f != nil {
+	for _, k := range keys {
+		if f := r.inFlight[k]; f != nil {
 			return f
 		}
 	}
 	return nil
 }
 
-// begin starts a flight, which others find under those of the keys that are
-// free; r.mu is held. It has the values of the lookup's context, and ends with
-// the keyring, not with the lookup.
-func (r *runner) begin(ctx context.Context, keys []flightKey, q question, id *identity) *flight {
+// start starts a flight and registers it under those keys that are free; r.mu
+// is held. The flight has the values of ctx, but ends with the keyring and not
+// with ctx.
+func (r *runner) start(ctx context.Context, keys []flightKey, key lookupKey, id *identity) *flight {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	unhook := context.AfterFunc(r.host.ctx, cancel)
-	f := &flight{keys: keys, q: q, pod: id.pod, begun: time.Now(), done: make(chan struct{}), cancel: cancel, waiters: 1}
-	fly := func() {
+	stop := context.AfterFunc(r.env.ctx, cancel)
+	f := &flight{keys: keys, key: key, pod: id.pod, started: time.Now(), done: make(chan struct{}), cancel: cancel, waiters: 1}
+	run := func() {
 		defer cancel()
-		defer unhook()
-		a, err := r.exec(ctx, q, id)
+		defer stop()
+		resp, err := r.exec(ctx, key, id)
 		if id.key == "" {
-			r.noteBackoff(q, err)
+			r.updateBackoff(key, err)
 		}
-		r.finish(f, a, err, time.Since(f.begun))
+		r.finish(f, resp, err, time.Since(f.started))
 	}
-	if !r.host.background(fly) {
-		f.err = ErrClosed // the host's context has ended, and ctx with it
+	if !r.env.start(run) {
+		f.err = ErrClosed // ctx has ended too
 		close(f.done)
 		return f
 	}
-	for _, key := range keys {
-		if r.flights[key] == nil {
-			r.flights[key] = f
+	for _, k := range keys {
+		if r.inFlight[k] == nil {
+			r.inFlight[k] = f
 		}
 	}
 	return f
 }
 
 // finish publishes the result of a flight.
-func (r *runner) finish(f *flight, a *answer, err error, d time.Duration) {
-	f.answer, f.err, f.duration = a, err, d
-	if a != nil && a.cached() && r.cache.put(a) {
-		r.host.observe(r.host.ctx, Event{Kind: EventEvict, Provider: r.name, Image: f.q.name})
+func (r *runner) finish(f *flight, resp *response, err error, d time.Duration) {
+	f.response, f.err, f.duration = resp, err, d
+	if resp != nil && resp.cached() && r.cache.put(resp) {
+		r.env.emit(r.env.ctx, Event{Kind: EventEvict, Provider: r.name, Image: f.key.name})
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.forget(f)
-	if a != nil {
-		r.scope = a.key.scope
-		if !a.cached() {
+	r.unregister(f)
+	if resp != nil {
+		r.scope = resp.key.scope
+		if !resp.cached() {
 			r.scope = scopeNone
 		}
 	}
 	close(f.done)
 }
 
-// forget takes f out of the map, but not another flight that has taken its place; r.mu is held.
-func (r *runner) forget(f *flight) {
-	for _, key := range f.keys {
-		if r.flights[key] == f {
-			delete(r.flights, key)
+// unregister removes f, but no other flight that has taken one of its keys;
+// r.mu is held.
+func (r *runner) unregister(f *flight) {
+	for _, k := range f.keys {
+		if r.inFlight[k] == f {
+			delete(r.inFlight, k)
 		}
 	}
 }
 
-// wait returns the flight that ended, t's or the one aside if that serves q;
-// nil if t's takes too long, which is then aside. It leaves what it does not
-// return.
-func (r *runner) wait(ctx context.Context, q question, t *turn) (*flight, error) {
-	var tooLong <-chan time.Time
-	if t.most > 0 {
-		tooLong = time.After(t.most)
-	}
+// wait waits for w's flight and returns it, or returns w.overtime if that ends
+// first and serves key. It returns nil after w.timeout; the flight is then
+// w.overtime. It leaves the flight that it does not return.
+func (r *runner) wait(ctx context.Context, key lookupKey, w *waiter) (*flight, error) {
 	for {
-		var aside <-chan struct{}
-		if t.aside != nil {
-			aside = t.aside.done
+		var overtime <-chan struct{}
+		if w.overtime != nil {
+			overtime = w.overtime.done
 		}
 		select {
-		case <-t.flight.done:
-			return t.flight, nil
-		case <-aside:
-			if f := t.aside; f.err == nil && f.answer.serves(q) {
-				r.leave(t.flight)
+		case <-w.flight.done:
+			return w.flight, nil
+		case <-overtime:
+			if f := w.overtime; f.err == nil && f.response.serves(key) {
+				r.leave(w.flight)
 				return f, nil
 			}
-			t.aside = nil
-		case <-tooLong:
-			r.leave(t.flight)
-			t.aside = t.flight
+			w.overtime = nil
+		case <-w.timeout:
+			r.leave(w.flight)
+			w.overtime = w.flight
 			return nil, nil
 		case <-ctx.Done():
-			r.leave(t.flight)
+			r.leave(w.flight)
 			return nil, fmt.Errorf("waiting for the plugin: %w", ctx.Err())
 		}
 	}
 }
 
-// leave takes one waiter from f, and cancels it after the last.
 func (r *runner) leave(f *flight) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.drop(f)
+	r.removeWaiter(f)
 }
 
-// drop is leave while r.mu is held.
-func (r *runner) drop(f *flight) {
+// removeWaiter removes one waiter from f, and cancels f after the last; r.mu is
+// held.
+func (r *runner) removeWaiter(f *flight) {
 	if f.waiters--; f.waiters == 0 {
-		r.forget(f) // nobody may join what is about to fail
+		r.unregister(f) // no lookup may join a flight that is about to fail
 		f.cancel()
 	}
 }

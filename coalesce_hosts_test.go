@@ -110,12 +110,12 @@ func TestAnotherHostIsWaitedForBriefly(t *testing.T) {
 	}{
 		{"", 0, 250 * time.Millisecond},
 		{"", 200 * time.Millisecond, 50 * time.Millisecond},
-		{"", patienceUnknown - 1, 1},
-		{"", patienceUnknown, 0},
+		{"", maxWaitUnknown - 1, 1},
+		{"", maxWaitUnknown, 0},
 		{"", time.Second, 0},
 		{plugin.CacheGlobal, 0, 2 * time.Second},
-		{plugin.CacheGlobal, patienceGlobal - 1, 1},
-		{plugin.CacheGlobal, patienceGlobal, 0},
+		{plugin.CacheGlobal, maxWaitGlobal - 1, 1},
+		{plugin.CacheGlobal, maxWaitGlobal, 0},
 		{plugin.CacheGlobal, 10 * time.Second, 0},
 		{plugin.CacheRegistry, 0, 0},
 		{plugin.CacheImage, 0, 0},
@@ -193,7 +193,7 @@ func TestBurstOverManyHosts(t *testing.T) {
 		k := p.keyring(t)
 		defer k.Close()
 		for i, got := range atOnce(k, all...) {
-			want := 30*time.Second + patienceUnknown
+			want := 30*time.Second + maxWaitUnknown
 			if i%20 == 0 {
 				want = 30 * time.Second // the first, and those of its host
 			}
@@ -243,7 +243,7 @@ func TestGlobalAnswerComesLate(t *testing.T) {
 		if _, err := k.Lookup(t.Context(), Request{Image: "d.example/x"}); err != nil || p.execs["d.example"] != 0 {
 			t.Errorf("later: %v, %d execs; want it from the cache", err, p.execs["d.example"])
 		}
-		if n := len(k.ring.Load().runners[0].flights); n != 0 {
+		if n := len(k.compiled.Load().runners[0].inFlight); n != 0 {
 			t.Errorf("%d flights are left", n)
 		}
 	})
@@ -290,7 +290,7 @@ func TestNobodyWaitsForMoreThanTwo(t *testing.T) {
 		wg.Go(func() { k.Lookup(ctx, Request{Image: "dead.example/x"}) })
 		synctest.Wait()
 		for i, got := range atOnce(k, "live.example/1", "live.example/2", "live.example/3", "live.example/4") {
-			if got.err == nil || got.took > patienceUnknown+20*time.Second {
+			if got.err == nil || got.took > maxWaitUnknown+20*time.Second {
 				t.Errorf("%d: %v after %v, want a failure after at most 20.25s", i, got.err, got.took)
 			}
 		}
@@ -327,7 +327,7 @@ func TestNobodyWaitsForMoreThanTwoPods(t *testing.T) {
 			begin := time.Now()
 			for i, image := range []string{"live.example/x", "live.example/y", "live.example/y", "live.example/y"} {
 				wg.Go(func() {
-					if _, err := k.Lookup(t.Context(), podRequest(image, "alice", i)); (err != nil) != (i > 0) || time.Since(begin) > patienceUnknown+20*time.Second {
+					if _, err := k.Lookup(t.Context(), podRequest(image, "alice", i)); (err != nil) != (i > 0) || time.Since(begin) > maxWaitUnknown+20*time.Second {
 						t.Errorf("%s: %v after %v, want it after at most 20.25s", image, err, time.Since(begin))
 					}
 				})

@@ -74,7 +74,7 @@ func oneProvider(attributes *config.TokenAttributes) *config.Config {
 	}}}
 }
 
-func newScripted(t *testing.T, s *script, attributes *config.TokenAttributes, accounts ServiceAccounts) *Keyring {
+func newScripted(t *testing.T, s *script, attributes *config.TokenAttributes, accounts ServiceAccountClient) *Keyring {
 	t.Helper()
 	k, err := New(oneProvider(attributes), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, ServiceAccounts: accounts})
 	if err != nil {
@@ -476,7 +476,7 @@ func TestServiceAccountFailures(t *testing.T) {
 	s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
 	for _, tt := range []struct {
 		name     string
-		accounts ServiceAccounts
+		accounts ServiceAccountClient
 		stage    plugin.Stage
 	}{
 		{"no access", nil, StageServiceAccount},

@@ -14,10 +14,16 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// TestDocsQuoteExamples: Go code in the documents that are about this package
-// is that of the examples, also of adapters, which are compiled and run.
+// TestDocsQuoteExamples: Go code in README.md, docs/library.md and the package
+// comments is copied from examples, which are compiled and run.
 func TestDocsQuoteExamples(t *testing.T) {
-	examples := readLines(t, "example_test.go") + readLines(t, "keychain/example_test.go") + readLines(t, "keychain/orasclient/example_test.go")
+	var examples strings.Builder
+	for _, name := range []string{"example_test.go", "kubelet_example_test.go", "keychain/example_test.go", "keychain/orasclient/example_test.go"} {
+		examples.WriteString(readLines(t, name))
+	}
+	quoted := func(code string) bool {
+		return strings.Contains(examples.String(), code) || strings.Contains(examples.String(), indent(code))
+	}
 	block := regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
 	for _, name := range []string{"README.md", "docs/library.md"} {
 		blocks := block.FindAllStringSubmatch(readLines(t, name), -1)
@@ -25,9 +31,16 @@ func TestDocsQuoteExamples(t *testing.T) {
 			t.Errorf("%s: no Go code found", name)
 		}
 		for _, b := range blocks {
-			if !strings.Contains(examples, b[1]) && !strings.Contains(examples, indent(b[1])) {
+			if !quoted(b[1]) {
 				t.Errorf("%s: not in an example:\n%s", name, b[1])
 			}
+		}
+	}
+	for _, name := range []string{"doc.go", "keychain/keychain.go", "keychain/orasclient/client.go"} {
+		comment, _, _ := strings.Cut(readLines(t, name), "\npackage ")
+		snippet := strings.Join(regexp.MustCompile(`(?m)^//\t.*\n`).FindAllString(comment, -1), "")
+		if snippet = strings.ReplaceAll(snippet, "//\t", ""); snippet == "" || !quoted(snippet) {
+			t.Errorf("%s: not in an example:\n%s", name, snippet)
 		}
 	}
 }

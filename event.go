@@ -9,25 +9,25 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// EventKind says what an [Event] reports.
+// EventKind is the kind of an [Event].
 type EventKind string
 
 const (
 	EventExec       EventKind = "exec"       // a plugin ran; Duration and, if it failed, Stage and Err are set
 	EventToken      EventKind = "token"      // a service-account token was requested; Err is set if that failed
-	EventCacheHit   EventKind = "cacheHit"   // a lookup was answered from the cache
+	EventCacheHit   EventKind = "cacheHit"   // a lookup used a cached response
 	EventCacheMiss  EventKind = "cacheMiss"  // a lookup ran the plugin
-	EventCoalesced  EventKind = "coalesced"  // a lookup was served by somebody else's exec
-	EventFailure    EventKind = "failure"    // an attempt failed, at whatever stage
-	EventInvalidate EventKind = "invalidate" // a cached answer was dropped because a registry refused it
-	EventEvict      EventKind = "evict"      // a cached answer was dropped for want of room
+	EventCoalesced  EventKind = "coalesced"  // a lookup used the response to another lookup's exec
+	EventFailure    EventKind = "failure"    // an attempt failed, at any stage
+	EventInvalidate EventKind = "invalidate" // a cached response was removed after Keyring.Invalidate
+	EventEvict      EventKind = "evict"      // a cached response was removed because the cache was full
 )
 
-// Event is what an Observer receives. It holds no secret.
+// Event is passed to Options.Observer. It contains no secrets.
 type Event struct {
 	Kind     EventKind
-	Provider string // the provider, or the name of the source
-	Image    string // what was looked up; "" for EventToken and EventInvalidate
+	Provider string // the name of the provider or source
+	Image    string // the repository or registry; "" for EventToken and EventInvalidate
 	Duration time.Duration
 	Stage    plugin.Stage
 	Err      error

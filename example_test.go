@@ -216,7 +216,7 @@ func (accounts) RequestToken(_ context.Context, req regcred.TokenRequest) (plugi
 	return plugin.NewSecret(canary.Token), nil
 }
 
-func ExampleServiceAccounts() {
+func ExampleServiceAccountClient() {
 	keyring := exampleKeyring(regcred.Options{ServiceAccounts: accounts{}}, askTeam)
 	defer keyring.Close()
 
@@ -281,19 +281,17 @@ func ExampleNew_invalid() {
 
 // Plugins of a build job: bounded more tightly than a kubelet bounds them, and
 // in an environment of their own.
-func ExampleOptions_command() {
+func ExampleOptions_environ() {
 	cfg, err := config.Load("testdata/library/credential-providers.yaml")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	keyring, err := regcred.New(cfg, regcred.Options{
-		BinDir: "/nonexistent",
-		Command: plugin.Command{
-			Environ: []string{"HOME=/home/ci", "PATH=/usr/bin"},
-			Timeout: 10 * time.Second,
-			Grace:   time.Second,
-		},
+		BinDir:  "/nonexistent",
+		Environ: []string{"HOME=/home/ci", "PATH=/usr/bin"},
+		Timeout: 10 * time.Second,
+		Grace:   time.Second,
 	})
 	if err != nil {
 		fmt.Println(err)

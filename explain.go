@@ -13,14 +13,13 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// Explanation says which providers match an image, and why the others do not.
+// Explanation lists which providers match an image, and why the others do not.
 type Explanation struct {
 	Image      string                `json:"image"`      // as given
 	Repository string                `json:"repository"` // as providers see it
 	Providers  []ProviderExplanation `json:"providers"`
-	// Nearest is the index in Providers of the one whose pattern came nearest. It
-	// is -1 if some provider matches, and if none has a pattern that is like the
-	// image: all are for domains of other owners.
+	// Nearest is the index of the provider with the most similar pattern. It is
+	// -1 if a provider matches, and if no pattern is similar to the image.
 	Nearest int    `json:"nearest"`
 	Error   string `json:"error,omitempty"` // the image is not a valid reference
 }
@@ -30,10 +29,10 @@ type ProviderExplanation struct {
 	Name    string `json:"name"`
 	Index   int    `json:"index"` // in Config.Providers
 	Matched bool   `json:"matched"`
-	// Pattern is the first one that matched or, if none did, the one that came nearest.
+	// Pattern is the first pattern that matched, else the most similar one.
 	Pattern  string               `json:"pattern,omitempty"`
 	Reason   string               `json:"reason,omitempty"`  // why Pattern does not match
-	Instead  string               `json:"instead,omitempty"` // a pattern like it that does, if one is evident
+	Instead  string               `json:"instead,omitempty"` // a similar pattern that does, if there is an obvious one
 	Patterns []PatternExplanation `json:"patterns"`
 }
 
@@ -45,20 +44,20 @@ type PatternExplanation struct {
 	Instead string `json:"instead,omitempty"` // see [match.Mismatch]
 }
 
-// Explain says for every provider and pattern whether it matches the image or
-// registry of req, and why not. It runs nothing, and looks at nothing else of
-// req. What a provider then does is in the Attempts of [Keyring.Lookup].
+// Explain reports for each provider and pattern whether it matches req.Image or
+// req.Registry, and why not. It runs no plugins: [Keyring.Lookup] returns the
+// outcome of each provider.
 func Explain(c *config.Config, req Request) Explanation {
 	x := Explanation{Image: cmp.Or(req.Image, req.Registry), Providers: []ProviderExplanation{}, Nearest: -1}
-	q, err := newQuestion(req)
+	key, err := newLookupKey(req)
 	if err != nil {
 		x.Error = err.Error()
 		return x
 	}
-	x.Repository = q.name
-	nearest := -1 // whatever is like the image is nearer
+	x.Repository = key.name
+	nearest := -1 // similar patterns have a higher value
 	for i := range c.Providers {
-		p, near := explainProvider(&c.Providers[i], q)
+		p, near := explainProvider(&c.Providers[i], key)
 		p.Index = i
 		x.Providers = append(x.Providers, p)
 		if near > nearest {
@@ -71,11 +70,11 @@ func Explain(c *config.Config, req Request) Explanation {
 	return x
 }
 
-func explainProvider(p *config.Provider, q question) (x ProviderExplanation, nearest int) {
+func explainProvider(p *config.Provider, key lookupKey) (x ProviderExplanation, nearest int) {
 	x = ProviderExplanation{Name: p.Name, Patterns: []PatternExplanation{}}
 	nearest = math.MinInt
 	for _, s := range p.MatchImages {
-		pe, near := explainPattern(s, q)
+		pe, near := explainPattern(s, key)
 		x.Patterns = append(x.Patterns, pe)
 		if near > nearest {
 			nearest, x.Matched, x.Pattern, x.Reason, x.Instead = near, pe.Matched, s, pe.Reason, pe.Instead
@@ -84,13 +83,13 @@ func explainProvider(p *config.Provider, q question) (x ProviderExplanation, nea
 	return x, nearest
 }
 
-func explainPattern(s string, q question) (x PatternExplanation, near int) {
+func explainPattern(s string, key lookupKey) (x PatternExplanation, near int) {
 	p, err := match.Parse(s)
 	if err != nil {
 		return PatternExplanation{Pattern: s, Reason: "not a valid pattern: " + err.Error()}, math.MinInt + 1
 	}
-	m := p.Mismatch(q.at)
-	if form := family.Instead(p.Location(), q.at); m.Instead != "" && form != "" {
+	m := p.Mismatch(key.location)
+	if form := family.Instead(p.Location(), key.location); m.Instead != "" && form != "" {
 		m.Instead = form
 	}
 	return PatternExplanation{Pattern: s, Matched: m.Reason == "", Reason: m.Reason, Instead: m.Instead}, m.Near

@@ -140,17 +140,18 @@ func TestValuesOfTheContext(t *testing.T) {
 	})
 }
 
-// TestPeek looks into the cache unless there is more to a hit than that.
-func TestPeek(t *testing.T) {
+// TestCachedResponse: a lookup without an identity finds its response without
+// fetch, and one in service-account mode does not.
+func TestCachedResponse(t *testing.T) {
 	for _, tt := range []struct {
 		ahead  time.Duration
 		tokens *config.TokenAttributes
 		want   bool
-	}{{-1, nil, true}, {0, nil, true}, {1, nil, false}, {0, perAccount(config.CachePerServiceAccount), false}} {
+	}{{-1, nil, true}, {0, nil, true}, {1, nil, true}, {0, perAccount(config.CachePerServiceAccount), false}} {
 		r, now := runnerWith(t, &script{}, Options{RefreshAhead: tt.ahead}, tt.tokens), time.Now()
 		r.cache.put(entry("r.example/x", now, time.Hour, false))
-		if got := r.peek(questionOf(t, "r.example/x"), now) != nil; got != tt.want {
-			t.Errorf("RefreshAhead %d, attributes %v: an answer %t, want %t", tt.ahead, tt.tokens, got, tt.want)
+		if got := r.cachedResponse(t.Context(), lookupKeyOf(t, "r.example/x"), now) != nil; got != tt.want {
+			t.Errorf("RefreshAhead %d, attributes %v: a response %t, want %t", tt.ahead, tt.tokens, got, tt.want)
 		}
 	}
 }
@@ -169,10 +170,10 @@ func (l looked) Err() error {
 // TestAnswerThatComesBetween the cache and the flights is a hit, also if it is empty.
 func TestAnswerThatComesBetween(t *testing.T) {
 	s := &script{}
-	r, q, now := runnerWith(t, s, Options{}, nil), questionOf(t, "r.example/x"), time.Now()
+	r, q, now := runnerWith(t, s, Options{}, nil), lookupKeyOf(t, "r.example/x"), time.Now()
 	a := entry(q.name, now, time.Hour, false)
-	got := r.answer(looked{t.Context(), func() { r.cache.put(a) }}, q, &identity{from: r.from})
-	if got.err != nil || got.answer != a || got.cache != CacheHit || s.execs() != 0 {
+	got := r.fetch(looked{t.Context(), func() { r.cache.put(a) }}, q, &identity{origin: r.origin})
+	if got.err != nil || got.response != a || got.cache != CacheHit || s.execs() != 0 {
 		t.Errorf("%v, %q, %d execs; want a hit", got.err, got.cache, s.execs())
 	}
 }
@@ -181,19 +182,19 @@ func TestAnswerThatComesBetween(t *testing.T) {
 func TestAnswerThatComesWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &paced{takes: map[string]time.Duration{"": time.Second}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
-		r, q := runnerWith(t, p, Options{}, nil), questionOf(t, "live.example/x")
-		nobody := &identity{from: r.from}
+		r, q := runnerWith(t, p, Options{}, nil), lookupKeyOf(t, "live.example/x")
+		nobody := &identity{origin: r.origin}
 		var wg sync.WaitGroup
-		wg.Go(func() { r.answer(t.Context(), questionOf(t, "slow.example/x"), nobody) })
+		wg.Go(func() { r.fetch(t.Context(), lookupKeyOf(t, "slow.example/x"), nobody) })
 		synctest.Wait()
 		var got outcome
-		wg.Go(func() { got = r.answer(t.Context(), q, nobody) })
+		wg.Go(func() { got = r.fetch(t.Context(), q, nobody) })
 		synctest.Wait()
-		a := newAnswer(map[string]plugin.AuthConfig{"live.example": {}}, r.from)
+		a := newResponse(map[string]plugin.AuthConfig{"live.example": {}}, r.origin)
 		a.key, a.expires = cacheKey{scope: plugin.CacheImage, base: q.name}, time.Now().Add(time.Hour)
 		r.cache.put(a)
 		wg.Wait()
-		if got.err != nil || got.answer != a || got.cache != CacheCoalesced || p.execs["live.example"] != 0 {
+		if got.err != nil || got.response != a || got.cache != CacheCoalesced || p.execs["live.example"] != 0 {
 			t.Errorf("%v, %q, %d execs; want the answer, coalesced", got.err, got.cache, p.execs["live.example"])
 		}
 	})
@@ -260,9 +261,9 @@ func TestFlightsLeaveNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const flights = 1000
 		k := newScripted(t, &script{}, nil, nil)
-		host := &hooked{Context: k.host.ctx}
-		k.host.ctx = host
-		r := k.ring.Load().runners[0]
+		host := &hooked{Context: k.env.ctx}
+		k.env.ctx = host
+		r := k.compiled.Load().runners[0]
 		var contexts []context.Context
 		r.provider = plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 			contexts = append(contexts, ctx)
@@ -274,8 +275,8 @@ func TestFlightsLeaveNothingBehind(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if n := host.hooks.Load(); n != 0 || host.ever.Load() != flights || len(r.flights) != 0 {
-			t.Errorf("%d of %d hooks and %d flights are left, want none of %d", n, host.ever.Load(), len(r.flights), flights)
+		if n := host.hooks.Load(); n != 0 || host.ever.Load() != flights || len(r.inFlight) != 0 {
+			t.Errorf("%d of %d hooks and %d flights are left, want none of %d", n, host.ever.Load(), len(r.inFlight), flights)
 		}
 		for _, ctx := range contexts {
 			if ctx.Err() == nil {
@@ -290,8 +291,8 @@ func TestFlightsLeaveNothingBehind(t *testing.T) {
 func TestNoFlightAfterTheEnd(t *testing.T) {
 	s := &script{}
 	r := runnerWith(t, s, Options{}, nil)
-	r.host.end()
-	if got := r.answer(t.Context(), questionOf(t, "r.example/x"), &identity{from: r.from}); got.err != ErrClosed || s.execs() != 0 || len(r.flights) != 0 {
-		t.Errorf("%v, %d execs, %d flights; want %v", got.err, s.execs(), len(r.flights), ErrClosed)
+	r.env.close()
+	if got := r.fetch(t.Context(), lookupKeyOf(t, "r.example/x"), &identity{origin: r.origin}); got.err != ErrClosed || s.execs() != 0 || len(r.inFlight) != 0 {
+		t.Errorf("%v, %d execs, %d flights; want %v", got.err, s.execs(), len(r.inFlight), ErrClosed)
 	}
 }

@@ -11,17 +11,17 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/internal/testmount"
+	"github.com/regcred/regcred/internal/testenv"
 	"github.com/regcred/regcred/plugin"
 )
 
 // TestHungMount: executables on a file system that does not answer are a failure
 // of the provider, and hold up nobody who has no deadline.
 func TestHungMount(t *testing.T) {
-	if !testmount.Own(t) {
+	if !testenv.InMountNamespace(t) {
 		return
 	}
-	dir := testmount.Hang(t)
+	dir := testenv.HungMount(t)
 	cfg, err := config.Parse("c.yaml", []byte(`apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
@@ -30,7 +30,7 @@ providers:
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := regcred.New(cfg, regcred.Options{BinDir: filepath.Join(dir, "bin"), Command: plugin.Command{Timeout: 200 * time.Millisecond}})
+	k, err := regcred.New(cfg, regcred.Options{BinDir: filepath.Join(dir, "bin"), Timeout: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,65 +20,88 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// identity is on whose behalf a provider is asked. The zero value is nobody:
-// a provider without tokenAttributes, or a pod without service account.
-type identity struct {
-	key         string // what keeps the answers of identities apart; "" for nobody
-	annotations map[string]string
-	from        *origin
-	who         *Identity // for the Attempt; nil for nobody
-
-	// pod is how to ask for the pod's token; zero for nobody, and for a token
-	// that was given. Of the caller's Pod nothing else outlives the lookup.
-	pod   TokenRequest
-	token plugin.Secret // if it is at hand
+// ServiceAccountClient reads service accounts and requests tokens for providers
+// with tokenAttributes (KEP-4412). Implementations must be safe for concurrent
+// use. After ctx ends the keyring stops waiting and drops the result. Errors are
+// shown and logged, so they must not contain secrets.
+type ServiceAccountClient interface {
+	// GetServiceAccount reads a service account. A kubelet does so for each
+	// lookup; an implementation may cache it for a few seconds.
+	GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error)
+	// RequestToken returns a token with the API's default expiry. Like a
+	// kubelet, an implementation should reuse a pod's token for most of its
+	// lifetime: with cacheType Token, the token is part of the cache key.
+	RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error)
 }
 
-// mints reports whether the plugin needs a token that is not there yet.
-func (id *identity) mints() bool { return id.token.IsZero() && id.pod != TokenRequest{} }
+// ServiceAccount has the fields of a Kubernetes service account that a keyring uses.
+type ServiceAccount struct {
+	Namespace, Name, UID string
+	Annotations          map[string]string
+}
 
-// identify finds out on whose behalf r's provider is asked. A reason in
-// skipped means that it is not asked at all. What is known of the identity is
-// in id.who in any case.
+// TokenRequest describes a service-account token for one audience, bound to a pod.
+type TokenRequest struct {
+	Namespace, ServiceAccount, ServiceAccountUID string
+	PodName, PodUID                              string
+	Audience                                     string
+}
+
+// identity is the service account for which a provider is called. It is zero for
+// a provider without tokenAttributes, and for a pod without a service account.
+type identity struct {
+	key         string // the identity's part of the cache key; "" if there is none
+	annotations map[string]string
+	origin      *origin
+	report      *Identity // for the Attempt; nil if there is none
+
+	// pod describes the token to request; it is zero for Request.Token. It is a
+	// copy, because an exec may outlive the lookup and its Request.
+	pod   TokenRequest
+	token plugin.Secret // zero if it was not requested yet
+}
+
+// needsToken reports whether a token must be requested before the plugin runs.
+func (id *identity) needsToken() bool { return id.token.IsZero() && id.pod != TokenRequest{} }
+
+// identify returns the identity for which r's provider is called. If skipped is
+// not empty, the provider must not be called, for that reason. id.report is set
+// in every case.
 func (r *runner) identify(ctx context.Context, req *Request) (id identity, skipped string, err error) {
 	if r.tokens == nil {
-		return identity{from: r.from}, "", nil
+		return identity{origin: r.origin}, "", nil
 	}
 	if !req.Token.IsZero() {
-		return r.heldIdentity(req)
+		return r.tokenIdentity(req)
 	}
 	pod := req.Pod
 	if pod == nil || pod.ServiceAccount == "" {
-		if r.requiresAccount() {
+		if required := r.tokens.RequireServiceAccount; required != nil && *required {
 			return id, "the provider requires a service account, but the request has none", nil
 		}
-		return identity{from: r.from}, "", nil
+		return identity{origin: r.origin}, "", nil
 	}
 	ref := ObjectRef{Namespace: pod.Namespace, Name: pod.ServiceAccount}
-	id.who = &Identity{ServiceAccount: ref, Audience: r.tokens.ServiceAccountTokenAudience}
-	account, err := r.readAccount(ctx, pod)
+	id.report = &Identity{ServiceAccount: ref, Audience: r.tokens.ServiceAccountTokenAudience}
+	account, err := r.getServiceAccount(ctx, pod)
 	if err != nil {
 		return id, "", err
 	}
-	id.who.ServiceAccount.UID = account.UID
-	if id.annotations = r.selectAnnotations(account.Annotations, id.who); id.who.Missing != "" {
-		// kubelet: skipped without a word, though its documentation calls it an error.
-		return id, fmt.Sprintf("service account %s/%s lacks the required annotation %q", pod.Namespace, pod.ServiceAccount, id.who.Missing), nil
+	id.report.ServiceAccount.UID = account.UID
+	if id.annotations = r.selectAnnotations(account.Annotations, id.report); id.report.Missing != "" {
+		// kubelet: skips the provider silently, although its documentation calls it an error.
+		return id, fmt.Sprintf("service account %s/%s lacks the required annotation %q", pod.Namespace, pod.ServiceAccount, id.report.Missing), nil
 	}
-	return id, "", r.bePod(ctx, &id, pod)
+	return id, "", r.forPod(ctx, &id, pod)
 }
 
-func (r *runner) requiresAccount() bool {
-	return r.tokens.RequireServiceAccount != nil && *r.tokens.RequireServiceAccount
-}
-
-func (r *runner) readAccount(ctx context.Context, pod *Pod) (*ServiceAccount, error) {
-	if r.host.opts.ServiceAccounts == nil {
+func (r *runner) getServiceAccount(ctx context.Context, pod *Pod) (*ServiceAccount, error) {
+	if r.env.opts.ServiceAccounts == nil {
 		return nil, failAt(StageServiceAccount, "service account %s/%s: access to service accounts is not configured", pod.Namespace, pod.ServiceAccount)
 	}
-	namespace, name := pod.Namespace, pod.ServiceAccount
+	namespace, name := pod.Namespace, pod.ServiceAccount // copies, because the goroutine may outlive the lookup
 	account, err := await.Result(ctx, "read", func() (*ServiceAccount, error) {
-		return r.host.opts.ServiceAccounts.GetServiceAccount(ctx, namespace, name)
+		return r.env.opts.ServiceAccounts.GetServiceAccount(ctx, namespace, name)
 	})
 	if err == nil && account == nil {
 		err = errors.New("the service account lookup returned neither an account nor an error")
@@ -89,14 +112,15 @@ func (r *runner) readAccount(ctx context.Context, pod *Pod) (*ServiceAccount, er
 	return account, nil
 }
 
-// selectAnnotations returns those that the configuration lists, and tells who
-// which there are; a required one that is missing ends it.
-func (r *runner) selectAnnotations(all map[string]string, who *Identity) map[string]string {
+// selectAnnotations returns the annotations that the configuration lists, and
+// records their keys in report. If a required one is missing, it sets
+// report.Missing and returns nil.
+func (r *runner) selectAnnotations(all map[string]string, report *Identity) map[string]string {
 	selected := map[string]string{}
 	for _, key := range r.tokens.RequiredServiceAccountAnnotationKeys {
 		v, ok := all[key]
 		if !ok {
-			who.Missing = key
+			report.Missing = key
 			return nil
 		}
 		selected[key] = v
@@ -105,19 +129,19 @@ func (r *runner) selectAnnotations(all map[string]string, who *Identity) map[str
 		if v, ok := all[key]; ok {
 			selected[key] = v
 		} else {
-			who.Absent = append(who.Absent, key)
+			report.Absent = append(report.Absent, key)
 		}
 	}
-	who.Annotations = slices.Sorted(maps.Keys(selected))
+	report.Annotations = slices.Sorted(maps.Keys(selected))
 	return selected
 }
 
-// bePod makes id that of a pod's service account. With cacheType
-// ServiceAccount no token is needed to look into the cache, so none is minted
-// until a plugin runs; the kubelet mints one first in any case.
-func (r *runner) bePod(ctx context.Context, id *identity, pod *Pod) (err error) {
-	ref := id.who.ServiceAccount
-	id.from = r.originFor(&ref)
+// forPod completes id for a pod's service account. With cacheType
+// ServiceAccount the cache key does not depend on the token, so it is requested
+// only before an exec. kubelet: always requests it first.
+func (r *runner) forPod(ctx context.Context, id *identity, pod *Pod) (err error) {
+	ref := id.report.ServiceAccount
+	id.origin = &origin{r.name, Origin{Kind: FromProvider, ServiceAccount: &ref}}
 	id.pod = TokenRequest{
 		Namespace: pod.Namespace, ServiceAccount: pod.ServiceAccount, ServiceAccountUID: ref.UID,
 		PodName: pod.Name, PodUID: pod.UID,
@@ -127,7 +151,7 @@ func (r *runner) bePod(ctx context.Context, id *identity, pod *Pod) (err error) 
 		id.key, err = identityKey(&ref, id.annotations)
 		return err
 	}
-	id.who.Token = TokenRequested
+	id.report.Token = TokenRequested
 	if id.token, err = r.requestToken(ctx, id.pod); err != nil {
 		return err
 	}
@@ -135,17 +159,17 @@ func (r *runner) bePod(ctx context.Context, id *identity, pod *Pod) (err error) 
 	return err
 }
 
-// heldIdentity is the identity of a token that the caller brought along.
-func (r *runner) heldIdentity(req *Request) (id identity, skipped string, err error) {
-	id = identity{token: req.Token, from: r.from, who: &Identity{Audience: r.tokens.ServiceAccountTokenAudience, Token: TokenGiven}}
-	if id.annotations = r.selectAnnotations(req.Annotations, id.who); id.who.Missing != "" {
-		return id, fmt.Sprintf("the request lacks the required annotation %q", id.who.Missing), nil
+// tokenIdentity returns the identity of Request.Token.
+func (r *runner) tokenIdentity(req *Request) (id identity, skipped string, err error) {
+	id = identity{token: req.Token, origin: r.origin, report: &Identity{Audience: r.tokens.ServiceAccountTokenAudience, Token: TokenGiven}}
+	if id.annotations = r.selectAnnotations(req.Annotations, id.report); id.report.Missing != "" {
+		return id, fmt.Sprintf("the request lacks the required annotation %q", id.report.Missing), nil
 	}
 	var ref ObjectRef
 	if req.Pod != nil {
 		ref = ObjectRef{Namespace: req.Pod.Namespace, Name: req.Pod.ServiceAccount}
-		id.who.ServiceAccount = ref
-		id.from = r.originFor(&ref)
+		id.report.ServiceAccount = ref
+		id.origin = &origin{r.name, Origin{Kind: FromProvider, ServiceAccount: &ref}}
 	}
 	if err := r.checkAudience(req.Token); err != nil {
 		return id, "", err
@@ -154,8 +178,8 @@ func (r *runner) heldIdentity(req *Request) (id identity, skipped string, err er
 	return id, "", err
 }
 
-// checkAudience refuses a token that was not issued for the provider: who
-// receives it could use it where it is good.
+// checkAudience rejects a token that was not issued for the provider, which
+// could use it elsewhere.
 func (r *runner) checkAudience(token plugin.Secret) error {
 	want := r.tokens.ServiceAccountTokenAudience
 	claims, err := jwt.Parse(token.Reveal())
@@ -173,13 +197,9 @@ func (r *runner) checkAudience(token plugin.Secret) error {
 	return failAt(StageToken, "the request's token %s; the provider's serviceAccountTokenAudience is %q: use a token for that audience", is, want)
 }
 
-func (r *runner) originFor(account *ObjectRef) *origin {
-	return &origin{r.name, Origin{Kind: FromProvider, ServiceAccount: account}}
-}
-
 func (r *runner) requestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
-	token, err := await.Result(ctx, "request", func() (plugin.Secret, error) { return r.host.opts.ServiceAccounts.RequestToken(ctx, req) })
-	r.host.observe(ctx, Event{Kind: EventToken, Provider: r.name, Err: err})
+	token, err := await.Result(ctx, "request", func() (plugin.Secret, error) { return r.env.opts.ServiceAccounts.RequestToken(ctx, req) })
+	r.env.emit(ctx, Event{Kind: EventToken, Provider: r.name, Err: err})
 	if err == nil && token.IsZero() {
 		err = errors.New("the API server returned an empty token")
 	}
@@ -194,15 +214,15 @@ func tokenHash(token plugin.Secret) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// identityKey is what tells identities apart: the service account, the
-// selected annotations with their keys sorted, and what else counts. Lengths
-// stand before the fields, so that no two identities collide.
+// identityKey encodes the service account, the selected annotations sorted by
+// key, and the further fields, each with its length, so that different
+// identities have different keys.
 //
-// kubelet: the lengths have 16 bits, and the whole is in turn a field of the
-// cache key, so that a service account with longer annotations makes the
-// provider fail (the API allows 256 KiB in all). The layout is the kubelet's
+// kubelet: lengths have 16 bits, and the key is itself a field with such a
+// length. So a provider fails for a service account with longer annotations (the
+// API allows 256 KiB). The layout is the same as in the kubelet
 // (generateServiceAccountCacheKey), so that both fail at the same length.
-func identityKey(ref *ObjectRef, annotations map[string]string, more ...string) (string, error) {
+func identityKey(ref *ObjectRef, annotations map[string]string, further ...string) (string, error) {
 	var b []byte
 	add := func(s string) {
 		b = binary.BigEndian.AppendUint16(b, uint16(len(s)))
@@ -216,7 +236,7 @@ func identityKey(ref *ObjectRef, annotations map[string]string, more ...string) 
 		add(k)
 		add(annotations[k])
 	}
-	for _, s := range more {
+	for _, s := range further {
 		add(s)
 	}
 	if len(b) > math.MaxUint16 {

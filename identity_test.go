@@ -30,7 +30,7 @@ func TestAttemptIdentity(t *testing.T) {
 		requests []Request // the last one counts
 		cache    config.TokenCacheType
 		required []string
-		api      ServiceAccounts
+		api      ServiceAccountClient
 		want     *Identity
 	}{
 		{"token requested", []Request{pod}, config.CachePerServiceAccount, nil, &accounts{},

@@ -13,91 +13,96 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// Keyring looks up credentials. It is safe for concurrent use. Several may
-// live side by side; they share nothing.
+// Keyring looks up credentials. It is safe for concurrent use. Keyrings share
+// no state with each other.
 type Keyring struct {
-	host *host
-	ring atomic.Pointer[ring]
+	env      *env
+	compiled atomic.Pointer[compiled]
 
-	reload sync.Mutex // held while a ring is made of another
+	reload sync.Mutex // serialises Reload
 }
 
-// New makes a Keyring of a configuration, and refuses what [config.Config.Validate]
-// refuses. A missing or broken executable is not an error here but an
-// [Attempt] of each lookup that would run it. With the zero Config, of no file
-// and no provider, it has pull secrets and Options.Sources alone, as a kubelet
-// that was given no configuration.
+// New returns a Keyring for a configuration. It rejects a configuration that
+// [config.Config.Validate] rejects. A missing or broken executable is not an
+// error here: each lookup that needs it has a failed [Attempt].
+//
+// With the zero Config, the Keyring uses only pull secrets and Options.Sources,
+// like a kubelet without a configuration.
 func New(c *config.Config, opts Options) (*Keyring, error) {
 	if err := opts.check(c); err != nil {
 		return nil, fmt.Errorf("keyring: %w", err)
 	}
-	k := &Keyring{host: newHost(opts)}
-	k.ring.Store(newRing(k.host, c, nil))
+	k := &Keyring{env: newEnv(opts)}
+	k.compiled.Store(compile(k.env, c, nil))
 	return k, nil
 }
 
-// Reload replaces the configuration, with the same Options. Lookups that are
-// under way end with the former one. A provider whose entry and executable are
-// unchanged keeps its cached answers; that of any other is asked anew. If New
-// would refuse c, Reload does, and nothing has changed. After [Keyring.Close]
-// it returns [ErrClosed].
+// Reload replaces the configuration and keeps the Options. Lookups in progress
+// use the previous configuration. Providers whose entry and executable are
+// unchanged keep their cached responses.
+//
+// Reload returns an error and changes nothing if [New] would reject c. After
+// [Keyring.Close] it returns [ErrClosed].
 func (k *Keyring) Reload(c *config.Config) error {
 	k.reload.Lock()
 	defer k.reload.Unlock()
-	if k.host.ended() {
+	if k.env.closed() {
 		return ErrClosed
 	}
-	if err := k.host.opts.checkConfig(c); err != nil {
+	if err := k.env.opts.checkConfig(c); err != nil {
 		return fmt.Errorf("keyring: %w", err)
 	}
-	former := k.ring.Load()
-	next := newRing(k.host, c, former)
-	k.ring.Store(next)
-	former.retire(next)
+	previous := k.compiled.Load()
+	next := compile(k.env, c, previous)
+	k.compiled.Store(next)
+	previous.retire(next)
 	return nil
 }
 
-// Lookup returns the credentials for an image, in the kubelet's order. With
-// none, and a failure, the error is a [*LookupError], and the Result with its
-// Attempts is returned beside it, as it is when ctx ends first. Other errors
-// mean that the request is invalid, or [ErrClosed].
+// Lookup returns the credentials for an image, in the kubelet's order.
+//
+// If there is no credential and an attempt failed, the error is a
+// [*LookupError]. With that error, and if ctx ends first, Lookup also returns
+// the Result with its Attempts. Other errors are [ErrClosed], or mean that the
+// request is invalid.
 func (k *Keyring) Lookup(ctx context.Context, req Request) (*Result, error) {
-	if k.host.ended() {
+	if k.env.closed() {
 		return nil, ErrClosed
 	}
-	q, err := newQuestion(req)
+	key, err := newLookupKey(req)
 	if err != nil {
 		return nil, err
 	}
-	var room [1]*answer
-	l := lookup{host: k.host, ring: k.ring.Load(), q: q, res: newResult(), answers: room[:0]}
-	l.askSecrets(req.PullSecrets)
-	l.askSources(ctx)
-	l.askProviders(ctx, &req)
-	k.host.report(ctx, l.res.Attempts, q.name)
-	return l.res, l.verdict(ctx)
+	var buf [1]*response
+	l := lookup{env: k.env, compiled: k.compiled.Load(), key: key, res: newResult(), responses: buf[:0]}
+	l.addPullSecrets(req.PullSecrets)
+	l.querySources(ctx)
+	l.callProviders(ctx, &req)
+	k.env.emitAttempts(ctx, l.res.Attempts, key.name)
+	return l.res, l.err(ctx)
 }
 
-// Invalidate says that a registry refused c with 401. The cache entry that it
-// came from is dropped if it is still there (and not a later one), at most
-// once a minute, so that the next lookup runs the plugin again. Other answers
-// of a registry, 403 and 404 among them, have other reasons: do not call it then.
+// Invalidate removes the cache entry that c came from, so that the next lookup
+// runs the plugin again. Call it only if a registry returned 401 for c: 403 and
+// 404 have other causes.
+//
+// It does not remove a newer entry, and takes effect at most once a minute.
 func (k *Keyring) Invalidate(c Credential) {
 	if c.generation == 0 {
 		return
 	}
-	for _, r := range k.ring.Load().runners {
+	for _, r := range k.compiled.Load().runners {
 		if r.name == c.Provider && r.cache.invalidate(c.generation, time.Now()) {
-			k.host.observe(k.host.ctx, Event{Kind: EventInvalidate, Provider: r.name})
+			k.env.emit(k.env.ctx, Event{Kind: EventInvalidate, Provider: r.name})
 		}
 	}
 }
 
-// Close ends the plugins that are running, waits for them, and empties the
-// cache. Lookups fail from then on. It may be called more than once.
+// Close stops the running plugins, waits for them, and clears the cache. Later
+// lookups fail with [ErrClosed]. Close may be called more than once.
 func (k *Keyring) Close() error {
-	k.host.end()
-	for _, r := range k.ring.Load().runners {
+	k.env.close()
+	for _, r := range k.compiled.Load().runners {
 		r.cache.clear()
 	}
 	return nil

@@ -8,9 +8,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/metrics"
 	"strings"
 	"sync"
 	"testing"
@@ -42,7 +44,7 @@ func users(auth ...string) map[string]plugin.AuthConfig {
 
 // keyringOf makes a keyring of providers p0, p1, … that match every image of
 // one to three labels.
-func keyringOf(t *testing.T, opts Options, answers ...plugin.Provider) *Keyring {
+func keyringOf(t testing.TB, opts Options, answers ...plugin.Provider) *Keyring {
 	t.Helper()
 	c := &config.Config{}
 	opts.BinDir, opts.InProcess = "none", map[string]plugin.Provider{}
@@ -331,7 +333,7 @@ func TestInProcessDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forever := make(chan struct{})
 		deaf := plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) { <-forever; return nil, nil })
-		k, err := New(oneProvider(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": deaf}, Command: plugin.Command{Timeout: time.Second}})
+		k, err := New(oneProvider(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": deaf}, Timeout: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -416,7 +418,7 @@ func TestCacheIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(k.ring.Load().runners[0].cache.entries); n != 10 || evicted != 90 {
+	if n := len(k.compiled.Load().runners[0].cache.entries); n != 10 || evicted != 90 {
 		t.Errorf("%d entries, %d evicted; want 10, 90", n, evicted)
 	}
 }
@@ -432,7 +434,7 @@ func TestCacheForgetsWhatExpired(t *testing.T) {
 		}
 		time.Sleep(sweepInterval + time.Second)
 		k.Lookup(t.Context(), Request{Image: "r.example/0"})
-		if n := len(k.ring.Load().runners[0].cache.entries); n != 1 {
+		if n := len(k.compiled.Load().runners[0].cache.entries); n != 1 {
 			t.Errorf("%d entries, want 1", n)
 		}
 	})
@@ -476,7 +478,7 @@ func TestInvalidate(t *testing.T) {
 		if len(dropped) != 1 {
 			t.Errorf("told of %q", dropped)
 		}
-		if n := len(k.ring.Load().runners[0].cache.entries); n != 10 {
+		if n := len(k.compiled.Load().runners[0].cache.entries); n != 10 {
 			t.Errorf("%d entries are left, want the 10 of other registries", n)
 		}
 		want(2, "refused")
@@ -632,16 +634,47 @@ func TestNothingPrintsASecret(t *testing.T) {
 	canary.Check(t, "what was printed and logged", logged.String())
 }
 
-func TestCachedLookupAllocates(t *testing.T) {
-	k := keyringOf(t, Options{}, static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io", "u")})
+// cachedOptions are the options that every cached lookup has to consult.
+var cachedOptions = map[string]Options{
+	"none":         {},
+	"Observer":     {Observer: func(Event) {}},
+	"Logger":       {Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, // at level Info
+	"RefreshAhead": {RefreshAhead: time.Minute},
+	"all":          {Observer: func(Event) {}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), RefreshAhead: time.Minute},
+}
+
+func TestCostOfACachedLookup(t *testing.T) {
+	for name, opts := range cachedOptions {
+		t.Run(name, func(t *testing.T) {
+			lookUp := cachedLookup(t, opts)
+			if n := testing.AllocsPerRun(100, lookUp); n > 2 {
+				t.Errorf("%v allocations, want at most 2", n)
+			}
+			created := []metrics.Sample{{Name: "/sched/goroutines-created:goroutines"}}
+			metrics.Read(created)
+			before := created[0].Value.Uint64()
+			for range 1000 {
+				lookUp()
+			}
+			metrics.Read(created)
+			if n := created[0].Value.Uint64() - before; n > 100 { // the runtime starts some of its own
+				t.Errorf("%d goroutines started by 1000 lookups, want none", n)
+			}
+		})
+	}
+}
+
+// cachedLookup returns a function that looks up a cached response.
+func cachedLookup(t testing.TB, opts Options) func() {
+	k := keyringOf(t, opts, static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io", "u")})
 	ctx, req := context.Background(), Request{Image: "r.io/team/app:v1"}
-	if n := testing.AllocsPerRun(100, func() {
-		if _, err := k.Lookup(ctx, req); err != nil {
+	lookUp := func() {
+		if res, err := k.Lookup(ctx, req); err != nil || len(res.Credentials) != 1 {
 			t.Fatal(err)
 		}
-	}); n > 2 {
-		t.Errorf("a cached lookup allocates %v times, want 2", n)
 	}
+	lookUp()
+	return lookUp
 }
 
 // TestNodeDockerConfigPlaces: without a home, what is below it is looked for
@@ -676,15 +709,15 @@ func TestNodeDockerConfigPlaces(t *testing.T) {
 // they were last looked at stays, though it ends first.
 func TestEvictionSparesWhatIsUsed(t *testing.T) {
 	now := time.Now()
-	entry := func(host string, ends time.Duration) (question, *answer) {
-		q, err := newQuestion(Request{Image: host + "/x"})
+	entry := func(host string, ends time.Duration) (lookupKey, *response) {
+		q, err := newLookupKey(Request{Image: host + "/x"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return q, &answer{key: cacheKey{scope: plugin.CacheRegistry, base: q.base(plugin.CacheRegistry)}, stored: now, expires: now.Add(ends)}
+		return q, &response{key: cacheKey{scope: plugin.CacheRegistry, base: q.base(plugin.CacheRegistry)}, stored: now, expires: now.Add(ends)}
 	}
 	for range 20 { // a map iterates from a random place
-		c := newAnswerCache(2)
+		c := newResponseCache(2)
 		used, first := entry("used.example", time.Minute)
 		_, second := entry("unused.example", time.Hour)
 		c.put(first)

@@ -16,19 +16,18 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// lookup is one lookup under way: its result, and the answers that stand
-// beside the attempts.
+// lookup is a lookup in progress. responses[i] belongs to res.Attempts[i].
 type lookup struct {
-	host    *host
-	ring    *ring
-	q       question
-	res     *Result
-	answers []*answer
+	env       *env
+	compiled  *compiled
+	key       lookupKey
+	res       *Result
+	responses []*response
 }
 
-// newResult makes room, in one allocation, for the Result of a lookup that one
-// provider answers with one credential, as most are. Nothing in it leads to
-// the keyring or to other credentials: a caller may keep it.
+// newResult allocates, at once, a Result with room for one attempt and one
+// credential, which most lookups need. A Result has no pointers to the keyring
+// or to other credentials, so that a caller can keep it.
 func newResult() *Result {
 	room := &struct {
 		Result
@@ -39,46 +38,46 @@ func newResult() *Result {
 	return &room.Result
 }
 
-func (l *lookup) add(a Attempt, ans *answer) {
-	l.res.Attempts, l.answers = append(l.res.Attempts, a), append(l.answers, ans)
+func (l *lookup) add(a Attempt, resp *response) {
+	l.res.Attempts, l.responses = append(l.res.Attempts, a), append(l.responses, resp)
 }
 
-// merge appends the credentials of the keyring that the attempts from index
-// from on make.
+// merge appends the credentials of the attempts from index from on, which are
+// one of the kubelet's keyrings.
 func (l *lookup) merge(from int) {
-	l.res.Credentials = appendMatches(l.res.Credentials, l.q, l.answers[from:], l.res.Attempts[from:])
+	l.res.Credentials = appendMatches(l.res.Credentials, l.key, l.responses[from:], l.res.Attempts[from:])
 }
 
-// askSecrets consults the first keyring: all pull secrets together.
-func (l *lookup) askSecrets(secrets []PullSecret) {
+// addPullSecrets adds the first keyring: all pull secrets together.
+func (l *lookup) addPullSecrets(secrets []PullSecret) {
 	for i := range secrets {
-		if a, ans, ok := secrets[i].attempt(); ok {
-			l.add(a, ans)
+		if a, resp, ok := secrets[i].attempt(); ok {
+			l.add(a, resp)
 		}
 	}
 	l.merge(0)
 }
 
-// askSources consults Options.Sources, each a keyring.
-func (l *lookup) askSources(ctx context.Context) {
-	for i, s := range l.host.opts.Sources {
-		from := len(l.answers)
-		l.askSource(ctx, s, l.host.names[i])
+// querySources adds the Options.Sources, each as its own keyring.
+func (l *lookup) querySources(ctx context.Context) {
+	for i, s := range l.env.opts.Sources {
+		from := len(l.responses)
+		l.querySource(ctx, s, l.env.sourceNames[i])
 		l.merge(from)
 	}
 }
 
-// askSource asks one source; it makes at least one attempt.
-func (l *lookup) askSource(ctx context.Context, s Source, name string) {
-	ctx, cancel := context.WithTimeout(ctx, l.host.opts.timeout())
+// querySource adds at least one attempt.
+func (l *lookup) querySource(ctx context.Context, s Source, name string) {
+	ctx, cancel := context.WithTimeout(ctx, l.env.opts.Timeout)
 	defer cancel()
 	start := time.Now()
-	repository := l.q.name
+	repository := l.key.name
 	sets, err := await.Result(ctx, "read", func() ([]AuthSet, error) { return s.Auths(ctx, repository) })
 	took := time.Since(start)
 	for _, set := range sets {
-		ans := newAnswer(set.Auths, &origin{source: set.Origin})
-		l.add(Attempt{Kind: set.Origin.Kind, Provider: name, Index: -1, Duration: took, Keys: ans.keys}, ans)
+		resp := newResponse(set.Auths, &origin{source: set.Origin})
+		l.add(Attempt{Kind: set.Origin.Kind, Provider: name, Index: -1, Duration: took, Keys: resp.keys}, resp)
 	}
 	if err != nil || len(sets) == 0 {
 		a := Attempt{Kind: FromNode, Provider: name, Index: -1, Duration: took}
@@ -89,72 +88,71 @@ func (l *lookup) askSource(ctx context.Context, s Source, name string) {
 	}
 }
 
-// askProviders consults the plugins whose patterns match.
-func (l *lookup) askProviders(ctx context.Context, req *Request) {
+// callProviders adds the last keyring: all matching providers together.
+func (l *lookup) callProviders(ctx context.Context, req *Request) {
 	var buf [16]match.Hit
-	from, now, pending := len(l.answers), time.Now(), 0
-	for _, h := range l.ring.matching(l.q, buf[:0]) {
-		r, pattern := l.ring.runners[h.List], l.ring.patterns[h.List][h.Pattern]
+	from, now, pending := len(l.responses), time.Now(), 0
+	for _, h := range l.compiled.matching(l.key, buf[:0]) {
+		r, pattern := l.compiled.runners[h.List], l.compiled.patterns[h.List][h.Pattern]
 		a := Attempt{Kind: FromProvider, Provider: r.name, Index: h.List, Pattern: pattern}
-		var ans *answer
-		if l.q.bare() && hasPath(pattern) {
+		var resp *response
+		if l.key.isRegistry() && hasPath(pattern) {
 			a.Skipped = SkippedPath
-		} else if ans = r.peek(l.q, now); ans != nil {
-			a.record(outcome{answer: ans, cache: CacheHit}, now)
+		} else if resp = r.cachedResponse(ctx, l.key, now); resp != nil {
+			a.record(outcome{response: resp, cache: CacheHit}, now)
 		} else {
 			pending++
 		}
-		l.add(a, ans)
+		l.add(a, resp)
 	}
 	if pending > 0 {
-		l.askPending(ctx, from, pending, req)
+		l.callPending(ctx, from, pending, req)
 	}
 	l.merge(from)
 }
 
-// askPending asks those providers whose answer is not there yet, side by
-// side, so that three of them take the time of one.
-func (l *lookup) askPending(ctx context.Context, from, pending int, req *Request) {
-	// What the caller has of these stays on its stack.
-	all, own := lookup{host: l.host, ring: l.ring, q: l.q, res: l.res, answers: slices.Clone(l.answers)}, *req
+// callPending calls the providers without a cached response, in parallel.
+func (l *lookup) callPending(ctx context.Context, from, pending int, req *Request) {
+	// Goroutines use copies, so that l and req of a cached lookup stay on the stack.
+	shared, reqCopy := lookup{env: l.env, compiled: l.compiled, key: l.key, res: l.res, responses: slices.Clone(l.responses)}, *req
 	var wg sync.WaitGroup
-	for i := from; i < len(l.answers); i++ {
+	for i := from; i < len(l.responses); i++ {
 		switch {
-		case l.answers[i] != nil || l.res.Attempts[i].Skipped != "":
+		case l.responses[i] != nil || l.res.Attempts[i].Skipped != "":
 		case pending == 1:
-			all.askProvider(ctx, i, &own)
+			shared.callProvider(ctx, i, &reqCopy)
 		default:
-			wg.Go(func() { all.askProvider(ctx, i, &own) })
+			wg.Go(func() { shared.callProvider(ctx, i, &reqCopy) })
 		}
 	}
 	wg.Wait()
-	copy(l.answers, all.answers)
+	copy(l.responses, shared.responses)
 }
 
-// askProvider asks the provider of attempt i and records what came of it.
-func (l *lookup) askProvider(ctx context.Context, i int, req *Request) {
+// callProvider completes attempt i.
+func (l *lookup) callProvider(ctx context.Context, i int, req *Request) {
 	a := &l.res.Attempts[i]
-	r := l.ring.runners[a.Index]
-	idCtx, cancel := context.WithTimeout(ctx, l.host.opts.timeout())
+	r := l.compiled.runners[a.Index]
+	idCtx, cancel := context.WithTimeout(ctx, l.env.opts.Timeout)
 	id, skipped, err := r.identify(idCtx, req)
 	cancel()
-	a.Identity = id.who
+	a.Identity = id.report
 	switch {
 	case err != nil:
 		a.fail(providerError(r.name, err))
 	case skipped != "":
 		a.Skipped = skipped
 	default:
-		o := r.answer(ctx, l.q, &id)
-		l.answers[i] = o.answer
+		o := r.fetch(ctx, l.key, &id)
+		l.responses[i] = o.response
 		a.record(o, time.Now())
-		if id.mints() && o.cache == CacheMiss {
+		if id.needsToken() && o.cache == CacheMiss {
 			a.Identity.Token = TokenRequested
 		}
 	}
 }
 
-// record takes over an outcome.
+// record sets the fields of a that come from an outcome.
 func (a *Attempt) record(o outcome, now time.Time) {
 	a.Cache, a.Duration = o.cache, o.duration
 	if o.err != nil {
@@ -166,31 +164,27 @@ func (a *Attempt) record(o outcome, now time.Time) {
 		}
 		return
 	}
-	a.CacheKey, a.CachedUntil, a.Keys, a.Stderr = o.answer.key.scope, o.answer.expires, o.answer.keys, o.answer.stderr
+	resp := o.response
+	a.CacheKey, a.CachedUntil, a.Keys, a.Stderr = resp.key.scope, resp.expires, resp.keys, resp.stderr
 	if o.cache == CacheHit {
-		a.Age = now.Sub(o.answer.stored)
+		a.Age = now.Sub(resp.stored)
 	}
 }
 
-// verdict is the error of the lookup.
-func (l *lookup) verdict(ctx context.Context) error {
+// err returns the error of the lookup.
+func (l *lookup) err(ctx context.Context) error {
 	if len(l.res.Credentials) > 0 {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("credentials for %s: %w", l.q.name, err)
+		return fmt.Errorf("credentials for %s: %w", l.key.name, err)
 	}
-	if l.host.ended() {
+	if l.env.closed() {
 		return ErrClosed
 	}
-	var failed []Attempt
-	for _, a := range l.res.Attempts {
-		if a.Err != nil {
-			failed = append(failed, a)
-		}
-	}
-	if failed == nil {
+	failed := slices.DeleteFunc(slices.Clone(l.res.Attempts), func(a Attempt) bool { return a.Err == nil })
+	if len(failed) == 0 {
 		return nil
 	}
-	return &LookupError{Image: l.q.name, Failed: failed}
+	return &LookupError{Image: l.key.name, Failed: failed}
 }

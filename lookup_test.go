@@ -87,7 +87,7 @@ func TestErrorOfAProviderOfThisProcessIsScrubbed(t *testing.T) {
 	}
 }
 
-type nilAccounts struct{ ServiceAccounts }
+type nilAccounts struct{ ServiceAccountClient }
 
 func (nilAccounts) GetServiceAccount(context.Context, string, string) (*ServiceAccount, error) {
 	return nil, nil

@@ -15,78 +15,83 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Options configure a [Keyring]. BinDir is required unless all providers are
-// in process; every other field may be left at its zero value.
+// Options configure a [Keyring]. BinDir is required unless every provider is in
+// InProcess. All other fields are optional.
 type Options struct {
-	// BinDir holds the plugins' executables. PATH is never searched.
+	// BinDir is the directory of the plugins' executables. PATH is not searched.
 	BinDir string
 
-	// Command is how plugins are run, as far as the configuration does not
-	// say it: Environ, Dir, Timeout, MaxOutput and Grace. The other fields stay
-	// empty. Timeout, of one minute unless set, also bounds one token request
-	// and one read of a source.
-	Command plugin.Command
+	// Environ is the environment that plugins inherit, as "key=value". The
+	// configuration's env is added to it. nil means this process's environment.
+	Environ []string
 
-	// Sources are asked after the request's pull secrets and before the
-	// plugins, each a keyring of its own. A kubelet has one, the node's
-	// docker config files: see [NodeDockerConfig].
+	// Dir is the working directory of plugins; "" means this process's directory.
+	Dir string
+
+	// Timeout limits each plugin run, each access to a service account and each
+	// read of a source; 0 means [plugin.DefaultTimeout], one minute.
+	Timeout time.Duration
+
+	// MaxOutput limits a plugin's standard output in bytes; 0 means
+	// [plugin.DefaultMaxOutput].
+	MaxOutput int
+
+	// Grace is the time between SIGTERM and SIGKILL when a plugin is stopped. 0
+	// means SIGKILL at once, as the kubelet does. Windows has no SIGTERM.
+	Grace time.Duration
+
+	// Sources are queried after the request's pull secrets and before the
+	// plugins. A kubelet has one source, the node's docker config files: see
+	// [NodeDockerConfig].
 	Sources []Source
 
-	// ServiceAccounts serves providers with tokenAttributes. While it is nil
-	// such a provider fails for pods that have a service account, unless the
-	// request brings the token along.
-	ServiceAccounts ServiceAccounts
+	// ServiceAccounts is used for providers with tokenAttributes. If it is nil,
+	// such a provider fails for pods with a service account, unless the request
+	// has a Token.
+	ServiceAccounts ServiceAccountClient
 
-	// InProcess are providers that are called in place of the executable of
-	// that name, for programs that link a provider in. They get the same
-	// deadline, cache and checks. For [New], each must be in the configuration.
+	// InProcess are Go providers to call instead of the executable of that name,
+	// with the same timeout, cache and checks. For [New], the configuration must
+	// contain each name.
 	InProcess map[string]plugin.Provider
 
-	// Observer, if not nil, is called for every exec, cache and failure
-	// event, from several goroutines. It must not block: after a second, or
-	// when the lookup that it is told of ends, it is left behind. A panic in it
-	// is dropped, with the events of which it has not been told.
+	// Observer, if not nil, is called for each exec, cache and failure event,
+	// from several goroutines. Lookups wait for it: it must not block, panic or
+	// call Close.
 	Observer func(Event)
 
-	// Logger gets Debug events; nil discards them.
+	// Logger gets the same events at level Debug; nil discards them. Lookups wait
+	// for its handler.
 	Logger *slog.Logger
 
-	// MaxCacheEntries bounds the cache of each provider; 0 means 100,000.
+	// MaxCacheEntries limits the cache of each provider; 0 means 100,000.
 	MaxCacheEntries int
 
-	// RefreshAhead, if positive, runs a plugin in the background when a
-	// cached answer is used in the last RefreshAhead of its life, or the last
-	// quarter if that is shorter (less up to a tenth, so that a fleet does not
-	// ask at once). Never in service-account mode.
+	// RefreshAhead, if positive, runs a plugin in the background when a cached
+	// response is used within this time before it expires, or within the last
+	// quarter of its lifetime if that is shorter. Up to a tenth is subtracted at
+	// random. It does not apply in service-account mode.
 	RefreshAhead time.Duration
 
-	// Backoff, if positive, is the longest time for which a plugin that
-	// failed for an image is not run for it again. It begins at one second,
-	// doubles, and is jittered. Never in service-account mode.
+	// Backoff, if positive, is the maximum delay before a plugin that failed for
+	// an image is run for it again. The delay starts at one second, doubles with
+	// each failure, and is jittered. It does not apply in service-account mode.
 	Backoff time.Duration
 }
 
-const defaultMaxCacheEntries = 100_000
-
-func (o *Options) timeout() time.Duration {
-	if o.Command.Timeout > 0 {
-		return o.Command.Timeout
+// withDefaults returns a copy of o with the limits set that are 0.
+func (o Options) withDefaults() Options {
+	if o.Timeout <= 0 {
+		o.Timeout = plugin.DefaultTimeout
 	}
-	return plugin.DefaultTimeout
+	if o.MaxCacheEntries <= 0 {
+		o.MaxCacheEntries = 100_000
+	}
+	o.InProcess, o.Sources, o.Environ = maps.Clone(o.InProcess), slices.Clone(o.Sources), slices.Clone(o.Environ)
+	return o
 }
 
-func (o *Options) maxCacheEntries() int {
-	if o.MaxCacheEntries > 0 {
-		return o.MaxCacheEntries
-	}
-	return defaultMaxCacheEntries
-}
-
-// check refuses options that [New] cannot work with, and the configuration.
 func (o *Options) check(c *config.Config) error {
-	if t := &o.Command; t.Path != "" || t.Name != "" || t.Args != nil || t.Env != nil || t.APIVersion != "" {
-		return errors.New("Options.Command: Path, Name, Args, Env and APIVersion must be empty, because the configuration sets them")
-	}
 	if i := slices.Index(o.Sources, nil); i >= 0 {
 		return fmt.Errorf("Options.Sources[%d] is nil", i)
 	}
@@ -101,13 +106,12 @@ func (o *Options) check(c *config.Config) error {
 	return nil
 }
 
-// checkConfig refuses a configuration that cannot be worked with.
 func (o *Options) checkConfig(c *config.Config) error {
 	if c == nil {
 		return errors.New("the configuration is nil")
 	}
 	if path, _ := c.Path(); path == "" && len(c.Files()) == 0 && len(c.Providers) == 0 {
-		return nil // as a kubelet that was given no configuration
+		return nil // like a kubelet without a configuration
 	}
 	if err := c.Validate(); err != nil {
 		return err

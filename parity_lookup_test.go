@@ -168,12 +168,12 @@ func (id identityVector) withoutToken() bool {
 	return id.Token == "" && id.expand().Name != ""
 }
 
-// GetServiceAccount implements regcred.ServiceAccounts.
+// GetServiceAccount implements regcred.ServiceAccountClient.
 func (id *identityVector) GetServiceAccount(context.Context, string, string) (*regcred.ServiceAccount, error) {
 	return &regcred.ServiceAccount{Namespace: id.Namespace, Name: id.Name, UID: id.UID, Annotations: id.Annotations}, nil
 }
 
-// RequestToken implements regcred.ServiceAccounts.
+// RequestToken implements regcred.ServiceAccountClient.
 func (id *identityVector) RequestToken(context.Context, regcred.TokenRequest) (plugin.Secret, error) {
 	return plugin.NewSecret(id.Token), nil
 }
@@ -293,7 +293,7 @@ type server struct {
 	fails       string
 }
 
-// GetServiceAccount implements regcred.ServiceAccounts.
+// GetServiceAccount implements regcred.ServiceAccountClient.
 func (s server) GetServiceAccount(_ context.Context, namespace, name string) (*regcred.ServiceAccount, error) {
 	if s.fails == "get" {
 		return nil, errors.New("refused")
@@ -301,7 +301,7 @@ func (s server) GetServiceAccount(_ context.Context, namespace, name string) (*r
 	return &regcred.ServiceAccount{Namespace: namespace, Name: name, UID: "uid", Annotations: s.annotations}, nil
 }
 
-// RequestToken implements regcred.ServiceAccounts.
+// RequestToken implements regcred.ServiceAccountClient.
 func (s server) RequestToken(context.Context, regcred.TokenRequest) (plugin.Secret, error) {
 	if s.fails == "token" {
 		return plugin.Secret{}, errors.New("refused")

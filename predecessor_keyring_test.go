@@ -41,7 +41,7 @@ func oldKeyring(t *testing.T, content string) (*Keyring, *[]string) {
 		names = append(names, p.Name)
 	}
 	var execs []string
-	k, err := New(c, Options{BinDir: testBinDir(t, names...), Command: plugin.Command{Environ: testEnviron()}, Observer: func(e Event) {
+	k, err := New(c, Options{BinDir: testBinDir(t, names...), Environ: testEnviron(), Observer: func(e Event) {
 		if e.Kind == EventExec {
 			execs = append(execs, e.Image)
 		}
@@ -81,7 +81,7 @@ func TestPredecessorBesideToday(t *testing.T) {
 	if err := c.Validate(); err != nil {
 		t.Fatal(dir, err)
 	}
-	k, err := New(c, Options{BinDir: testBinDir(t, "ecr-creds", "second", "ecr", "third"), Command: plugin.Command{Environ: append(testEnviron(), "REGION=of-the-host")}})
+	k, err := New(c, Options{BinDir: testBinDir(t, "ecr-creds", "second", "ecr", "third"), Environ: append(testEnviron(), "REGION=of-the-host")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -108,7 +108,7 @@ func TestReloadUnderLoad(t *testing.T) {
 
 func TestReload(t *testing.T) {
 	dir := testBinDir(t, "a", "b", "c")
-	k, execs := counted(t, Options{BinDir: dir, Command: plugin.Command{Environ: testEnviron()}})
+	k, execs := counted(t, Options{BinDir: dir, Environ: testEnviron()})
 	look := func() string {
 		t.Helper()
 		var said []string
@@ -189,7 +189,7 @@ func TestReload(t *testing.T) {
 // An executable that is replaced is another one, also under the same name.
 func TestReloadBinary(t *testing.T) {
 	dir, other := testBinDir(t, "a", "b"), t.TempDir()
-	k, execs := counted(t, Options{BinDir: dir, Command: plugin.Command{Environ: testEnviron()}})
+	k, execs := counted(t, Options{BinDir: dir, Environ: testEnviron()})
 	look := func(image string) {
 		t.Helper()
 		if _, err := k.Lookup(t.Context(), Request{Image: image}); err != nil {
@@ -269,7 +269,7 @@ func TestReloadBinaryThereAndBack(t *testing.T) {
 		}
 	}
 	point(one)
-	k, execs := counted(t, Options{BinDir: current, Command: plugin.Command{Environ: testEnviron()}})
+	k, execs := counted(t, Options{BinDir: current, Environ: testEnviron()})
 	point(other)
 	look := func() {
 		t.Helper()
@@ -432,9 +432,9 @@ func TestResultLeavesTheKeyring(t *testing.T) {
 			}
 			kept = append(kept, res.Attempts, res.Credentials, err)
 		}
-		g := k.ring.Load()
+		g := k.compiled.Load()
 		r := g.runners[0]
-		all := []func() bool{weakly(k), weakly(k.host), weakly(g), weakly(r), weakly(g.runners[1]), weakly(r.cache)}
+		all := []func() bool{weakly(k), weakly(k.env), weakly(g), weakly(r), weakly(g.runners[1]), weakly(r.cache)}
 		for _, a := range r.cache.entries {
 			all = append(all, weakly(a))
 		}
@@ -484,8 +484,6 @@ func TestNewRefuses(t *testing.T) {
 		"none needed":            {two(), Options{InProcess: in}, ""},
 		"no provider, no file":   {&config.Config{}, Options{}, ""},
 		"in process, misspelled": {two(), Options{BinDir: "d", InProcess: map[string]plugin.Provider{"A": answerFor("a")}}, `keyring: Options.InProcess: the configuration has no provider "A"`},
-		"a template with a path": {two(), Options{BinDir: "d", Command: plugin.Command{Path: "/bin/sh"}}, "keyring: Options.Command: Path, Name, Args, Env and APIVersion must be empty, because the configuration sets them"},
-		"a template with args":   {two(), Options{BinDir: "d", Command: plugin.Command{Args: []string{"-c"}}}, "keyring: Options.Command: "},
 	} {
 		k, err := New(tt.c, tt.opts)
 		if got := fmt.Sprint(err); tt.want == "" && err != nil || !strings.HasPrefix(got, tt.want) {
@@ -501,11 +499,11 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// Options.Command is how plugins are run.
-func TestCommandTemplate(t *testing.T) {
+// TestCommandOptions: the options for executables reach the command.
+func TestCommandOptions(t *testing.T) {
 	work := t.TempDir()
 	k, err := New(two(), Options{BinDir: testBinDir(t, "a", "b"),
-		Command: plugin.Command{Dir: work, Environ: append(testEnviron(), "REGION=here"), MaxOutput: 10, Timeout: time.Minute, Grace: time.Second}})
+		Dir: work, Environ: append(testEnviron(), "REGION=here"), MaxOutput: 10, Timeout: time.Minute, Grace: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -516,7 +514,7 @@ func TestCommandTemplate(t *testing.T) {
 	}
 	want := plugin.Command{Path: filepath.Join("bin", "a"), Name: "a", Args: []string{}, APIVersion: plugin.V1, Env: []string{testPlugin + "=new"},
 		Dir: work, Environ: []string{"A=B"}, MaxOutput: 10, Timeout: time.Hour, Grace: time.Second}
-	h := newHost(Options{BinDir: "bin", Command: plugin.Command{Dir: work, Environ: []string{"A=B"}, MaxOutput: 10, Timeout: time.Hour, Grace: time.Second}})
+	h := newEnv(Options{BinDir: "bin", Dir: work, Environ: []string{"A=B"}, MaxOutput: 10, Timeout: time.Hour, Grace: time.Second})
 	if diff := cmp.Diff(plugin.Provider(want), pluginFor(h, &two().Providers[0], nil)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
@@ -588,7 +586,7 @@ func TestReloadMovesMasks(t *testing.T) {
 		}
 		return c
 	}
-	k, err := New(load(""), Options{BinDir: testBinDir(t, "a", "b"), Command: plugin.Command{Environ: testEnviron()}})
+	k, err := New(load(""), Options{BinDir: testBinDir(t, "a", "b"), Environ: testEnviron()})
 	if err != nil {
 		t.Fatal(err)
 	}

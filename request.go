@@ -13,29 +13,29 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Request is one question to a [Keyring]. Exactly one of Image and Registry is set.
+// Request is the argument of [Keyring.Lookup]. Exactly one of Image and
+// Registry is required.
 type Request struct {
-	// Image is any image reference; it is normalised as the kubelet does,
-	// so "nginx:1.25" is asked as "docker.io/library/nginx".
+	// Image is any image reference. It is normalised as the kubelet does:
+	// "nginx:1.25" becomes "docker.io/library/nginx".
 	Image string
 
-	// Registry is a bare host with an optional port, for callers that know no
-	// more. A provider whose pattern has a path cannot be asked then: its
-	// Attempt says so.
+	// Registry is a host with an optional port, for callers that have no image
+	// name. Providers whose pattern has a path are skipped.
 	Registry string
 
-	// Pod is for whom the image is pulled; nil if for nobody in particular.
+	// Pod is the pod that pulls the image; nil if there is none.
 	Pod *Pod
 
-	// PullSecrets are the pod's image pull secrets; they serve this request alone.
+	// PullSecrets are the pod's image pull secrets. They are not cached.
 	PullSecrets []PullSecret
 
 	// Token and Annotations are a service-account identity that the caller
-	// already holds; answers are then cached by the token's hash. Only a
-	// provider whose serviceAccountTokenAudience is among the audiences ("aud")
-	// of the token is given it. For another the attempt fails at [StageToken],
-	// as it does with a token that is not a JSON Web Token, as those of
-	// Kubernetes are: nothing says then who may see it.
+	// already has. Responses are then cached by the token's hash.
+	//
+	// A provider gets the token only if its serviceAccountTokenAudience is one of
+	// the token's audiences ("aud"). Otherwise, and if the token is not a JSON
+	// Web Token, its attempt fails at [StageToken].
 	Token       plugin.Secret
 	Annotations map[string]string
 }
@@ -46,7 +46,7 @@ type Pod struct {
 	ServiceAccount       string
 }
 
-// name is what keyrings and plugins see of the request.
+// name returns the normalised repository or registry.
 func (r *Request) name() (string, error) {
 	switch {
 	case r.Image != "" && r.Registry != "":
@@ -58,40 +58,40 @@ func (r *Request) name() (string, error) {
 	}
 }
 
-// question is what a lookup asks for.
-type question struct {
-	name     string // normalised repository, or the host of a registry lookup
-	registry string // name up to the first slash, port included
-	at       match.Location
+// lookupKey is the image or registry of a lookup.
+type lookupKey struct {
+	name     string // normalised repository, or the host for a registry lookup
+	registry string // name up to the first slash, with the port
+	location match.Location
 }
 
-func newQuestion(req Request) (question, error) {
+func newLookupKey(req Request) (lookupKey, error) {
 	name, err := req.name()
 	if err != nil {
-		return question{}, err
+		return lookupKey{}, err
 	}
 	if len(name) > math.MaxUint16 {
-		return question{}, fmt.Errorf("the image name is too long for a cache key (%d bytes)", len(name))
+		return lookupKey{}, fmt.Errorf("the image name is too long for a cache key (%d bytes)", len(name))
 	}
-	at, err := match.ParseLocation(name)
+	location, err := match.ParseLocation(name)
 	if err != nil {
-		return question{}, err
+		return lookupKey{}, err
 	}
 	registry, _, _ := strings.Cut(name, "/")
-	return question{name: name, registry: registry, at: at}, nil
+	return lookupKey{name: name, registry: registry, location: location}, nil
 }
 
-// bare reports whether a registry is asked for, and no image.
-func (q question) bare() bool { return q.name == q.registry }
+// isRegistry reports whether k is a registry without an image.
+func (k lookupKey) isRegistry() bool { return k.name == k.registry }
 
-// base is as much of the question as an answer of the given scope covers.
-func (q question) base(scope plugin.CacheKeyType) string {
+// base returns the part of k that a response with the given scope covers.
+func (k lookupKey) base(scope plugin.CacheKeyType) string {
 	switch scope {
 	case plugin.CacheRegistry:
-		return q.registry
+		return k.registry
 	case plugin.CacheGlobal:
 		return ""
 	default:
-		return q.name
+		return k.name
 	}
 }

@@ -4,137 +4,155 @@
 package regcred
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 
 	"github.com/regcred/regcred/plugin"
 )
 
-// Result is what a lookup found.
+// Result is the result of a lookup. Its JSON form has no passwords.
 type Result struct {
-	// Credentials in the order in which a kubelet would try them: each once,
-	// until one is accepted, and not anonymously after that. With none, it
-	// pulls anonymously.
-	Credentials []Credential
+	// Credentials are in the order in which a kubelet would try them: each once,
+	// until the registry accepts one. If all are rejected, the pull fails. If
+	// there are none, the pull is anonymous.
+	Credentials []Credential `json:"credentials"`
 
-	// Attempts say what each pull secret, source and matching provider did,
-	// in that order.
-	Attempts []Attempt
+	// Attempts are the outcomes of each pull secret, source and matching
+	// provider, in that order.
+	Attempts []Attempt `json:"attempts"`
 }
 
-// Credential is one user name and password, and where it came from.
+// Credential is a user name and password with its origin.
 type Credential struct {
-	Match       string // the auth key that matched, normalised
-	Username    string
-	Password    plugin.Secret
-	Provider    string    // name of the provider; "" if it came from another source
-	Origin      Origin    // where it came from
-	CachedUntil time.Time // end of the cache entry (not of the credential); zero if not cached
+	Match       string        `json:"match"` // the normalised auth key that matched
+	Username    string        `json:"username"`
+	Password    plugin.Secret `json:"-"`
+	Provider    string        `json:"provider,omitempty"` // "" if it came from another source
+	Origin      Origin        `json:"origin"`
+	CachedUntil time.Time     `json:"cachedUntil,omitzero"` // expiry of the cache entry, not of the credential; zero if not cached
 
-	generation uint64 // of the cache entry that Invalidate drops; 0 if not cached
+	generation uint64 // of the cache entry, for Invalidate; 0 if not cached
 }
 
-// OriginKind names one of the three keyrings of a pull.
+// OriginKind is one of the three keyrings of a pull.
 type OriginKind string
 
-// The keyrings of a pull, in the order in which they are consulted.
+// The keyrings of a pull, in the order in which they are used.
 const (
 	FromPullSecret OriginKind = "pullSecret"
 	FromNode       OriginKind = "node" // docker config files, or another of Options.Sources
 	FromProvider   OriginKind = "provider"
 )
 
-// Origin says where a credential came from (KEP-2535 calls it coordinates).
-// What it points to is shared, and not to be changed.
+// Origin is where a credential came from (KEP-2535 calls it coordinates). The
+// objects that it points to are shared and must not be modified.
 type Origin struct {
-	Kind           OriginKind
-	PullSecret     *ObjectRef // for FromPullSecret
-	ServiceAccount *ObjectRef // for FromProvider in service-account mode
-	File           string     // for FromNode
+	Kind           OriginKind `json:"kind"`
+	PullSecret     *ObjectRef `json:"pullSecret,omitempty"`     // for FromPullSecret
+	ServiceAccount *ObjectRef `json:"serviceAccount,omitempty"` // for FromProvider in service-account mode
+	File           string     `json:"file,omitempty"`           // for FromNode
 }
 
 // ObjectRef identifies a Kubernetes object.
-type ObjectRef struct{ Namespace, Name, UID string }
+type ObjectRef struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	UID       string `json:"uid,omitempty"`
+}
 
-// CacheResult says how an [Attempt] used the cache.
+// CacheResult is how an [Attempt] used the cache.
 type CacheResult string
 
 const (
-	CacheNone      CacheResult = ""          // not looked at, e.g. because the provider was skipped
-	CacheHit       CacheResult = "hit"       // answered from the cache
+	CacheNone      CacheResult = ""          // not used, for example because the provider was skipped
+	CacheHit       CacheResult = "hit"       // the response was cached
 	CacheMiss      CacheResult = "miss"      // the plugin was run
-	CacheCoalesced CacheResult = "coalesced" // a run for somebody else was waited for, and served
+	CacheCoalesced CacheResult = "coalesced" // the lookup used the response to another lookup's exec
 )
 
-// Attempt is what one pull secret, source or matching provider did for a lookup.
+// Attempt is the outcome of one pull secret, source or matching provider.
 type Attempt struct {
-	Kind     OriginKind
-	Provider string // the provider's name, or that of the source
-	Index    int    // of the provider in Config.Providers; -1 for other sources
-	Pattern  string // the first entry of matchImages that matched
+	Kind     OriginKind `json:"kind"`
+	Provider string     `json:"provider"`          // name of the provider or source
+	Index    int        `json:"index"`             // in Config.Providers; -1 for other sources
+	Pattern  string     `json:"pattern,omitempty"` // the first entry of matchImages that matched
 
-	// Skipped says why a matching provider was not asked at all, as the
-	// kubelet silently does: no service account, or a required annotation is
-	// missing. It is [SkippedPath] for one that matches images of the registry
-	// that was asked for, and not the registry itself.
-	Skipped string
+	// Skipped is why a matching provider was not called: the pod has no service
+	// account, a required annotation is missing, or the lookup is for a registry
+	// ([SkippedPath]).
+	Skipped string `json:"skipped,omitempty"`
 
-	// Identity says on whose behalf a provider in service-account mode was
-	// asked, or would have been; nil in other modes, and for nobody.
-	Identity *Identity
+	// Identity is the service account of a provider in service-account mode; nil
+	// in other modes, and if there is no service account.
+	Identity *Identity `json:"identity,omitempty"`
 
-	Cache       CacheResult
-	CacheKey    plugin.CacheKeyType // what the answer is good for
-	Age         time.Duration       // of an answer from the cache
-	CachedUntil time.Time           // end of the cache entry; zero if not cached
-	Duration    time.Duration       // of the exec, or of reading the source
+	Cache       CacheResult         `json:"cache,omitempty"`
+	CacheKey    plugin.CacheKeyType `json:"cacheKey,omitempty"`   // scope of the response
+	Age         time.Duration       `json:"-"`                    // of a cached response; JSON: ageSeconds
+	CachedUntil time.Time           `json:"cachedUntil,omitzero"` // expiry of the cache entry; zero if not cached
+	Duration    time.Duration       `json:"-"`                    // of the exec or of reading the source; JSON: durationSeconds
 
-	Keys    []string // auth keys of the answer, normalised, in lookup order; shared, not to be changed
-	Matched int      // how many credentials it contributed
-	Stderr  string   // what the plugin wrote to standard error, scrubbed; also of a successful run
+	Keys    []string `json:"keys,omitempty"`   // normalised auth keys of the response, in lookup order; shared, must not be modified
+	Matched int      `json:"matched"`          // number of credentials in Result.Credentials
+	Stderr  string   `json:"stderr,omitempty"` // the plugin's standard error without secrets, also after success
 
-	Stage plugin.Stage // where it failed; "" if it did not
-	Err   error        // why
+	Stage plugin.Stage `json:"stage,omitempty"` // where it failed; "" if it did not fail
+	Err   error        `json:"-"`               // why it failed; JSON: error
 }
 
-// Identity is the service account on whose behalf a provider with
-// tokenAttributes is asked (KEP-4412). It holds no secret.
+// MarshalJSON encodes Err as text, and Age and Duration in seconds.
+func (a Attempt) MarshalJSON() ([]byte, error) {
+	type fields Attempt
+	x := struct {
+		fields
+		AgeSeconds      float64 `json:"ageSeconds,omitempty"`
+		DurationSeconds float64 `json:"durationSeconds,omitempty"`
+		Error           string  `json:"error,omitempty"`
+	}{fields: fields(a), AgeSeconds: a.Age.Seconds(), DurationSeconds: a.Duration.Seconds()}
+	if a.Err != nil {
+		x.Error = a.Err.Error()
+	}
+	return json.Marshal(x)
+}
+
+// Identity is the service account for which a provider with tokenAttributes is
+// called (KEP-4412). It contains no secrets.
 type Identity struct {
-	ServiceAccount ObjectRef // UID is "" if it was not read; all is "" for a token from somewhere else
-	Audience       string    // that the provider's configuration asks for; it is given no token for another
-	Annotations    []string  // keys of the annotations that the plugin gets, sorted
-	Absent         []string  // optional keys that the service account lacks
-	Missing        string    // the required key that it lacks, for which the provider was skipped
-	Token          TokenUse
+	ServiceAccount ObjectRef `json:"serviceAccount"`        // UID is "" if it was not read; empty for a Request.Token without a Pod
+	Audience       string    `json:"audience"`              // the provider's serviceAccountTokenAudience
+	Annotations    []string  `json:"annotations,omitempty"` // keys of the annotations passed to the plugin, sorted
+	Absent         []string  `json:"absent,omitempty"`      // optional keys that the service account lacks
+	Missing        string    `json:"missing,omitempty"`     // the required key that it lacks; the provider was skipped
+	Token          TokenUse  `json:"token,omitempty"`
 }
 
-// TokenUse says where an [Attempt] had its service-account token from.
+// TokenUse is the origin of the service-account token of an [Attempt].
 type TokenUse string
 
 const (
-	TokenNone      TokenUse = ""          // it needed none, e.g. because the answer was in the cache
-	TokenGiven     TokenUse = "given"     // it came with the request
-	TokenRequested TokenUse = "requested" // Options.ServiceAccounts was asked for one
+	TokenNone      TokenUse = ""          // no token was needed, for example because the response was cached
+	TokenGiven     TokenUse = "given"     // Request.Token
+	TokenRequested TokenUse = "requested" // Options.ServiceAccounts
 )
 
-// SkippedPath is what [Attempt].Skipped says of a provider that a lookup of a bare
-// registry cannot ask.
+// SkippedPath is the [Attempt].Skipped of a provider whose pattern has a path,
+// in a registry lookup.
 const SkippedPath = "the request specifies only a registry, but the provider's pattern has a path: specify an image instead"
 
-// fail records why the attempt failed.
 func (a *Attempt) fail(err error) {
 	a.Stage, a.Err = stageOf(err), err
 }
 
-// LookupError means that no credential was found and at least one source or
-// provider failed: whether the image needs one is not known. It must never be
-// turned into an anonymous pull.
+// LookupError means that there is no credential and at least one source or
+// provider failed, so the image may still need a credential. Do not pull
+// anonymously after it.
 type LookupError struct {
-	Image  string    // as it was looked up
-	Failed []Attempt // those with an Err
+	Image  string    // the normalised repository or registry
+	Failed []Attempt // the attempts with an Err
 }
 
-// Error names every failure.
+// Error contains the error of each failed attempt.
 func (e *LookupError) Error() string {
 	causes := make([]string, len(e.Failed))
 	for i, a := range e.Failed {
@@ -143,7 +161,7 @@ func (e *LookupError) Error() string {
 	return "no credentials for " + e.Image + ": " + strings.Join(causes, "; ")
 }
 
-// Unwrap returns the causes.
+// Unwrap returns the error of each failed attempt.
 func (e *LookupError) Unwrap() []error {
 	errs := make([]error, len(e.Failed))
 	for i, a := range e.Failed {

@@ -5,74 +5,77 @@ package regcred
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/await"
 	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/internal/executable"
 	"github.com/regcred/regcred/plugin"
 )
 
-// runner is one provider at work: its plugin, its cache and the execs that
-// are under way.
+// runner runs one provider: it has its plugin, its cache and the execs in flight.
 type runner struct {
-	host       *host
+	env        *env
 	name       string
-	entry      config.Provider         // a copy of its own
-	tokens     *config.TokenAttributes // of entry; nil outside service-account mode
-	executable executable              // as it was when the runner was made
+	entry      config.Provider         // a deep copy
+	tokens     *config.TokenAttributes // entry's; nil outside service-account mode
+	executable executable.Attributes   // when the runner was created
 	provider   plugin.Provider
-	written    atomic.Pointer[place] // replaced by Reload: an entry that stays may have moved
-	cache      *answerCache
-	from       *origin // of answers that belong to nobody
+	position   atomic.Pointer[position] // Reload replaces it, because an unchanged entry may have moved
+	cache      *responseCache
+	origin     *origin // of responses without a service account
 
-	mu      sync.Mutex
-	flights map[flightKey]*flight
-	scope   plugin.CacheKeyType // of the last answer; "" while unknown
-	mixed   bool                // another executable than the one above has run
-	retired bool                // Reload has dropped it
-	backoff map[string]backoff  // by image
+	mu       sync.Mutex
+	inFlight map[flightKey]*flight
+	scope    plugin.CacheKeyType // of the last response; "" while unknown
+	replaced bool                // a different executable has run
+	retired  bool                // Reload has removed the provider
+	backoff  map[string]backoff  // by image
 }
 
-// scopeNone is that of an answer which must not be cached.
+// scopeNone marks responses that must not be cached.
 const scopeNone plugin.CacheKeyType = "none"
 
-// place is where an entry stands.
-type place struct {
-	config   *config.Config
-	provider int
+// position is the place of an entry in its configuration.
+type position struct {
+	config *config.Config
+	index  int
 }
 
-func newRunner(h *host, at place) *runner {
-	p := &at.config.Providers[at.provider]
-	look, _ := executableOf(h.ctx, h, p.Name, maxLook) // a lookup says what is wrong
+func newRunner(e *env, at position) *runner {
+	p := &at.config.Providers[at.index]
+	file, _ := statExecutable(e.ctx, e, p.Name, statTimeout) // a lookup reports the error
 	r := &runner{
-		host:       h,
+		env:        e,
 		name:       p.Name,
-		entry:      copyOf(p),
-		executable: look,
-		cache:      newAnswerCache(h.opts.maxCacheEntries()),
-		from:       &origin{p.Name, Origin{Kind: FromProvider}},
-		flights:    map[flightKey]*flight{},
+		entry:      cloneProvider(p),
+		executable: file,
+		cache:      newResponseCache(e.opts.MaxCacheEntries),
+		origin:     &origin{p.Name, Origin{Kind: FromProvider}},
+		inFlight:   map[flightKey]*flight{},
 		backoff:    map[string]backoff{},
 	}
 	r.tokens = r.entry.TokenAttributes
-	r.provider = pluginFor(h, &r.entry, r.place)
+	r.provider = pluginFor(e, &r.entry, r.place)
 	return r
 }
 
-// place is where something of r's entry stands now.
+// place returns the current file and line of a field of the entry.
 func (r *runner) place(field string, index int) string {
-	at := r.written.Load()
-	return at.config.Place(at.provider, field, index)
+	at := r.position.Load()
+	return at.config.Place(at.index, field, index)
 }
 
-// copyOf copies an entry with all that it points to, so that what the caller
-// changes in it is seen by [Keyring.Reload].
-func copyOf(p *config.Provider) config.Provider {
+// cloneProvider returns a deep copy, so that [Keyring.Reload] notices changes
+// that the caller makes to p.
+func cloneProvider(p *config.Provider) config.Provider {
 	c := *p
 	c.MatchImages, c.Args, c.Env = slices.Clone(p.MatchImages), slices.Clone(p.Args), slices.Clone(p.Env)
 	if p.DefaultCacheDuration != nil {
@@ -90,122 +93,124 @@ func copyOf(p *config.Provider) config.Provider {
 	return c
 }
 
-// pluginFor returns what answers for p: a provider of this process, or the
-// executable of that name, whose arguments stand at place.
-func pluginFor(h *host, p *config.Provider, place func(string, int) string) plugin.Provider {
-	if in := h.opts.InProcess[p.Name]; in != nil {
-		return inProcess{in, p.Name, h.opts.timeout()}
+// pluginFor returns the in-process provider or the executable for p.
+func pluginFor(e *env, p *config.Provider, place func(string, int) string) plugin.Provider {
+	if in := e.opts.InProcess[p.Name]; in != nil {
+		return plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+			ctx, cancel := context.WithTimeout(ctx, e.opts.Timeout)
+			defer cancel()
+			return plugin.Ask(ctx, p.Name, in, req)
+		})
 	}
-	c, template := p.Command(h.opts.BinDir), &h.opts.Command
-	c.Environ, c.Dir, c.Timeout = template.Environ, template.Dir, template.Timeout
-	c.MaxOutput, c.Grace = template.MaxOutput, template.Grace
+	c := p.Command(e.opts.BinDir)
+	c.Environ, c.Dir, c.Timeout, c.MaxOutput, c.Grace = e.opts.Environ, e.opts.Dir, e.opts.Timeout, e.opts.MaxOutput, e.opts.Grace
 	c.Place = place
 	return c
 }
 
-// inProcess is a provider of this process, held to the rules of an executable.
-type inProcess struct {
-	plugin.Provider
-	name    string
-	timeout time.Duration
-}
-
-func (p inProcess) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.timeout)
-	defer cancel()
-	return plugin.Ask(ctx, p.name, p.Provider, req)
-}
-
-// exec asks the plugin once and makes an answer of what it says. The answer
-// is not yet in the cache.
-func (r *runner) exec(ctx context.Context, q question, id *identity) (*answer, error) {
+// exec runs the plugin once. It does not add the response to the cache.
+func (r *runner) exec(ctx context.Context, key lookupKey, id *identity) (*response, error) {
 	token := id.token
-	if id.mints() {
-		ctx, cancel := context.WithTimeout(ctx, r.host.opts.timeout())
-		minted, err := r.requestToken(ctx, id.pod)
+	if id.needsToken() {
+		ctx, cancel := context.WithTimeout(ctx, r.env.opts.Timeout)
+		requested, err := r.requestToken(ctx, id.pod)
 		cancel()
 		if err != nil {
 			return nil, err
 		}
-		token = minted
+		token = requested
 	}
-	if err := r.noteExecutable(ctx); err != nil {
+	if err := r.checkExecutable(ctx); err != nil {
 		return nil, err
 	}
-	resp, stderr, err := r.run(ctx, &plugin.Request{
-		Image:                     q.name,
+	answered, stderr, err := r.run(ctx, &plugin.Request{
+		Image:                     key.name,
 		ServiceAccountToken:       token,
 		ServiceAccountAnnotations: id.annotations,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := r.check(resp, token); err != nil {
+	if err := r.checkResponse(answered, token); err != nil {
 		return nil, err
 	}
-	a := newAnswer(resp.Auth, id.from)
-	a.key = cacheKey{resp.CacheKeyType, q.base(resp.CacheKeyType), id.key}
-	a.stderr, a.stored = stderr, time.Now()
-	if d := lifetime(resp, r.entry.DefaultCacheDuration); d > 0 {
-		a.expires = a.stored.Add(d)
-		a.generation = rand.Uint64() | 1
+	resp := newResponse(answered.Auth, id.origin)
+	resp.key = cacheKey{answered.CacheKeyType, key.base(answered.CacheKeyType), id.key}
+	resp.stderr, resp.stored = stderr, time.Now()
+	if d := cacheDuration(answered, r.entry.DefaultCacheDuration); d > 0 {
+		resp.expires = resp.stored.Add(d)
+		resp.generation = rand.Uint64() | 1
 	}
-	return a, nil
+	return resp, nil
 }
 
-// noteExecutable notices that the executable is no longer that of earlier
-// answers, so that they do not count as its own if that one comes back. What
-// cannot be looked at in time is not run: to start it would hang as well, and
-// nothing ends that.
-func (r *runner) noteExecutable(ctx context.Context) error {
-	now, err := executableOf(ctx, r.host, r.name, r.host.opts.timeout())
+// statTimeout limits how long New and Reload wait for the file system, which
+// may hang. Lookups wait for as long as a run may take.
+const statTimeout = time.Second
+
+// statExecutable returns the attributes of a provider's executable. An error
+// means that the file system did not respond within the timeout.
+func statExecutable(ctx context.Context, e *env, name string, timeout time.Duration) (executable.Attributes, error) {
+	if e.opts.InProcess[name] != nil {
+		return executable.Attributes{}, nil
+	}
+	path := filepath.Join(e.opts.BinDir, name)
+	if e.opts.BinDir != "" && !filepath.IsAbs(path) {
+		path = filepath.Join(e.opts.Dir, path)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return await.Result(ctx, fmt.Sprintf("check %s: a mount might be hanging", path), func() (executable.Attributes, error) {
+		return executable.Stat(path), nil
+	})
+}
+
+// checkExecutable records that the executable has changed, so that Reload does
+// not keep r if the previous executable comes back. It fails if the file system
+// hangs, because starting the plugin would hang too, and could not be cancelled.
+func (r *runner) checkExecutable(ctx context.Context) error {
+	now, err := statExecutable(ctx, r.env, r.name, r.env.opts.Timeout)
 	switch {
 	case err != nil && ctx.Err() == nil:
 		return failAt(plugin.StageStart, "%w", err)
-	case err != nil || r.executable.same(now):
-		return nil // the run itself says that nobody waits any more
+	case err != nil || r.executable.Same(now):
+		return nil // if ctx has ended, the run returns that error
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mixed = true
+	r.replaced = true
 	return nil
 }
 
-// unchanged reports whether r's answers are those of an entry, and of the
-// executable that is there now.
+// unchanged reports whether all of r's responses came from the entry p and the
+// current executable.
 func (r *runner) unchanged(p *config.Provider) bool {
-	now, err := executableOf(r.host.ctx, r.host, r.name, maxLook) // lookups do not wait for it
+	now, err := statExecutable(r.env.ctx, r.env, r.name, statTimeout)
 	if err != nil {
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.mixed && r.entry.Equal(p) && r.executable.same(now)
+	return !r.replaced && r.entry.Equal(p) && r.executable.Same(now)
 }
 
-// run runs the plugin, and reports standard error of a successful run too.
-func (r *runner) run(ctx context.Context, req *plugin.Request) (*plugin.Response, string, error) {
+// run runs the plugin. It also returns standard error if the run succeeds.
+func (r *runner) run(ctx context.Context, req *plugin.Request) (resp *plugin.Response, stderr string, err error) {
 	start := time.Now()
-	resp, stderr, err := ask(ctx, r.provider, req)
-	r.host.observe(ctx, Event{Kind: EventExec, Provider: r.name, Image: req.Image, Duration: time.Since(start), Stage: stageOf(err), Err: err})
+	if command, ok := r.provider.(plugin.Command); ok {
+		var x *plugin.Exchange
+		if x, err = command.Run(ctx, req); err == nil {
+			resp, stderr = x.Response, x.Stderr
+		}
+	} else {
+		resp, err = r.provider.GetCredentials(ctx, req)
+	}
+	r.env.emit(ctx, Event{Kind: EventExec, Provider: r.name, Image: req.Image, Duration: time.Since(start), Stage: stageOf(err), Err: err})
 	return resp, stderr, err
 }
 
-func ask(ctx context.Context, p plugin.Provider, req *plugin.Request) (*plugin.Response, string, error) {
-	command, ok := p.(plugin.Command)
-	if !ok {
-		resp, err := p.GetCredentials(ctx, req)
-		return resp, "", err
-	}
-	x, err := command.Run(ctx, req)
-	if err != nil {
-		return nil, "", err
-	}
-	return x.Response, x.Stderr, nil
-}
-
-// check refuses what a kubelet refuses of a well-formed answer.
-func (r *runner) check(resp *plugin.Response, token plugin.Secret) error {
+// checkResponse rejects well-formed responses that a kubelet rejects.
+func (r *runner) checkResponse(resp *plugin.Response, token plugin.Secret) error {
 	if !token.IsZero() && r.tokens != nil && r.tokens.CacheType != config.CachePerToken {
 		for _, auth := range resp.Auth {
 			if auth.Password.Equal(token) {

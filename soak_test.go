@@ -117,10 +117,8 @@ func (s *soak) configuration(n int) *config.Config {
 func newSoak(t *testing.T) *soak {
 	s := &soak{t: t, did: map[string]int{}}
 	s.opts = Options{
-		BinDir: testBinDir(t, soakKinds...),
-		Command: plugin.Command{
-			Environ: append(os.Environ(), "GORACE=atexit_sleep_ms=0", "GOMAXPROCS=1"), Timeout: time.Second,
-		},
+		BinDir:  testBinDir(t, soakKinds...),
+		Environ: append(os.Environ(), "GORACE=atexit_sleep_ms=0", "GOMAXPROCS=1"), Timeout: time.Second,
 		Sources:         []Source{NodeDockerConfig(NodePaths{RootDir: t.TempDir()})},
 		ServiceAccounts: &accounts{},
 		Observer:        func(Event) { s.events.Add(1) },

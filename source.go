@@ -19,25 +19,25 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Source is a keyring beside the plugins. Implementations must be safe
-// for concurrent use. One that outlasts ctx is left behind, and what it then
-// returns is dropped. Their errors are shown and logged, so they hold no secret.
+// Source provides credentials in addition to the plugins. Implementations must
+// be safe for concurrent use. After ctx ends the keyring stops waiting and drops
+// the result. Errors are shown and logged, so they must not contain secrets.
 type Source interface {
-	// Name says what it is in Attempts, e.g. "node docker config". [New] asks for it.
+	// Name is used in Attempts, for example "node docker config". [New] calls it once.
 	Name() string
-	// Auths returns credentials by auth key for the repository, or the host
-	// of a registry lookup. It may return what it has beside an error.
+	// Auths returns the credentials by auth key for a repository, or for a host
+	// in a registry lookup. It may return credentials together with an error.
 	Auths(ctx context.Context, repository string) ([]AuthSet, error)
 }
 
-// AuthSet is the credentials of one place.
+// AuthSet is the credentials from one origin.
 type AuthSet struct {
 	Origin Origin
 	Auths  map[string]plugin.AuthConfig
 }
 
 // PullSecret is a Kubernetes secret of type kubernetes.io/dockerconfigjson or
-// kubernetes.io/dockercfg. Others are ignored, as in the kubelet
+// kubernetes.io/dockercfg. Other types are ignored, as in the kubelet
 // (MakeDockerKeyring in pkg/credentialprovider/secrets).
 type PullSecret struct {
 	Namespace, Name, UID string
@@ -45,7 +45,7 @@ type PullSecret struct {
 	Data                 map[string][]byte
 }
 
-// The types of pull secrets, and the key of Data under which each has its file.
+// Types of pull secrets, and the keys of Data that hold the file.
 const (
 	secretTypeDockerConfigJSON = "kubernetes.io/dockerconfigjson"
 	secretKeyDockerConfigJSON  = ".dockerconfigjson"
@@ -53,16 +53,17 @@ const (
 	secretKeyDockercfg         = ".dockercfg"
 )
 
-// title is the secret's namespace and name. One from a file may have no namespace.
-func (s *PullSecret) title() string {
+// fullName returns namespace and name. A secret from a file may have no namespace.
+func (s *PullSecret) fullName() string {
 	if s.Namespace == "" {
 		return s.Name
 	}
 	return s.Namespace + "/" + s.Name
 }
 
-// attempt parses the secret; ok is false if it is not one with credentials.
-func (s *PullSecret) attempt() (a Attempt, ans *answer, ok bool) {
+// attempt parses the secret. ok is false if the type or the data means that
+// it has no docker config.
+func (s *PullSecret) attempt() (a Attempt, resp *response, ok bool) {
 	parse, data := dockerconfig.Parse, s.Data[secretKeyDockerConfigJSON]
 	if s.Type == secretTypeDockercfg {
 		parse, data = dockerconfig.ParseLegacy, s.Data[secretKeyDockercfg]
@@ -72,41 +73,41 @@ func (s *PullSecret) attempt() (a Attempt, ans *answer, ok bool) {
 	if len(data) == 0 {
 		return a, nil, false
 	}
-	a = Attempt{Kind: FromPullSecret, Provider: s.title(), Index: -1}
+	a = Attempt{Kind: FromPullSecret, Provider: s.fullName(), Index: -1}
 	auths, err := parse(data)
 	if err != nil {
-		// The kubelet fails the whole pull here.
-		a.fail(failAt(StageSource, "pull secret %s: %w", s.title(), err))
+		// kubelet: fails the whole pull.
+		a.fail(failAt(StageSource, "pull secret %s: %w", s.fullName(), err))
 		return a, nil, true
 	}
 	ref := &ObjectRef{Namespace: s.Namespace, Name: s.Name, UID: s.UID}
-	ans = newAnswer(auths, &origin{source: Origin{Kind: FromPullSecret, PullSecret: ref}})
-	a.Keys = ans.keys
-	return a, ans, true
+	resp = newResponse(auths, &origin{source: Origin{Kind: FromPullSecret, PullSecret: ref}})
+	a.Keys = resp.keys
+	return a, resp, true
 }
 
 // NodePaths are the directories in which a kubelet looks for docker config
-// files, in this order, and then /. RootDir and Home may be relative to WorkDir.
-// Empty ones are left out, but for Home where there is a WorkDir.
+// files, in this order, before /. RootDir and Home may be relative to WorkDir.
+// Empty ones are skipped, except that an empty Home means WorkDir.
 type NodePaths struct {
 	RootDir string // the kubelet's --root-dir, e.g. /var/lib/kubelet
 	WorkDir string // its working directory
-	Home    string // its $HOME; "" if it has none, as under systemd: then WorkDir stands for it
+	Home    string // its $HOME; "" if it has none, as under systemd
 }
 
-// NodeDockerConfig returns the keyring of a node's docker config files: the
+// NodeDockerConfig returns a source that reads a node's docker config files: the
 // first valid config.json, else the first valid .dockercfg
-// (pkg/credentialprovider/config.go). Only auths count; helpers are not
-// called. Files are read again after five minutes. One that is there but
-// cannot be used is passed over, as in the kubelet, and reported as an error.
+// (pkg/credentialprovider/config.go). It uses only auths and calls no helpers.
+// An unusable file is skipped, as in the kubelet, and reported as an error.
+// Files are read again after five minutes.
 func NodeDockerConfig(p NodePaths) Source { return &nodeConfig{paths: p} }
 
-// Files returns the paths of the files, absolute where the directories are, in
-// the order in which a kubelet looks for them.
+// Files returns the paths in the order in which a kubelet reads them. They are
+// absolute if the directories are.
 func (p NodePaths) Files() []string {
 	var paths []string
 	for _, c := range (&nodeConfig{paths: p}).candidates() {
-		if !slices.Contains(paths, c.path) { // where two of the directories are one
+		if !slices.Contains(paths, c.path) { // two directories may be the same
 			paths = append(paths, c.path)
 		}
 	}
@@ -117,25 +118,24 @@ type nodeConfig struct {
 	paths NodePaths
 
 	mu      sync.Mutex
-	last    *nodeFiles // nil if never read
-	reading *nodeFiles // by a goroutine of its own; nil if none does
+	last    *nodeFiles // nil before the first read
+	pending *nodeFiles // nil if no goroutine reads the files
 }
 
-// nodeFiles is what one reading of the files found.
+// nodeFiles is the result of reading the files once.
 type nodeFiles struct {
-	done chan struct{} // closed when the following is set
+	done chan struct{} // closed when the other fields are set
 	set  []AuthSet
 	err  error
 	next time.Time // when to read again
 }
 
 const (
-	nodeConfigLife   = 5 * time.Minute
-	maxDockerConfig  = 16 << 20 // bytes of one file
-	nodeConfigSource = "node docker config"
+	nodeConfigTTL   = 5 * time.Minute
+	maxDockerConfig = 16 << 20 // bytes of one file
 )
 
-func (n *nodeConfig) Name() string { return nodeConfigSource }
+func (n *nodeConfig) Name() string { return "node docker config" }
 
 func (n *nodeConfig) Auths(ctx context.Context, _ string) ([]AuthSet, error) {
 	if err := ctx.Err(); err != nil {
@@ -146,36 +146,35 @@ func (n *nodeConfig) Auths(ctx context.Context, _ string) ([]AuthSet, error) {
 	case <-files.done:
 		return files.set, files.err
 	case <-ctx.Done():
-		return nil, ctx.Err() // which says nothing about the files
+		return nil, ctx.Err()
 	}
 }
 
-// current returns what was read, or is being read. A file system that does not
-// answer keeps one reader, however many wait for it, and they for their
-// contexts alone.
+// current returns the last or the pending read, or starts one. So only one
+// goroutine waits for a file system that hangs.
 func (n *nodeConfig) current(now time.Time) *nodeFiles {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
-	case n.reading != nil:
-		return n.reading
+	case n.pending != nil:
+		return n.pending
 	case n.last != nil && !now.After(n.last.next):
 		return n.last
 	}
 	files := &nodeFiles{done: make(chan struct{})}
-	n.reading = files
+	n.pending = files
 	go func() {
 		files.set, files.err = n.read(context.Background())
-		files.next = now.Add(nodeConfigLife)
+		files.next = now.Add(nodeConfigTTL)
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.last, n.reading = files, nil
+		n.last, n.pending = files, nil
 		close(files.done)
 	}()
 	return files
 }
 
-// read returns the first valid file, and what was wrong with those before it.
+// read returns the first valid file, and the errors of the files before it.
 func (n *nodeConfig) read(ctx context.Context) ([]AuthSet, error) {
 	var errs []error
 	for _, c := range n.candidates() {
@@ -213,7 +212,7 @@ func (n *nodeConfig) candidates() []configCandidate {
 		}
 		all = append(all, configCandidate{filepath.Join(append([]string{dir}, elem...)...), parse})
 	}
-	// kubelet: without a home, the files of the home are looked for in the working directory.
+	// kubelet: without a home, it reads the files of the home from the working directory.
 	places := func(parse parser, name string, below ...string) {
 		if n.paths.RootDir != "" {
 			add(parse, n.paths.RootDir, name)

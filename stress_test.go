@@ -140,7 +140,7 @@ func weather(t *testing.T, rnd *rand.Rand) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.ring.Load().runners[0].provider = s // without the deadline, after which Close does not wait
+	k.compiled.Load().runners[0].provider = s // without the deadline, after which Close does not wait
 	closes := rnd.IntN(3) == 0
 	var wg sync.WaitGroup
 	for i := range 150 {
@@ -153,7 +153,7 @@ func weather(t *testing.T, rnd *rand.Rand) {
 			gust(t, k, s, req, patience, closes)
 		})
 	}
-	r := k.ring.Load().runners[0]
+	r := k.compiled.Load().runners[0]
 	if closes {
 		time.Sleep(4 * longestRun)
 		k.Close()
@@ -167,8 +167,8 @@ func weather(t *testing.T, rnd *rand.Rand) {
 		time.Sleep(longestRun) // a refresh waits for nobody
 	}
 	synctest.Wait()
-	if s.running != 0 || len(r.flights) != 0 {
-		t.Errorf("%d runs and %d flights are left though nobody waits", s.running, len(r.flights))
+	if s.running != 0 || len(r.inFlight) != 0 {
+		t.Errorf("%d runs and %d flights are left though nobody waits", s.running, len(r.inFlight))
 	}
 	k.Close()
 }
@@ -180,7 +180,7 @@ func TestCoalesceFlightThatWasLeft(t *testing.T) {
 		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
 		k := newScripted(t, s, nil, nil)
 		defer k.Close()
-		k.ring.Load().runners[0].provider = plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+		k.compiled.Load().runners[0].provider = plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 			resp, err := s.GetCredentials(ctx, req)
 			if err != nil {
 				time.Sleep(time.Second / 4) // as long as a plugin may take to die
@@ -247,7 +247,7 @@ func gust(t *testing.T, k *Keyring, s *storm, req Request, patience time.Duratio
 		if _, err := fmt.Sscanf(c.Username, "%s %s %t %q %q", &g.image, &g.scope, &g.cached, &g.whom, &g.pod); err != nil {
 			t.Fatal(err)
 		}
-		perPod := k.ring.Load().runners[0].tokens != nil && k.ring.Load().runners[0].tokens.CacheType == config.CachePerToken
+		perPod := k.compiled.Load().runners[0].tokens != nil && k.compiled.Load().runners[0].tokens.CacheType == config.CachePerToken
 		if err := g.check(c, req, perPod, begin); err != nil {
 			t.Errorf("%s for %+v got a credential of %v: %v", asked, req.Pod, g, err)
 		}

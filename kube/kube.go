@@ -73,7 +73,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Client talks to an API server. It implements [regcred.ServiceAccounts] and
+// Client talks to an API server. It implements [regcred.ServiceAccountClient] and
 // is safe for concurrent use.
 type Client struct {
 	opts Options
@@ -84,7 +84,7 @@ type Client struct {
 	tokens   *kept[regcred.TokenRequest, *token]
 }
 
-var _ regcred.ServiceAccounts = (*Client)(nil)
+var _ regcred.ServiceAccountClient = (*Client)(nil)
 
 // New makes a Client of what [Config] returns, or of another configuration of
 // client-go. It does not call the API server. The limits of client-go, QPS and

@@ -16,7 +16,6 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/dockerhelper"
-	"github.com/regcred/regcred/plugin"
 )
 
 // helper is a [credentials.Helper], for one run: the interface has no context.
@@ -45,7 +44,7 @@ func (h helper) Get(server string) (username, secret string, err error) {
 	// to the caller, which would be a failure for want of them.
 	keyring, err := regcred.New(cfg, regcred.Options{
 		BinDir:  o.BinDir,
-		Command: plugin.Command{Environ: append(slices.Clip(o.Environ), asking+"="+name), Timeout: h.timeout},
+		Environ: append(slices.Clip(o.Environ), asking+"="+name), Timeout: h.timeout,
 	})
 	if err != nil {
 		return "", "", err

@@ -7,16 +7,16 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/regcred/regcred/internal/testmount"
+	"github.com/regcred/regcred/internal/testenv"
 )
 
 // TestHungMount: a configuration on a file system that does not answer holds a
 // client up for the time of a run, and no longer.
 func TestHungMount(t *testing.T) {
-	if !testmount.Own(t) {
+	if !testenv.InMountNamespace(t) {
 		return
 	}
-	dir := testmount.Hang(t)
+	dir := testenv.HungMount(t)
 	b := newBox(t, "good r.example")
 	stdout, code := b.get("r.example", "REGCRED_CONFIG="+filepath.Join(dir, "c.yaml"), "TEST_RUN=200ms")
 	b.refused("a configuration", stdout, code, "get: timed out after 200ms")

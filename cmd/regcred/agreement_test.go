@@ -26,7 +26,6 @@ import (
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/lint"
-	"github.com/regcred/regcred/plugin"
 )
 
 var (
@@ -224,7 +223,7 @@ func (n *madeNode) ask(t *testing.T) *libraryVerdict {
 	}
 	o := &node.Origin{Environ: n.environ(), Dir: n.dir, RootDir: n.dir}
 	k, err := regcred.New(cfg, regcred.Options{
-		BinDir: n.bin, Command: plugin.Command{Environ: o.Environ, Dir: o.Dir}, Sources: []regcred.Source{nodeDockerConfig(o)},
+		BinDir: n.bin, Environ: o.Environ, Dir: o.Dir, Sources: []regcred.Source{nodeDockerConfig(o)},
 	})
 	if err != nil {
 		t.Fatalf("New refuses what Validate accepts: %v", err)

@@ -19,8 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/regcred/regcred/internal/canary"
-	"github.com/regcred/regcred/internal/testaddr"
-	"github.com/regcred/regcred/internal/testneed"
+	"github.com/regcred/regcred/internal/testenv"
 )
 
 // TestDockerRegistry gets credentials and pulls from a registry that we did
@@ -92,7 +91,7 @@ func requirePackages(t *testing.T, programs ...string) {
 		if _, err := exec.LookPath(p); err == nil {
 			continue
 		}
-		testneed.Lacks(t, "docker-registry", "%s is not installed: Debian's packages docker-registry and apache2-utils have it; test.sh installs them as root", p)
+		testenv.SkipWithout(t, "docker-registry", "%s is not installed: Debian's packages docker-registry and apache2-utils have it; test.sh installs them as root", p)
 	}
 }
 
@@ -104,7 +103,7 @@ func startDockerRegistry(t *testing.T, dir string) (host string) {
 		t.Fatal(err)
 	}
 	writeFile(t, filepath.Join(dir, "htpasswd"), string(hash), 0o600)
-	host = testaddr.Free(t)
+	host = testenv.FreeAddr(t)
 	config := filepath.Join(dir, "registry.yml")
 	writeFile(t, config, fmt.Sprintf(`version: 0.1
 log: {level: info}

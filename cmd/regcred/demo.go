@@ -183,7 +183,7 @@ func (a *app) demoPull(ctx context.Context, n *demoNode, r *demoReport, t *demoT
 	if err != nil {
 		return err
 	}
-	k, err := regcred.New(cfg, regcred.Options{BinDir: n.binDir(), Command: plugin.Command{Environ: a.environ}, Observer: func(e regcred.Event) {
+	k, err := regcred.New(cfg, regcred.Options{BinDir: n.binDir(), Environ: a.environ, Observer: func(e regcred.Event) {
 		if e.Kind == regcred.EventExec {
 			r.Execs++ // one provider is asked at a time here
 		}

@@ -21,7 +21,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/regcred/regcred/internal/testneed"
+	"github.com/regcred/regcred/internal/testenv"
 )
 
 // These tests are about deploy/, which people copy to their nodes.
@@ -202,7 +202,7 @@ func checkImageList(t *testing.T, list string) {
 func TestCloudInitSchema(t *testing.T) {
 	program, err := exec.LookPath("cloud-init")
 	if err != nil {
-		testneed.Lacks(t, "cloud-init", "cloud-init is not installed: Debian's package of that name has it")
+		testenv.SkipWithout(t, "cloud-init", "cloud-init is not installed: Debian's package of that name has it")
 	}
 	for _, name := range []string{"kubeadm.yaml", "k3s.yaml"} {
 		if out, err := exec.CommandContext(t.Context(), program, "schema", "--config-file", deploy+"cloud-init/"+name).CombinedOutput(); err != nil {
@@ -221,7 +221,7 @@ func TestPackerFiles(t *testing.T) {
 func TestPackerTemplate(t *testing.T) {
 	program, err := exec.LookPath("packer")
 	if err != nil {
-		testneed.Lacks(t, "packer", "packer is not installed; it has to be 1.7 or later, and Debian 12 has 1.6")
+		testenv.SkipWithout(t, "packer", "packer is not installed; it has to be 1.7 or later, and Debian 12 has 1.6")
 	}
 	for _, args := range [][]string{{"fmt", "-check", "-diff"}, {"validate", "-syntax-only"}} {
 		cmd := exec.CommandContext(t.Context(), program, append(args, ".")...)

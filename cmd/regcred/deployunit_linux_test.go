@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/regcred/regcred/internal/testneed"
+	"github.com/regcred/regcred/internal/testenv"
 )
 
 const prepullUnit = "regcred-prepull.service"
@@ -21,7 +21,7 @@ func systemdRoot(t *testing.T, unit string) string {
 	t.Helper()
 	for _, tool := range []string{"systemctl", "systemd-analyze"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			testneed.Lacks(t, "systemd", "%s is not installed: Debian's package systemd has it", tool)
+			testenv.SkipWithout(t, "systemd", "%s is not installed: Debian's package systemd has it", tool)
 		}
 	}
 	root := t.TempDir()

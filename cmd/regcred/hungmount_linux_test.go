@@ -14,16 +14,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/regcred/regcred/internal/testmount"
+	"github.com/regcred/regcred/internal/testenv"
 )
 
 // TestSignalOnHungMount: a command that waits for a mount which hangs dies of
 // one signal all the same.
 func TestSignalOnHungMount(t *testing.T) {
-	if !testmount.Own(t) {
+	if !testenv.InMountNamespace(t) {
 		return
 	}
-	dir := testmount.Hang(t)
+	dir := testenv.HungMount(t)
 	regcred, err := exec.LookPath("regcred")
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,6 @@ import (
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/lint"
-	"github.com/regcred/regcred/plugin"
 )
 
 // session is an open keyring, and what it was opened with.
@@ -79,7 +78,7 @@ func (a *app) newSession(ctx context.Context, cfg *config.Config, o *node.Origin
 	opts := regcred.Options{
 		BinDir:  o.BinDir,
 		Logger:  a.logger(),
-		Command: plugin.Command{Environ: o.Environ, Dir: o.Dir, Timeout: a.timeout},
+		Environ: o.Environ, Dir: o.Dir, Timeout: a.timeout,
 	}
 	var err error
 	if l.asksCluster() {

@@ -25,7 +25,6 @@ import (
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/pull"
 	"github.com/regcred/regcred/internal/service"
-	"github.com/regcred/regcred/plugin"
 )
 
 // changeFlags are what "install", "status", "rollback" and "uninstall" share.
@@ -169,7 +168,7 @@ func (a *app) probe(ctx context.Context, in *install.Installer, image string) er
 		return err
 	}
 	entries.SinceCacheType(cfg.Providers) // the kubelet of the node runs with it
-	k, err := regcred.New(cfg, regcred.Options{BinDir: status.Current.Layout.BinDir, Command: plugin.Command{Environ: o.Environ, Dir: o.Dir}})
+	k, err := regcred.New(cfg, regcred.Options{BinDir: status.Current.Layout.BinDir, Environ: o.Environ, Dir: o.Dir})
 	if err != nil {
 		return err
 	}

@@ -284,7 +284,7 @@ func TestSamples(t *testing.T) {
 func pullWith(t *testing.T, web *testcloud.Net, bin, config string, s sample, token string) {
 	t.Helper()
 	cfg := loadSample(t, config)
-	keyring, err := regcred.New(cfg, regcred.Options{BinDir: bin, Command: plugin.Command{Environ: web.Environ()}})
+	keyring, err := regcred.New(cfg, regcred.Options{BinDir: bin, Environ: web.Environ()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/regcred/regcred/internal/testneed"
+	"github.com/regcred/regcred/internal/testenv"
 )
 
 func fleetDoc(t *testing.T) string {
@@ -105,7 +105,7 @@ tests:
 // that need somebody, and for no others.
 func TestDocAlerts(t *testing.T) {
 	if _, err := exec.LookPath("promtool"); err != nil {
-		testneed.Lacks(t, "prometheus", "promtool is not installed; on Debian: apt-get install prometheus")
+		testenv.SkipWithout(t, "prometheus", "promtool is not installed; on Debian: apt-get install prometheus")
 	}
 	_, rules, found := strings.Cut(fleetDoc(t), "```yaml\ngroups:\n")
 	rules, _, closed := strings.Cut("groups:\n"+rules, "```")

@@ -159,7 +159,7 @@ func lookups(t *testing.T, path, bin string) map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := regcred.New(cfg, regcred.Options{BinDir: bin, Command: plugin.Command{Environ: []string{"USER=nobody", "GORACE=atexit_sleep_ms=0"}}})
+	k, err := regcred.New(cfg, regcred.Options{BinDir: bin, Environ: []string{"USER=nobody", "GORACE=atexit_sleep_ms=0"}})
 	if err != nil {
 		t.Fatal(err)
 	}

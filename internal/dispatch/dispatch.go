@@ -87,7 +87,7 @@ func (p *Provider) ask(ctx context.Context, req *plugin.Request) (*replies, erro
 	})}
 	entries.SinceCacheType(own.Providers)
 	recorders := p.record(own)
-	opts := regcred.Options{InProcess: map[string]plugin.Provider{}, Command: plugin.Command{Timeout: ServeTimeout}}
+	opts := regcred.Options{InProcess: map[string]plugin.Provider{}, Timeout: ServeTimeout}
 	for name, r := range recorders {
 		opts.InProcess[name] = r
 	}

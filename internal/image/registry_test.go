@@ -17,17 +17,16 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"github.com/regcred/regcred/internal/testaddr"
-	"github.com/regcred/regcred/internal/testneed"
+	"github.com/regcred/regcred/internal/testenv"
 )
 
 // startRegistry starts Debian's docker-registry on a free port of loopback.
 func startRegistry(t *testing.T) (host string) {
 	t.Helper()
 	if _, err := exec.LookPath("docker-registry"); err != nil {
-		testneed.Lacks(t, "docker-registry", "docker-registry is not installed: Debian's package of that name has it")
+		testenv.SkipWithout(t, "docker-registry", "docker-registry is not installed: Debian's package of that name has it")
 	}
-	host = testaddr.Free(t)
+	host = testenv.FreeAddr(t)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "registry.yml")
 	write(t, config, fmt.Appendf(nil, "version: 0.1\nlog: {level: info}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %s}\n", filepath.Join(dir, "storage"), host), 0o600)
@@ -89,7 +88,7 @@ func TestPush(t *testing.T) {
 // docker-registry, under the same digest, and from there by that digest.
 func TestSkopeo(t *testing.T) {
 	if _, err := exec.LookPath("skopeo"); err != nil {
-		testneed.Lacks(t, "skopeo", "skopeo is not installed: Debian's package of that name has it")
+		testenv.SkipWithout(t, "skopeo", "skopeo is not installed: Debian's package of that name has it")
 	}
 	host, dir := startRegistry(t), t.TempDir()
 	repo := host + "/team/regcred"

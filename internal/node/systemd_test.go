@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"github.com/regcred/regcred/internal/testneed"
+	"github.com/regcred/regcred/internal/testenv"
 )
 
 // judged is what systemd makes of a unit.
@@ -92,7 +92,7 @@ func systemd(t *testing.T) string {
 			return p
 		}
 	}
-	testneed.Lacks(t, "systemd", "systemd is not installed, which would say what it makes of the units")
+	testenv.SkipWithout(t, "systemd", "systemd is not installed, which would say what it makes of the units")
 	return ""
 }
 

@@ -31,7 +31,7 @@ import (
 	"github.com/regcred/regcred/internal/probe"
 	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/terminal"
-	"github.com/regcred/regcred/internal/testaddr"
+	"github.com/regcred/regcred/internal/testenv"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
 )
@@ -313,7 +313,7 @@ func TestOwnAuthority(t *testing.T) {
 
 // TestConnection: what is wrong before TLS, and what is no TLS.
 func TestConnection(t *testing.T) {
-	closed := testaddr.Free(t)
+	closed := testenv.FreeAddr(t)
 	check(t, prober("").Ask(t.Context(), hop("https", closed), nil), probe.StepTCP, "127.0.0.1 refused the connection", "check that the registry is running")
 
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -468,7 +468,7 @@ func TestPlainRealm(t *testing.T) {
 // TestTokenServer: one that cannot be reached is named, with the step at which
 // the way to it ends.
 func TestTokenServer(t *testing.T) {
-	closed := testaddr.Free(t)
+	closed := testenv.FreeAddr(t)
 	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="http://%s/token",service="x"`, closed))
 		w.WriteHeader(http.StatusUnauthorized)

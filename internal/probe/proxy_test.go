@@ -13,8 +13,8 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/probe"
-	"github.com/regcred/regcred/internal/testaddr"
 	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/internal/testenv"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -77,7 +77,7 @@ func TestProxyRefuses(t *testing.T) {
 	}
 	check(t, proxied(t, "", answers(http.StatusProxyAuthRequired)), probe.StepProxy, "HTTP 407", "set the proxy's user name and password")
 	check(t, proxied(t, "", answers(http.StatusForbidden)), probe.StepProxy, "HTTP 403", "allow the host in the proxy", "NO_PROXY")
-	closed := testaddr.Free(t)
+	closed := testenv.FreeAddr(t)
 	check(t, proxied(t, "", "http://"+closed), probe.StepTCP, "refused the connection", "check the proxy "+closed, "HTTPS_PROXY in the environment of containerd, process 812")
 
 	// Loopback is never asked through a proxy; what the variable holds is seen all the same.

@@ -15,11 +15,11 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/remote"
-	"github.com/regcred/regcred/internal/testaddr"
+	"github.com/regcred/regcred/internal/testenv"
 )
 
 func TestCause(t *testing.T) {
-	_, err := (&http.Client{Transport: &http.Transport{}}).Get("http://" + testaddr.Free(t) + "/?key=" + canary.Token)
+	_, err := (&http.Client{Transport: &http.Transport{}}).Get("http://" + testenv.FreeAddr(t) + "/?key=" + canary.Token)
 	if err == nil {
 		t.Fatal("a closed port answered")
 	}

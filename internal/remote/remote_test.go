@@ -20,8 +20,8 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/remote"
-	"github.com/regcred/regcred/internal/testaddr"
 	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/internal/testenv"
 )
 
 // server answers every request with the same body.
@@ -232,7 +232,7 @@ func rawServer(t *testing.T, text string) (address string) {
 }
 
 func TestRefused(t *testing.T) {
-	failed := fails(t, quick(), t.Context(), remote.Call{Step: "ask", URL: "http://" + testaddr.Free(t)})
+	failed := fails(t, quick(), t.Context(), remote.Call{Step: "ask", URL: "http://" + testenv.FreeAddr(t)})
 	if !strings.HasSuffix(failed.Error(), ": connection refused, 3 times") {
 		t.Error(failed)
 	}
@@ -256,8 +256,8 @@ func TestProxyFails(t *testing.T) {
 	}))
 	defer refusing.Close()
 	for proxy, want := range map[string]string{
-		refusing.URL():               "the proxy refused the connection: Proxy Authentication Required, 3 times",
-		"http://" + testaddr.Free(t): "cannot reach the proxy: connection refused, 3 times",
+		refusing.URL():                  "the proxy refused the connection: Proxy Authentication Required, 3 times",
+		"http://" + testenv.FreeAddr(t): "cannot reach the proxy: connection refused, 3 times",
 	} {
 		base := remote.Base()
 		base.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy) }

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/regcred/regcred/internal/testneed"
+	"github.com/regcred/regcred/internal/testenv"
 )
 
 // Containerd is a containerd of the test's own, for pulls alone: no container
@@ -81,7 +81,7 @@ func require(t testing.TB) {
 	if why == "" {
 		return
 	}
-	testneed.Lacks(t, "containerd", "%s", why)
+	testenv.SkipWithout(t, "containerd", "%s", why)
 }
 
 func (c *Containerd) path(name string) string { return filepath.Join(c.dir, name) }

@@ -24,7 +24,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
-	"github.com/regcred/regcred/internal/testaddr"
+	"github.com/regcred/regcred/internal/testenv"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/keychain"
 )
@@ -55,7 +55,7 @@ func TestRedirects(t *testing.T) {
 func TestSignatures(t *testing.T) {
 	denies := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 	defer denies.Close()
-	for _, to := range []string{"http://" + testaddr.Free(t), denies.URL} {
+	for _, to := range []string{"http://" + testenv.FreeAddr(t), denies.URL} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(r.URL.Path, "/manifests/") {
 				http.Redirect(w, r, to+"/blob?X-Signature="+canary.Token, http.StatusTemporaryRedirect)

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
-	"github.com/regcred/regcred/internal/testaddr"
 	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/internal/testenv"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/gcr"
 )
@@ -106,7 +106,7 @@ func TestDockercfgIsForAll(t *testing.T) {
 
 func TestDockercfgFails(t *testing.T) {
 	const attribute = "/computeMetadata/v1/instance/attributes/google-dockercfg"
-	gone := "http://" + testaddr.Free(t)
+	gone := "http://" + testenv.FreeAddr(t)
 	for name, tt := range map[string]struct {
 		document string
 		url      string

@@ -12,8 +12,8 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/remote"
-	"github.com/regcred/regcred/internal/testaddr"
 	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/internal/testenv"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/gcr"
 )
@@ -206,7 +206,7 @@ func TestConnectionIsReset(t *testing.T) {
 
 // TestNobodyListens: neither retries for long nor goes anywhere else.
 func TestNobodyListens(t *testing.T) {
-	gone := testaddr.Free(t)
+	gone := testenv.FreeAddr(t)
 	w := newWorld(t)
 	_, err := ask(t, w.provider(t, gcr.Options{MetadataHost: gone}), &plugin.Request{Image: "gcr.io/p/app"})
 	want := `registry "gcr.io": get the node's access token: GET http://` + gone + testcloud.GoogleTokenPath +

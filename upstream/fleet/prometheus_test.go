@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/regcred/regcred/internal/testneed"
+	"github.com/regcred/regcred/internal/testenv"
 	"github.com/regcred/regcred/upstream/node"
 )
 
@@ -28,7 +28,7 @@ const prometheusAddress = "127.0.0.1:9090"
 // node has and what the providers have done there.
 func (r *release) testPrometheus(t *testing.T) {
 	if _, err := exec.LookPath("prometheus"); err != nil {
-		testneed.Lacks(t, "fleet", "prometheus is not installed; on Debian: apt-get install prometheus")
+		testenv.SkipWithout(t, "fleet", "prometheus is not installed; on Debian: apt-get install prometheus")
 	}
 	targets := []string{}
 	for _, p := range r.agents(t) {

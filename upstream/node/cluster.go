@@ -17,8 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/regcred/regcred/internal/testaddr"
 	"github.com/regcred/regcred/internal/testcloud"
+	"github.com/regcred/regcred/internal/testenv"
 )
 
 // ClusterOptions are what a cluster is made of. Net is required.
@@ -81,7 +81,7 @@ func (c *Cluster) startControllers(t testing.TB) {
 // startController starts one of them, as the user who bears its name.
 func (c *Cluster) startController(t testing.TB, name string, args ...string) {
 	t.Helper()
-	address := testaddr.Free(t)
+	address := testenv.FreeAddr(t)
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/regcred/regcred/internal/testaddr"
+	"github.com/regcred/regcred/internal/testenv"
 )
 
 // ControlPlane is etcd and an API server, without controllers: no service
@@ -42,7 +42,7 @@ type ControlPlane struct {
 // authorization and the NodeRestriction admission plugin.
 func StartControlPlane(t testing.TB) *ControlPlane {
 	t.Helper()
-	return startControlPlane(t, testaddr.Free(t))
+	return startControlPlane(t, testenv.FreeAddr(t))
 }
 
 // serviceAddresses are all that this machine has, and the port of the service
@@ -93,10 +93,10 @@ func (c *ControlPlane) writeKeys(t testing.TB) {
 
 func (c *ControlPlane) startEtcd(t testing.TB) {
 	t.Helper()
-	c.etcd = "http://" + testaddr.Free(t)
+	c.etcd = "http://" + testenv.FreeAddr(t)
 	p := newProcess(t, c.dir, nil, "etcd")
 	p.start(t, "--data-dir", filepath.Join(c.dir, "etcd"), "--unsafe-no-fsync",
-		"--listen-client-urls", c.etcd, "--advertise-client-urls", c.etcd, "--listen-peer-urls", "http://"+testaddr.Free(t))
+		"--listen-client-urls", c.etcd, "--advertise-client-urls", c.etcd, "--listen-peer-urls", "http://"+testenv.FreeAddr(t))
 	p.waitReady(t, func(ctx context.Context) error {
 		_, err := fetch(ctx, http.DefaultClient, c.etcd+"/health")
 		return err

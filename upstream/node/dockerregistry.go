@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"github.com/regcred/regcred/internal/testaddr"
+	"github.com/regcred/regcred/internal/testenv"
 )
 
 // DockerRegistry is Debian's docker-registry, at a port of 127.0.0.1, with
@@ -33,7 +33,7 @@ type DockerRegistry struct {
 func StartDockerRegistry(t testing.TB, users map[string]string) *DockerRegistry {
 	t.Helper()
 	dir := tempDir(t, "registry")
-	host := testaddr.Free(t)
+	host := testenv.FreeAddr(t)
 	file := writeFile(t, htpasswd(t, users), dir, "htpasswd")
 	config := writeFile(t, fmt.Sprintf(`version: 0.1
 log: {level: info}

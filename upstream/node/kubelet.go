@@ -19,7 +19,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/regcred/regcred/internal/testaddr"
+	"github.com/regcred/regcred/internal/testenv"
 )
 
 // KubeletOptions are how a kubelet is started. Runtime is required, and
@@ -148,7 +148,7 @@ func (k *Kubelet) config(t testing.TB) map[string]any {
 
 func (k *Kubelet) port(t testing.TB) uint16 {
 	t.Helper()
-	addr, err := netip.ParseAddrPort(testaddr.Free(t))
+	addr, err := netip.ParseAddrPort(testenv.FreeAddr(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,12 +21,12 @@ import (
 // accounts is an API server with one service account.
 type accounts struct{ id corpus.Identity }
 
-// GetServiceAccount implements regcred.ServiceAccounts.
+// GetServiceAccount implements regcred.ServiceAccountClient.
 func (a *accounts) GetServiceAccount(context.Context, string, string) (*regcred.ServiceAccount, error) {
 	return &regcred.ServiceAccount{Namespace: a.id.Namespace, Name: a.id.Name, UID: a.id.UID, Annotations: a.id.Annotations}, nil
 }
 
-// RequestToken implements regcred.ServiceAccounts.
+// RequestToken implements regcred.ServiceAccountClient.
 func (a *accounts) RequestToken(context.Context, regcred.TokenRequest) (plugin.Secret, error) {
 	return plugin.NewSecret(a.id.Token), nil
 }

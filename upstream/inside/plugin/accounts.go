@@ -22,14 +22,14 @@ type GetServiceAccountFunc func(namespace, name string) (*corev1.ServiceAccount,
 // getServiceAccountTokenFunc requests a token, or gives one that is still good.
 type getServiceAccountTokenFunc func(namespace, name string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error)
 
-// accounts are the kubelet's two functions as [regcred.ServiceAccounts]. They
+// accounts are the kubelet's two functions as [regcred.ServiceAccountClient]. They
 // take no context; the Keyring leaves a call behind that lasts too long.
 type accounts struct {
 	account GetServiceAccountFunc
 	token   getServiceAccountTokenFunc
 }
 
-// GetServiceAccount implements [regcred.ServiceAccounts].
+// GetServiceAccount implements [regcred.ServiceAccountClient].
 func (a accounts) GetServiceAccount(_ context.Context, namespace, name string) (*regcred.ServiceAccount, error) {
 	if a.account == nil {
 		return nil, errors.New("this kubelet has no access to service accounts")
@@ -41,7 +41,7 @@ func (a accounts) GetServiceAccount(_ context.Context, namespace, name string) (
 	return &regcred.ServiceAccount{Namespace: namespace, Name: name, UID: string(sa.UID), Annotations: sa.Annotations}, nil
 }
 
-// RequestToken implements [regcred.ServiceAccounts]. The kubelet's token manager
+// RequestToken implements [regcred.ServiceAccountClient]. The kubelet's token manager
 // keeps tokens by all that the request says.
 func (a accounts) RequestToken(_ context.Context, req regcred.TokenRequest) (protocol.Secret, error) {
 	if a.token == nil {

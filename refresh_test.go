@@ -13,9 +13,9 @@ import (
 
 // refreshes reports whether the use of a, with so much of its life left, is
 // reason for a refresh.
-func (r *runner) refreshes(t *testing.T, a *answer, left time.Duration, id *identity) bool {
+func (r *runner) refreshes(t *testing.T, a *response, left time.Duration, id *identity) bool {
 	before := a.refreshed.Load()
-	r.refreshAhead(t.Context(), a, questionOf(t, "r.example/x"), id, a.expires.Add(-left))
+	r.refreshIfDue(t.Context(), a, lookupKeyOf(t, "r.example/x"), id.key, a.expires.Add(-left))
 	return a.refreshed.Load() != before
 }
 
@@ -87,7 +87,7 @@ func TestOneRefreshAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
 		r := runnerWith(t, s, Options{RefreshAhead: 10 * time.Minute}, nil)
-		nobody := &identity{from: r.from}
+		nobody := &identity{origin: r.origin}
 		use := func() {
 			r.refreshes(t, entry("x", time.Now(), time.Hour, true), 0, nobody)
 			synctest.Wait()
@@ -117,13 +117,13 @@ func TestDroppedProviderEndsItsLookups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
 		r := runnerWith(t, s, Options{RefreshAhead: 10 * time.Minute}, nil)
-		nobody := &identity{from: r.from}
+		nobody := &identity{origin: r.origin}
 		r.refreshes(t, entry("x", time.Now(), time.Hour, true), 0, nobody)
 		var got outcome
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			got = r.answer(t.Context(), questionOf(t, "r.example/y"), nobody)
+			got = r.fetch(t.Context(), lookupKeyOf(t, "r.example/y"), nobody)
 		}()
 		synctest.Wait()
 		r.retire()

@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package testmount gives tests a directory on which every look hangs, as on a
-// network file system whose server is gone. The kernel has it from FUSE: a
-// file system whose program never answers.
-//
-//	if !testmount.Own(t) {
-//		return // it ran in a process that has mounts of its own
-//	}
-//	dir := testmount.Hang(t)
-package testmount
+package testenv
 
 import (
 	"context"
@@ -21,39 +13,45 @@ import (
 	"time"
 )
 
-// inside is set in the environment of the process that has mounts of its own.
-const inside = "REGCRED_TEST_OWN_MOUNTS=1"
+// mountNamespaceEnv is set in a process that has its own mount namespace.
+const mountNamespaceEnv = "REGCRED_TEST_OWN_MOUNTS"
 
-// Own reports whether this process has mounts of its own. If not, it runs the
-// test in one that has, within a minute, and fails if that does. It skips the
-// test where there is no FUSE, or no right to mount.
-func Own(t *testing.T) bool {
+// InMountNamespace reports whether this process has its own mount namespace. If
+// not, it runs the test in a process that does, for at most a minute, and reports
+// its failure. It skips the test without FUSE or without permission to mount.
+//
+//	if !testenv.InMountNamespace(t) {
+//		return
+//	}
+//	dir := testenv.HungMount(t)
+func InMountNamespace(t *testing.T) bool {
 	t.Helper()
-	if os.Getenv("REGCRED_TEST_OWN_MOUNTS") != "" {
+	if os.Getenv(mountNamespaceEnv) != "" {
 		return true
 	}
 	if os.Geteuid() != 0 {
 		t.Skip("only root may mount")
 	}
 	if _, err := os.Stat("/dev/fuse"); err != nil {
-		t.Skip("no FUSE here, from which a mount that hangs is made: ", err)
+		t.Skip("no FUSE: ", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), inside)
+	cmd.Env = append(os.Environ(), mountNamespaceEnv+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v in a process with mounts of its own:\n%s", err, out)
+		t.Errorf("%v in a process with its own mount namespace:\n%s", err, out)
 	} else if testing.Verbose() {
 		t.Logf("%s", out)
 	}
 	return false
 }
 
-// Hang mounts what hangs until the test is over, and returns the directory.
-// Looking at the directory itself hangs too.
-func Hang(t *testing.T) string {
+// HungMount returns a directory on which every operation hangs until the test
+// ends, as on a network file system without its server. It is a FUSE file system
+// whose program never responds.
+func HungMount(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	fuse, err := syscall.Open("/dev/fuse", syscall.O_RDWR|syscall.O_CLOEXEC, 0)
@@ -66,7 +64,7 @@ func Hang(t *testing.T) string {
 		t.Skip("mount:", err)
 	}
 	t.Cleanup(func() {
-		syscall.Close(fuse) // whoever hangs gets an error
+		syscall.Close(fuse) // hanging operations fail
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
 			t.Error(err)
 		}

@@ -37,7 +37,7 @@ providers:
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts := Options{BinDir: "none", Command: plugin.Command{Environ: []string{"X=" + canary.Env}}, InProcess: map[string]plugin.Provider{
+	opts := Options{BinDir: "none", Environ: []string{"X=" + canary.Env}, InProcess: map[string]plugin.Provider{
 		"p": static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.example", "u")},
 	}}
 	k, err := New(c, opts)

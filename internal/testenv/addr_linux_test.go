@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package testaddr_test
+package testenv_test
 
 import (
 	"errors"
@@ -9,14 +9,15 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/regcred/regcred/internal/testaddr"
+	"github.com/regcred/regcred/internal/testenv"
 )
 
-// TestReserved: nobody is given a port that is reserved, whether he listens or connects.
-func TestReserved(t *testing.T) {
+// TestFreeAddrIsReserved: the kernel gives a reserved port to no listener and no
+// client.
+func TestFreeAddrIsReserved(t *testing.T) {
 	reserved := map[string]bool{}
 	for range 400 {
-		reserved[testaddr.Free(t)] = true
+		reserved[testenv.FreeAddr(t)] = true
 	}
 	if len(reserved) != 400 {
 		t.Fatalf("%d ports of 400", len(reserved))
@@ -31,7 +32,7 @@ func TestReserved(t *testing.T) {
 			conn.Close()
 		}
 	}()
-	// Of some 28,000 ports: each would be a reserved one about forty times.
+	// 3,000 of about 28,000 ports: without reservation about 40 would be reserved ones.
 	for range 3000 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -39,26 +40,26 @@ func TestReserved(t *testing.T) {
 		}
 		l.Close()
 		if addr := l.Addr().String(); reserved[addr] {
-			t.Fatalf("somebody who listens is given %s", addr)
+			t.Fatalf("a listener got the reserved %s", addr)
 		}
 		conn, err := net.Dial("tcp", server.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn.(*net.TCPConn).SetLinger(0) // its port is free at once
+		conn.(*net.TCPConn).SetLinger(0) // frees the port at once
 		conn.Close()
 		if addr := conn.LocalAddr().String(); reserved[addr] {
-			t.Fatalf("somebody who connects is given %s", addr)
+			t.Fatalf("a client got the reserved %s", addr)
 		}
 	}
 }
 
-// TestFree: nobody answers there until somebody listens, which goes again and again.
-func TestFree(t *testing.T) {
-	host := testaddr.Free(t)
+// TestFreeAddr: connections are refused until the test listens, repeatedly.
+func TestFreeAddr(t *testing.T) {
+	host := testenv.FreeAddr(t)
 	for range 2 {
 		if _, err := net.Dial("tcp", host); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Errorf("it is not refused: %v", err)
+			t.Errorf("got %v, want a refused connection", err)
 		}
 		l, err := net.Listen("tcp", host)
 		if err != nil {

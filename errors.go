@@ -14,16 +14,16 @@ import (
 // ErrClosed is returned by lookups after [Keyring.Close].
 var ErrClosed = errors.New("the keyring is closed")
 
-// Stages of a lookup beside those of an exec.
+// Stages of a lookup, in addition to the stages of an exec in package plugin.
 const (
 	StageServiceAccount plugin.Stage = "serviceAccount" // the service account could not be read, or its annotations are too large
-	StageToken          plugin.Stage = "token"          // no token could be had for it, or one was given that is for another audience
-	StageEchoedToken    plugin.Stage = "echoedToken"    // the answer's password is the token, which only cacheType Token allows
+	StageToken          plugin.Stage = "token"          // no token was issued, or the request's token is for another audience
+	StageEchoedToken    plugin.Stage = "echoedToken"    // the response's password is the token, which only cacheType Token allows
 	StageSource         plugin.Stage = "source"         // a pull secret or docker config file could not be read or parsed
-	StageBackoff        plugin.Stage = "backoff"        // not run, because it failed a moment ago (Options.Backoff)
+	StageBackoff        plugin.Stage = "backoff"        // the plugin was not run because it failed recently (Options.Backoff)
 )
 
-// stageError is a failure before or after the exec, with its stage.
+// stageError is a failure outside the exec, with its stage.
 type stageError struct {
 	stage plugin.Stage
 	err   error
@@ -36,7 +36,7 @@ func failAt(stage plugin.Stage, format string, args ...any) error {
 	return &stageError{stage, fmt.Errorf(format, args...)}
 }
 
-// stageOf returns the stage at which an error arose; "" for nil.
+// stageOf returns the stage at which err occurred; "" for nil.
 func stageOf(err error) plugin.Stage {
 	var exec *plugin.ExecError
 	var staged *stageError
@@ -55,7 +55,7 @@ func stageOf(err error) plugin.Stage {
 	return plugin.StageExec
 }
 
-// providerError says which provider failed, if err does not.
+// providerError adds the provider's name to err unless err already contains it.
 func providerError(name string, err error) error {
 	var exec *plugin.ExecError
 	if errors.As(err, &exec) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package testaddr
+package testenv
 
 import (
 	"net"
@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// reserve keeps a socket that is bound and does not listen. SO_REUSEADDR lets others
-// that have it, as all of Go's listeners do, bind the same port by its number; where
-// the kernel chooses a port, it leaves out one that is bound.
+// reserve binds a socket without listening on it. With SO_REUSEADDR, which Go's
+// listeners set, another socket can bind the same port by number. The kernel does
+// not choose a bound port for port 0.
 func reserve(t testing.TB) (host string, err error) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {

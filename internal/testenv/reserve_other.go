@@ -3,7 +3,7 @@
 
 //go:build !linux
 
-package testaddr
+package testenv
 
 import (
 	"net"

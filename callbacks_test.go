@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime"
 	"strings"
 	"sync"
@@ -44,7 +43,7 @@ func (o *outsider) RequestToken(ctx context.Context, req TokenRequest) (plugin.S
 	return o.accounts.RequestToken(ctx, req)
 }
 
-func (o *outsider) Name() string { o.call("Name"); return "outsider" }
+func (o *outsider) Name() string { return "outsider" }
 
 func (o *outsider) Auths(context.Context, string) ([]AuthSet, error) {
 	o.call("Auths")
@@ -56,21 +55,11 @@ func (o *outsider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	return o.provider.GetCredentials(ctx, req)
 }
 
-func (o *outsider) Observe(Event) { o.call("Observe") }
-
-func (o *outsider) Enabled(context.Context, slog.Level) bool { return true }
-
-func (o *outsider) Handle(context.Context, slog.Record) error { o.call("Handle"); return nil }
-
-func (o *outsider) WithAttrs([]slog.Attr) slog.Handler { return o }
-
-func (o *outsider) WithGroup(string) slog.Handler { return o }
-
 func (o *outsider) keyring(t *testing.T, cache config.TokenCacheType) *Keyring {
 	t.Helper()
 	k, err := New(oneProvider(perAccount(cache)), Options{
 		InProcess:       map[string]plugin.Provider{"p": o},
-		ServiceAccounts: o, Sources: []Source{o}, Observer: o.Observe, Logger: slog.New(o),
+		ServiceAccounts: o, Sources: []Source{o},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +76,7 @@ func TestOutsiders(t *testing.T) {
 		"ends its goroutine":  func(chan struct{}) func() { return runtime.Goexit },
 		"panics with nothing": func(chan struct{}) func() { return func() { panic(nil) } },
 	} {
-		for _, at := range []string{"GetServiceAccount", "RequestToken", "Name", "Auths", "GetCredentials", "Observe", "Handle"} {
+		for _, at := range []string{"GetServiceAccount", "RequestToken", "Auths", "GetCredentials"} {
 			for _, cache := range []config.TokenCacheType{config.CachePerServiceAccount, config.CachePerToken} {
 				t.Run(fmt.Sprint(at, " ", name, " ", cache), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
@@ -164,7 +153,7 @@ func TestNodeDockerConfigOnADiskThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &nodeConfig{}
 		hung := &nodeFiles{done: make(chan struct{})}
-		n.reading = hung // as while a file system does not answer
+		n.pending = hung // as while a file system does not answer
 		var wg sync.WaitGroup
 		for i := range 10 {
 			wg.Go(func() {
@@ -177,7 +166,7 @@ func TestNodeDockerConfigOnADiskThatHangs(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if n.reading != hung {
+		if n.pending != hung {
 			t.Error("another reader has begun")
 		}
 	})

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/match"
+)
+
+// compiled is a configuration prepared for lookups. It is immutable; Reload
+// replaces it.
+type compiled struct {
+	patterns [][]string // matchImages by provider
+	index    *match.Index
+	runners  []*runner
+
+	hostIndex func() *match.Index // of the hosts of those patterns that have a path
+}
+
+// compile compiles c. It takes over the runners of previous, with their cached
+// responses, whose entry and executable are unchanged.
+func compile(e *env, c *config.Config, previous *compiled) *compiled {
+	next := &compiled{}
+	for i := range c.Providers {
+		p := &c.Providers[i]
+		at := position{c, i}
+		r := previous.reusable(p)
+		if r == nil {
+			r = newRunner(e, at)
+		}
+		r.position.Store(&at)
+		next.patterns = append(next.patterns, r.entry.MatchImages)
+		next.runners = append(next.runners, r)
+	}
+	next.index = match.NewIndex(next.patterns)
+	next.hostIndex = sync.OnceValue(func() *match.Index { return match.NewIndex(hostsOf(next.patterns)) })
+	return next
+}
+
+// reusable returns the runner for p if the entry and its executable are
+// unchanged, else nil.
+func (c *compiled) reusable(p *config.Provider) *runner {
+	if c != nil {
+		for _, r := range c.runners {
+			if r.name == p.Name && r.unchanged(p) {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// retire retires the runners that next does not use.
+func (c *compiled) retire(next *compiled) {
+	for _, r := range c.runners {
+		if !slices.Contains(next.runners, r) {
+			r.retire()
+		}
+	}
+}
+
+// hostsOf replaces patterns with a path by their hosts, and other patterns by
+// text that matches nothing.
+func hostsOf(patterns [][]string) [][]string {
+	hosts := make([][]string, len(patterns))
+	for i, list := range patterns {
+		for _, s := range list {
+			host := "%"
+			if hasPath(s) {
+				host, _, _ = strings.Cut(s, "/")
+			}
+			hosts[i] = append(hosts[i], host)
+		}
+	}
+	return hosts
+}
+
+func hasPath(pattern string) bool {
+	location, err := match.ParseLocation(pattern)
+	return err == nil && location.Path != ""
+}
+
+// matching appends the providers that match key. For a registry lookup it adds
+// those that match only images of the registry.
+func (c *compiled) matching(key lookupKey, hits []match.Hit) []match.Hit {
+	hits = c.index.Match(key.location, hits)
+	if !key.isRegistry() {
+		return hits
+	}
+	for _, h := range c.hostIndex().Match(key.location, nil) {
+		if !slices.ContainsFunc(hits, func(m match.Hit) bool { return m.List == h.List }) {
+			hits = append(hits, h)
+		}
+	}
+	slices.SortFunc(hits, func(a, b match.Hit) int { return a.List - b.List })
+	return hits
+}

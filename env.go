@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+)
+
+// env is shared by the runners of a keyring: its options, its lifetime and its
+// event reporting.
+type env struct {
+	opts        Options
+	sourceNames []string
+
+	ctx    context.Context // ends when the keyring is closed
+	cancel context.CancelFunc
+	mu     sync.RWMutex // held for writing by close, so that no goroutine starts during it
+	wg     sync.WaitGroup
+}
+
+func newEnv(opts Options) *env {
+	ctx, cancel := context.WithCancel(context.Background())
+	e := &env{opts: opts.withDefaults(), ctx: ctx, cancel: cancel}
+	for _, s := range opts.Sources {
+		e.sourceNames = append(e.sourceNames, s.Name())
+	}
+	return e
+}
+
+func (e *env) closed() bool { return e.ctx.Err() != nil }
+
+// start runs f in a goroutine that close waits for. It returns false if the
+// keyring is closed.
+func (e *env) start(f func()) bool {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if e.closed() {
+		return false
+	}
+	e.wg.Go(f)
+	return true
+}
+
+// close cancels the work in progress and waits for it.
+func (e *env) close() {
+	e.mu.Lock()
+	e.cancel()
+	e.mu.Unlock()
+	e.wg.Wait()
+}
+
+// emit passes an event to the observer and the logger. A cached lookup emits
+// one, so it must not allocate unless debug logging is on.
+func (e *env) emit(ctx context.Context, ev Event) {
+	if e.opts.Observer != nil {
+		e.opts.Observer(ev)
+	}
+	if log := e.opts.Logger; log != nil && log.Enabled(ctx, slog.LevelDebug) {
+		log.DebugContext(ctx, "credential provider", "event", ev.Kind, "provider", ev.Provider, "image", ev.Image,
+			"duration", ev.Duration, "stage", ev.Stage, "err", ev.Err)
+	}
+}
+
+// emitAttempts emits the outcome of each attempt.
+func (e *env) emitAttempts(ctx context.Context, attempts []Attempt, image string) {
+	for i := range attempts {
+		a := &attempts[i]
+		if kind := eventKind(a); kind != "" {
+			e.emit(ctx, Event{Kind: kind, Provider: a.Provider, Image: image, Duration: a.Duration, Stage: a.Stage, Err: a.Err})
+		}
+	}
+}
+
+// eventKind returns "" if there is no event for the outcome of a.
+func eventKind(a *Attempt) EventKind {
+	if a.Err != nil {
+		return EventFailure
+	}
+	switch a.Cache {
+	case CacheHit:
+		return EventCacheHit
+	case CacheMiss:
+		return EventCacheMiss
+	case CacheCoalesced:
+		return EventCoalesced
+	}
+	return ""
+}

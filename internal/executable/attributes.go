@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package executable
+
+import (
+	"io/fs"
+	"os"
+)
+
+// Attributes identify the content of a file without reading it. The zero value
+// means that there is no file.
+type Attributes struct{ info fs.FileInfo }
+
+// Stat returns the attributes of path or, if there is no such file, of path with
+// the extension .exe, as Windows looks for a program.
+func Stat(path string) Attributes {
+	for _, path := range []string{path, path + ".exe"} {
+		if info, err := os.Stat(path); err == nil {
+			return Attributes{info}
+		}
+	}
+	return Attributes{}
+}
+
+// Same reports whether a and b are the same file with the same content.
+func (a Attributes) Same(b Attributes) bool {
+	if a.info == nil || b.info == nil {
+		return a.info == b.info
+	}
+	return os.SameFile(a.info, b.info) && a.info.Size() == b.info.Size() &&
+		a.info.Mode() == b.info.Mode() && a.info.ModTime().Equal(b.info.ModTime()) && changeTime(a.info) == changeTime(b.info)
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package executable
+
+import (
+	"io/fs"
+	"syscall"
+)
+
+// changeTime returns a file's ctime, which archives cannot set, unlike mtime.
+func changeTime(info fs.FileInfo) syscall.Timespec {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return s.Ctim
+	}
+	return syscall.Timespec{}
+}

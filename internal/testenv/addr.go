@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package testenv
+
+import "testing"
+
+// FreeAddr returns an address on 127.0.0.1 on which no server listens. A test may
+// listen on it, repeatedly. On Linux the port is reserved until the test ends.
+func FreeAddr(t testing.TB) (host string) {
+	t.Helper()
+	host, err := reserve(t)
+	if err != nil {
+		t.Fatalf("find a free port: %v", err)
+	}
+	return host
+}

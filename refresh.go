@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"context"
+	"time"
+)
+
+// refreshIfDue runs the plugin in the background if resp, which has just been
+// used, is about to expire. It does so only if Options.RefreshAhead is set.
+func (r *runner) refreshIfDue(ctx context.Context, resp *response, key lookupKey, identityKey string, now time.Time) {
+	ahead := r.env.opts.RefreshAhead
+	if ahead <= 0 || identityKey != "" {
+		return
+	}
+	// Every use would refresh a response that lives for less than ahead.
+	ahead = min(ahead, resp.expires.Sub(resp.stored)/4)
+	left := resp.expires.Sub(now)
+	if left > ahead || left > subtractJitter(ahead, 10) || !resp.claimRefresh(now, ahead/10+time.Second) {
+		return
+	}
+	id := &identity{origin: r.origin}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if keys := r.flightKeys(key, id); r.find(keys) == nil && !r.retired {
+		r.start(ctx, keys, key, id).refresh = true
+	}
+}
+
+// retire cancels background refreshes, because only lookups that have already
+// started still use r.
+func (r *runner) retire() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.retired = true
+	for _, f := range r.inFlight {
+		if f.refresh {
+			f.refresh = false
+			r.removeWaiter(f)
+		}
+	}
+}

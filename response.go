@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/regcred/regcred/match"
+	"github.com/regcred/regcred/plugin"
+)
+
+// authEntry is one credential of a response under its normalised auth key.
+type authEntry struct {
+	key      match.Pattern
+	username string
+	password plugin.Secret
+}
+
+// compileAuth compiles auth in the order in which a keyring tries the keys.
+func compileAuth(auth map[string]plugin.AuthConfig) []authEntry {
+	if len(auth) == 0 {
+		return nil
+	}
+	keys := match.Keys(slices.Collect(maps.Keys(auth)))
+	entries := make([]authEntry, len(keys))
+	for i, k := range keys {
+		entries[i] = authEntry{k.Pattern, auth[k.Raw].Username, auth[k.Raw].Password}
+	}
+	return entries
+}
+
+// cacheKey identifies a cached response: its scope, the part of the image name
+// that the scope covers, and the identity that the response is for ("" outside
+// service-account mode). The kubelet joins the last two into one string with
+// length prefixes (generateCacheKey).
+type cacheKey struct {
+	scope          plugin.CacheKeyType
+	base, identity string
+}
+
+// response is the compiled result of one plugin run, pull secret or file. Apart
+// from its atomics it is immutable, and concurrent lookups share it.
+//
+// No exported type may hold a pointer to a response: package fmt would print
+// the passwords, because it does not call methods on unexported fields.
+type response struct {
+	entries []authEntry
+	keys    []string // the entries' keys, for Attempts
+	origin  *origin
+
+	key        cacheKey // for plugin responses; the scope is set even if the response is not cached
+	generation uint64   // random; differs from later responses with the same key
+	stderr     string
+	stored     time.Time
+	expires    time.Time // zero if not cached
+
+	used      atomic.Bool  // since the cache last looked for an entry to evict
+	refreshed atomic.Int64 // start of the last background refresh, as time since stored; 0 if never
+}
+
+// origin is where the credentials of a response came from.
+type origin struct {
+	provider string
+	source   Origin
+}
+
+func newResponse(auth map[string]plugin.AuthConfig, from *origin) *response {
+	resp := &response{entries: compileAuth(auth), origin: from}
+	for _, e := range resp.entries {
+		resp.keys = append(resp.keys, e.key.String())
+	}
+	return resp
+}
+
+func (r *response) cached() bool { return !r.expires.IsZero() }
+
+func (r *response) expired(now time.Time) bool { return now.After(r.expires) }
+
+// markUsed writes only if the value changes, so that CPU cores do not contend
+// for the cache line.
+func (r *response) markUsed() {
+	if !r.used.Load() {
+		r.used.Store(true)
+	}
+}
+
+// claimRefresh reports whether the caller may start a background refresh: none
+// was started within the interval, and no other goroutine starts one now.
+func (r *response) claimRefresh(now time.Time, interval time.Duration) bool {
+	last, at := r.refreshed.Load(), int64(now.Sub(r.stored)) // monotonic, so setting the clock has no effect
+	return (last == 0 || at-last >= int64(interval)) && r.refreshed.CompareAndSwap(last, at)
+}
+
+// serves reports whether a response for another image may serve key: its scope
+// covers key, and one of its auth keys matches.
+func (r *response) serves(key lookupKey) bool {
+	if !r.cached() || r.key.base != key.base(r.key.scope) {
+		return false
+	}
+	return slices.ContainsFunc(r.entries, func(e authEntry) bool { return e.key.Matches(key.location) })
+}
+
+func (r *response) credential(e authEntry) Credential {
+	return Credential{
+		Match:       e.key.String(),
+		Username:    e.username,
+		Password:    e.password,
+		Provider:    r.origin.provider,
+		Origin:      r.origin.source,
+		CachedUntil: r.expires,
+		generation:  r.generation,
+	}
+}
+
+// appendMatches appends the credentials for key that one kubelet keyring, made
+// of the responses, would return: by auth key in reverse byte order, then in
+// the order of the responses. attempts[i].Matched counts those of responses[i].
+func appendMatches(creds []Credential, key lookupKey, responses []*response, attempts []Attempt) []Credential {
+	from := len(creds)
+	creds = appendEntries(creds, responses, attempts, func(e authEntry) bool { return e.key.Matches(key.location) })
+	if len(creds) == from && match.OnHub(key.name) {
+		// Docker Hub's credentials apply to its images if no auth key matches.
+		creds = appendEntries(creds, responses, attempts, func(e authEntry) bool { return e.key.String() == match.HubKey })
+	}
+	return creds
+}
+
+func appendEntries(creds []Credential, responses []*response, attempts []Attempt, selected func(authEntry) bool) []Credential {
+	from := len(creds)
+	for i, resp := range responses {
+		if resp == nil {
+			continue
+		}
+		for _, e := range resp.entries {
+			if selected(e) {
+				creds = insertByKey(creds, from, resp.credential(e))
+				attempts[i].Matched++
+			}
+		}
+	}
+	return creds
+}
+
+// insertByKey inserts c into creds[from:], which is sorted by key in descending
+// order, after the credentials with the same key.
+func insertByKey(creds []Credential, from int, c Credential) []Credential {
+	i := len(creds)
+	for i > from && creds[i-1].Match < c.Match {
+		i--
+	}
+	return slices.Insert(creds, i, c)
+}
+
+// maxEmptyTTL limits how long a response without credentials is cached. The
+// kubelet has no limit, so one empty Global response can hide the credentials
+// for every image for hours.
+const maxEmptyTTL = time.Minute
+
+// cacheDuration returns how long resp is cached; 0 or less disables caching.
+func cacheDuration(resp *plugin.Response, defaultDuration *time.Duration) time.Duration {
+	d := resp.CacheDuration
+	if d == nil {
+		d = defaultDuration
+	}
+	switch {
+	case d == nil:
+		return 0
+	case len(resp.Auth) == 0:
+		return min(*d, maxEmptyTTL)
+	}
+	return *d
+}
