@@ -17,19 +17,19 @@ import (
 	"github.com/regcred/regcred/internal/login"
 )
 
-// refusedFor is for how long a credential that got 401 is not sent again.
-const refusedFor = time.Minute
+// refusalTTL is how long a credential is not sent again after a 401.
+const refusalTTL = time.Minute
 
 // candidate is one credential at one registry.
 type candidate struct {
 	keyring *regcred.Keyring
 	cred    atomic.Pointer[regcred.Credential] // nil: anonymous
-	logins  flight
+	logins  sharedCall
 
-	mu      sync.Mutex // guards what follows
-	session *login.Session
-	refusal refusal   // the last 401
-	refused time.Time // when
+	mu        sync.Mutex // guards the fields below
+	session   *login.Session
+	refusal   refusal   // the last 401
+	refusedAt time.Time // time of the refusal
 }
 
 func newCandidate(k *regcred.Keyring, cred *regcred.Credential) *candidate {
@@ -38,31 +38,32 @@ func newCandidate(k *regcred.Keyring, cred *regcred.Credential) *candidate {
 	return c
 }
 
-// remember takes over what is known of the same user name and password.
-func (c *candidate) remember(of *candidate) {
-	of.mu.Lock()
-	defer of.mu.Unlock()
-	c.refusal, c.refused = of.refusal, of.refused
+// copyRefusal copies the refusal of a candidate with the same user name and
+// password.
+func (c *candidate) copyRefusal(from *candidate) {
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	c.refusal, c.refusedAt = from.refusal, from.refusedAt
 }
 
-// refusedError is what became of a candidate.
+// refusedError means that another credential may work.
 type refusedError struct {
 	refusal
-	final bool // another will do no better
+	final bool // no other credential is tried
 }
 
 func (e *refusedError) Error() string { return e.message() }
 
-// login logs in once for all requests.
+// login returns the session, and logs in at most once for concurrent requests.
 func (c *candidate) login(ctx context.Context, registry *login.Registry) (*login.Session, error) {
 	for {
-		if s, err := c.known(); s != nil || err != nil {
+		if s, err := c.cachedSession(); s != nil || err != nil {
 			return s, err
 		}
 		_, err := c.logins.do(ctx, func() error {
 			s, err := registry.Login(ctx, c.cred.Load())
 			if err != nil {
-				return c.note(c.explain(err, nil, registry), true, true)
+				return c.recordRefusal(c.refusalOf(err, nil, registry), true, true)
 			}
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -75,28 +76,28 @@ func (c *candidate) login(ctx context.Context, registry *login.Registry) (*login
 	}
 }
 
-// known is what there is to know without asking, or nothing.
-func (c *candidate) known() (*login.Session, error) {
+// cachedSession returns the session or the recent refusal, if there is one.
+func (c *candidate) cachedSession() (*login.Session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.refusal.Err != nil && time.Since(c.refused) < refusedFor {
+	if c.refusal.Err != nil && time.Since(c.refusedAt) < refusalTTL {
 		return nil, &refusedError{refusal: c.refusal}
 	}
 	return c.session, nil
 }
 
-// refuse remembers a 401 to the password.
+// refuse stores a 401 to the password.
 func (c *candidate) refuse(r refusal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.refusal, c.refused, c.session = r, time.Now(), nil
+	c.refusal, c.refusedAt, c.session = r, time.Now(), nil
 }
 
-// explain says what an error of the registry's or of its token server's means. It
-// is a [*refusedError] where another credential may do better.
-func (c *candidate) explain(err error, header http.Header, registry *login.Registry) error {
+// refusalOf returns a [*refusedError] if err is a response of the registry or
+// its token server, so that another credential may work.
+func (c *candidate) refusalOf(err error, header http.Header, registry *login.Registry) error {
 	r := refusal{login.NewTry(c.cred.Load(), err, registry.Secrets), header}
-	for _, values := range r.header { // a server may send anything back
+	for _, values := range r.header { // a server may return a secret that it received
 		for i, v := range values {
 			values[i] = registry.Secrets.Scrub(v)
 		}
@@ -107,10 +108,11 @@ func (c *candidate) explain(err error, header http.Header, registry *login.Regis
 	return &refusedError{refusal: r}
 }
 
-// note remembers a 401, and tells the Keyring. One to a request that would change
-// something says nothing of others: there are credentials that may pull alone. Nor
-// does that of a registry to a token: its password was good enough for one.
-func (c *candidate) note(err error, read, password bool) error {
+// recordRefusal stores a 401 and invalidates the credential in the Keyring. It
+// ignores a 401 to a write, because some credentials may only pull. If password
+// is false, the registry rejected a token, so the password itself is not
+// refused.
+func (c *candidate) recordRefusal(err error, read, password bool) error {
 	r, ok := errors.AsType[*refusedError](err)
 	if !ok || r.Status != http.StatusUnauthorized || !read {
 		return err
@@ -124,8 +126,8 @@ func (c *candidate) note(err error, read, password bool) error {
 	return err
 }
 
-// send sends a request with the credential. Its error is a [*refusedError] where
-// another may do better.
+// send sends a request with the credential. It returns a [*refusedError] if
+// another credential may work.
 func (c *candidate) send(req *http.Request, out *outcome, registry *login.Registry, accepted bool) (*http.Response, error) {
 	s, err := c.login(req.Context(), registry)
 	if err != nil {
@@ -137,29 +139,29 @@ func (c *candidate) send(req *http.Request, out *outcome, registry *login.Regist
 	}
 	resp, err := s.RoundTrip(next)
 	switch {
-	case err != nil: // if it has a status that is the token server's
-		return nil, c.note(c.explain(err, nil, registry), isRead(req), true)
+	case err != nil: // a status is from the token server
+		return nil, c.recordRefusal(c.refusalOf(err, nil, registry), isRead(req), true)
 	case resp.StatusCode < http.StatusBadRequest:
 		return resp, nil
 	}
-	err = c.note(c.explain(statusError(resp), resp.Header, registry), isRead(req), !registry.Tokens())
+	err = c.recordRefusal(c.refusalOf(statusError(resp), resp.Header, registry), isRead(req), !registry.Tokens())
 	if r, ok := errors.AsType[*refusedError](err); ok {
 		r.final = !refuses(req, resp.StatusCode, accepted)
 	}
 	return nil, err
 }
 
-// statusError reads what a registry says of a refusal, and closes the answer.
+// statusError reads the error of a response and closes its body.
 func statusError(resp *http.Response) error {
 	defer resp.Body.Close()
 	err := transport.CheckError(resp)
 	if _, ok := errors.AsType[*transport.Error](err); !ok {
-		err = &transport.Error{StatusCode: resp.StatusCode, Request: resp.Request} // it broke off
+		err = &transport.Error{StatusCode: resp.StatusCode, Request: resp.Request} // the body was truncated
 	}
 	return err
 }
 
-// refuses reports whether another credential may do better.
+// refuses reports whether another credential may work after a status.
 func refuses(req *http.Request, status int, accepted bool) bool {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:

@@ -119,10 +119,10 @@ func TestLeaderCancelled(t *testing.T) {
 	}
 }
 
-// TestFlight: one runs and the others get its error; a cancelled one's is its own.
-func TestFlight(t *testing.T) {
+// TestSharedCall: one runs and the others get its error; a cancelled one's is its own.
+func TestSharedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var f flight
+		var f sharedCall
 		broken := errors.New("broken")
 		var ran, failed atomic.Int32
 		for range 10 {

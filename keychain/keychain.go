@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package keychain lets programs that are built on go-containerregistry pull as a
-// kubelet does, with the credentials of a [regcred.Keyring].
+// Package keychain lets programs based on go-containerregistry pull as a kubelet
+// does, with the credentials of a [regcred.Keyring].
 //
-//	keys := keychain.New(keyring, keychain.Options{})
-//	ref, err := name.ParseReference("registry.example/team/app:v1")
-//	…
-//	tr, err := keys.Transport(ref.Context())
-//	…
+//	ref, err := name.ParseReference(host + "/team/app:v1")
+//	if err != nil {
+//		log.Fatal(err)
+//	}
+//	tr, err := keychain.New(keyring, keychain.Options{}).Transport(ref.Context())
+//	if err != nil {
+//		log.Fatal(err)
+//	}
 //	img, err := remote.Image(ref, remote.WithTransport(tr.Wrapper()))
 //
-// A [Transport] tries every credential in the kubelet's order, tells the Keyring
-// which were refused, and asks it again for what ends during a long copy. A
-// [Keychain] is for programs that take an [authn.Keychain] and nothing else: it
-// hands out the first credential alone, as the interface allows no more.
+// A [Transport] tries every credential in the kubelet's order, reports rejected
+// credentials to the Keyring, and looks up new ones if they expire during a long
+// copy. A [Keychain] is for programs that accept only an [authn.Keychain]: it
+// returns only the first credential, because the interface allows no more.
 //
-// Neither takes a failure for "no credentials needed". Where a provider fails and
-// nothing else is found the error is a [*regcred.LookupError], and nothing is
-// asked of the registry.
+// Neither treats a failure as "no credentials needed". If a provider fails and
+// there is no other credential, the error is a [*regcred.LookupError], and no
+// request is sent to the registry.
 package keychain
 
 import (
@@ -38,24 +41,25 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// Options say for whom is asked and how. The zero value asks for the node.
+// Options configure a [Keychain]. The zero value looks up credentials for the
+// node.
 type Options struct {
-	// For is for whom an image is pulled: its Pod, PullSecrets, Token and
-	// Annotations. Image and Registry stay empty: what is asked about comes
-	// with each question.
+	// For has the Pod, PullSecrets, Token and Annotations of each lookup. Image and
+	// Registry must be empty, because they depend on the resource.
 	For regcred.Request
 
-	// Transport makes a [Transport]'s requests; nil means [http.DefaultTransport].
+	// Transport sends the requests of a [Transport]; nil means
+	// [http.DefaultTransport].
 	Transport http.RoundTripper
 
-	// Insecure allows a [Transport] plain HTTP to its registry, and to that
-	// host alone. Registries on loopback need no permission.
+	// Insecure allows a [Transport] to use plain HTTP, only for its registry.
+	// Loopback registries are always allowed.
 	Insecure bool
 }
 
 // Keychain is an [authn.Keychain] and an [authn.ContextKeychain]. It is safe for
-// concurrent use, and costs nothing to make: a program that pulls for many pods
-// makes one for each of them, of one Keyring.
+// concurrent use. It is cheap to create: use one for each pod, all with the same
+// Keyring.
 type Keychain struct {
 	keyring *regcred.Keyring
 	opts    Options
@@ -66,31 +70,31 @@ var (
 	_ authn.ContextKeychain = (*Keychain)(nil)
 )
 
-// New returns a Keychain of a Keyring, which stays its caller's to close.
+// New returns a Keychain for a Keyring. The caller closes the Keyring.
 func New(k *regcred.Keyring, opts Options) *Keychain { return &Keychain{k, opts} }
 
-// Resolve is [Keychain.ResolveContext] without a context: the Keyring's own bounds
-// hold, one minute for a plugin unless it says otherwise.
+// Resolve calls [Keychain.ResolveContext] without a deadline. The Keyring's own
+// timeouts apply.
 func (k *Keychain) Resolve(resource authn.Resource) (authn.Authenticator, error) {
 	return k.ResolveContext(context.Background(), resource)
 }
 
-// ResolveContext returns the first credential for a repository, or a registry if
-// that is all that is known: providers whose pattern has a path are not asked
-// then. Without any it is [authn.Anonymous], so that a keychain behind this one
-// (authn.NewMultiKeychain) has its turn. If a provider failed and there is no
-// credential the error is a [*regcred.LookupError].
+// ResolveContext returns the first credential for a repository or a registry.
+// For a registry, providers whose pattern has a path are skipped. If there is no
+// credential it returns [authn.Anonymous], so that [authn.NewMultiKeychain] uses
+// the next keychain. If a provider failed and there is no credential, the error
+// is a [*regcred.LookupError].
 //
-// What is returned asks the Keyring again once the answer's time in the cache is
-// over, or after a minute if it was not cached. A credential that a registry
-// refuses is not noticed here, and the next one not tried: that takes a [Transport].
+// The Authenticator looks up the credential again when its cache entry expires,
+// or after a minute if it was not cached. It does not notice that a registry
+// rejects a credential: use a [Transport] for that.
 func (k *Keychain) ResolveContext(ctx context.Context, resource authn.Resource) (authn.Authenticator, error) {
-	req, err := k.question(resource)
+	req, err := k.request(resource)
 	if err != nil {
 		return nil, err
 	}
 	a := &authenticator{keyring: k.keyring, req: req}
-	cred, err := a.ask(ctx)
+	cred, err := a.lookUp(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -100,11 +104,11 @@ func (k *Keychain) ResolveContext(ctx context.Context, resource authn.Resource) 
 	return a, nil
 }
 
-// question is the lookup for a resource. A registry and a repository are different
-// questions, and both have to be about one host: of "registry/app", which in
-// go-containerregistry may be of a host without a dot, a kubelet makes
+// request returns the lookup for a resource. It rejects a repository for which
+// the kubelet would use another registry: go-containerregistry accepts a
+// registry without a dot, but the kubelet interprets "registry/app" as
 // docker.io/registry/app.
-func (k *Keychain) question(resource authn.Resource) (req regcred.Request, err error) {
+func (k *Keychain) request(resource authn.Resource) (req regcred.Request, err error) {
 	req = k.opts.For
 	if req.Image != "" || req.Registry != "" {
 		return req, fmt.Errorf("keychain: Options.For must not set the image or registry (%q)", req.Image+req.Registry)
@@ -131,27 +135,26 @@ func (k *Keychain) question(resource authn.Resource) (req regcred.Request, err e
 	return req, nil
 }
 
-// uncachedUse is for how long an answer is used that a Keyring does not keep.
-const uncachedUse = time.Minute
+// uncachedTTL is how long a credential that the Keyring did not cache is used.
+const uncachedTTL = time.Minute
 
-// authenticator is the first credential for one question.
+// authenticator is the first credential of a lookup.
 type authenticator struct {
 	keyring *regcred.Keyring
 	req     regcred.Request
 
 	mu    sync.Mutex
-	cred  *regcred.Credential // nil: there is none now
+	cred  *regcred.Credential // nil: anonymous
 	until time.Time
 }
 
-// ask asks the Keyring, which lets one answer serve all who ask at a time.
-func (a *authenticator) ask(ctx context.Context) (*regcred.Credential, error) {
+func (a *authenticator) lookUp(ctx context.Context) (*regcred.Credential, error) {
 	res, err := a.keyring.Lookup(ctx, a.req)
 	if err != nil {
 		return nil, fmt.Errorf("keychain: %w", err)
 	}
 	var cred *regcred.Credential
-	until := time.Now().Add(uncachedUse)
+	until := time.Now().Add(uncachedTTL)
 	if len(res.Credentials) > 0 {
 		cred = &res.Credentials[0]
 		if !cred.CachedUntil.IsZero() {
@@ -164,27 +167,27 @@ func (a *authenticator) ask(ctx context.Context) (*regcred.Credential, error) {
 	return cred, nil
 }
 
-// Authorization is that of [authn.Authenticator].
+// Authorization implements [authn.Authenticator].
 func (a *authenticator) Authorization() (*authn.AuthConfig, error) {
 	return a.AuthorizationContext(context.Background())
 }
 
-// AuthorizationContext is that of [authn.ContextAuthenticator].
+// AuthorizationContext implements [authn.ContextAuthenticator].
 func (a *authenticator) AuthorizationContext(ctx context.Context) (*authn.AuthConfig, error) {
 	a.mu.Lock()
 	cred, until := a.cred, a.until
 	a.mu.Unlock()
 	if !time.Now().Before(until) {
 		var err error
-		if cred, err = a.ask(ctx); err != nil {
+		if cred, err = a.lookUp(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return authConfig(cred), nil
 }
 
-// authConfig has the pair also as Auth, which go-containerregistry sends where a
-// user name or a password is empty: it would send nothing at all.
+// authConfig also sets Auth, because go-containerregistry sends no Authorization
+// for an empty Username or Password.
 func authConfig(cred *regcred.Credential) *authn.AuthConfig {
 	if cred == nil {
 		return &authn.AuthConfig{}

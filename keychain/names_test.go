@@ -61,7 +61,7 @@ func TestQuestion(t *testing.T) {
 		{resource{"registry.example/a b", "registry.example"}, wrong, ""},
 		{nil, wrong, ""},
 	} {
-		req, err := New(nil, Options{}).question(tt.resource)
+		req, err := New(nil, Options{}).request(tt.resource)
 		if tt.image == wrong {
 			if err == nil {
 				t.Errorf("%+v: got %+v", tt.resource, req)
@@ -89,7 +89,7 @@ func FuzzQuestion(f *testing.F) {
 	}
 	hub := map[string]bool{"index.docker.io": true, "docker.io": true}
 	f.Fuzz(func(t *testing.T, named, registry string) {
-		req, err := New(nil, Options{}).question(resource{named, registry})
+		req, err := New(nil, Options{}).request(resource{named, registry})
 		if err != nil {
 			return
 		}

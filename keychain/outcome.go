@@ -17,23 +17,23 @@ import (
 	"github.com/regcred/regcred/internal/login"
 )
 
-// outcome is what came of one request.
+// outcome is the result of one request.
 type outcome struct {
-	resp     *http.Response // the answer, if it is a good one
+	resp     *http.Response // if a candidate was accepted
 	refusals []refusal
-	final    bool  // the last of them is the answer
-	err      error // what no credential mends
+	final    bool  // the last refusal is the response
+	err      error // an error that no other credential can fix
 
-	sent bool // the request, with its body
+	sent bool // the request and its body
 }
 
-// refusal is what came of one candidate.
+// refusal is the error of one candidate.
 type refusal struct {
 	login.Try
-	header http.Header // of the answer; nil if it was refused at the login
+	header http.Header // of the response; nil if the login failed
 }
 
-// next is the request for the next candidate.
+// next returns the request for the next candidate.
 func (o *outcome) next(req *http.Request) (*http.Request, error) {
 	if !o.sent || req.GetBody == nil {
 		o.sent = true
@@ -48,28 +48,29 @@ func (o *outcome) next(req *http.Request) (*http.Request, error) {
 	return req, nil
 }
 
-// closeUnsent closes the body of a request that was not sent at all.
+// closeUnsent closes the body of a request that was never sent.
 func (o *outcome) closeUnsent(req *http.Request) {
 	if !o.sent && req.Body != nil {
 		req.Body.Close()
 	}
 }
 
-// canRepeat reports whether there is a body for another candidate.
+// canRepeat reports whether the request's body is available for another
+// candidate.
 func (o *outcome) canRepeat(req *http.Request) bool {
 	return !o.sent || req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
 }
 
-// statuses are those that are answered, the one that says least first. What is
-// wrong with a credential, or that it may not look, says nothing of the image. That it
-// is not there does, even beside a 403: a registry that hides answers 404 to all. Who
-// pushes looks for what is there first, and takes a 403 for the end. With a registry out of order
-// nothing is known.
+// statuses are the statuses that a Transport returns, least significant first.
+// 401 and 403 are about the credential, not the image. 404 is about the image
+// and outranks 403, because some registries return 404 for everything that a
+// user may not see, and a client that pushes checks first whether a blob exists.
+// A 5xx outranks all of them.
 var statuses = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests}
 
 func (r refusal) rank() int {
 	if r.Status == 0 {
-		return -1 // nothing was asked
+		return -1 // no request was sent
 	}
 	for i, status := range statuses {
 		if r.Status == status {
@@ -79,8 +80,8 @@ func (r refusal) rank() int {
 	return len(statuses)
 }
 
-// renewable reports whether other credentials may help.
-func (o *outcome) renewable(req *http.Request) bool {
+// canRenew reports whether a new lookup may return a credential that works.
+func (o *outcome) canRenew(req *http.Request) bool {
 	if o.err != nil || o.resp != nil || o.final || !o.canRepeat(req) {
 		return false
 	}
@@ -92,26 +93,27 @@ func (o *outcome) renewable(req *http.Request) bool {
 	return false
 }
 
-// answer is that to the request.
-func (o *outcome) answer(req *http.Request) (*http.Response, error) {
+// result returns the response to the request: the accepted one, or one built
+// from the most significant refusal.
+func (o *outcome) result(req *http.Request) (*http.Response, error) {
 	if o.resp != nil || o.err != nil {
 		return o.resp, o.err
 	}
-	var said refusal
+	var best refusal
 	for _, r := range o.refusals {
-		if said.Err == nil || r.rank() > said.rank() || o.final {
-			said = r
+		if best.Err == nil || r.rank() > best.rank() || o.final {
+			best = r
 		}
 	}
-	known := o.final || said.Status >= http.StatusInternalServerError || said.rank() >= 0 && said.rank() < len(statuses)
-	if !known || said.header == nil && said.Status == http.StatusNotFound {
-		return nil, o.all() // not about the image, and not for programs that look for a status
+	known := o.final || best.Status >= http.StatusInternalServerError || best.rank() >= 0 && best.rank() < len(statuses)
+	if !known || best.header == nil && best.Status == http.StatusNotFound {
+		return nil, o.errorOfAll() // clients must not mistake it for a statement about the image
 	}
-	return o.response(req, said), nil
+	return o.response(req, best), nil
 }
 
-// all is every refusal, in one line.
-func (o *outcome) all() error {
+// errorOfAll returns all refusals in one line.
+func (o *outcome) errorOfAll() error {
 	texts := make([]string, len(o.refusals))
 	for i, r := range o.refusals {
 		texts[i] = r.message()
@@ -119,13 +121,13 @@ func (o *outcome) all() error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// message names the credential and says what became of it.
+// message contains the credential's name and the error.
 func (r refusal) message() string { return fmt.Sprintf("%s: %v", r.Who(), r.Err) }
 
-// response is an answer with the status and the headers of one refusal, and in
-// the form of the distribution specification all of them.
-func (o *outcome) response(req *http.Request, said refusal) *http.Response {
-	header := said.header.Clone()
+// response returns a response with the status and headers of one refusal. Its
+// body lists all refusals in the format of the distribution specification.
+func (o *outcome) response(req *http.Request, best refusal) *http.Response {
+	header := best.header.Clone()
 	if header == nil {
 		header = http.Header{}
 	}
@@ -133,16 +135,16 @@ func (o *outcome) response(req *http.Request, said refusal) *http.Response {
 		header.Del(name)
 	}
 	header.Set("Content-Type", "application/json")
-	text := o.body() // to HEAD too: it comes from here, and who reads it learns why
+	text := o.body() // also for HEAD, so that the reason is not lost
 	return &http.Response{
-		Status: fmt.Sprintf("%d %s", said.Status, http.StatusText(said.Status)), StatusCode: said.Status,
+		Status: fmt.Sprintf("%d %s", best.Status, http.StatusText(best.Status)), StatusCode: best.Status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: header, Body: io.NopCloser(bytes.NewReader(text)), ContentLength: int64(len(text)), Request: req,
 	}
 }
 
-// limited returns who was told to come back later, and forgets it.
-func (o *outcome) limited(order []*candidate) *candidate {
+// takeLimited removes a refusal with status 429 and returns its candidate.
+func (o *outcome) takeLimited(order []*candidate) *candidate {
 	for i, r := range o.refusals {
 		if r.Status == http.StatusTooManyRequests {
 			o.refusals = slices.Delete(o.refusals, i, i+1)
@@ -152,38 +154,39 @@ func (o *outcome) limited(order []*candidate) *candidate {
 	return nil
 }
 
-// maxBody bounds the body of an answer, in bytes: clients read no more (oras-go),
-// and show nothing at all of what they cannot read to the end.
+// maxBody limits the response body in bytes. oras-go reads no more, and shows
+// nothing of a body that it cannot decode.
 const maxBody = 8 << 10
 
-// body has a message for each refusal; where that is too much, the beginning of each.
+// body has a message for each refusal, shortened until all fit.
 func (o *outcome) body() (text []byte) {
 	type diagnostic struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	}
-	for most := maxBody; most > 0; most /= 2 {
+	for limit := maxBody; limit > 0; limit /= 2 {
 		var body struct {
 			Errors []diagnostic `json:"errors"`
 		}
 		for _, r := range o.refusals {
-			body.Errors = append(body.Errors, diagnostic{cmp.Or(r.Code, codes[r.Status], "UNKNOWN"), login.Bound(r.message(), most)})
+			body.Errors = append(body.Errors, diagnostic{cmp.Or(r.Code, codes[r.Status], "UNKNOWN"), login.Bound(r.message(), limit)})
 		}
-		if text, _ = json.Marshal(body); len(text) <= maxBody { // strings alone
+		if text, _ = json.Marshal(body); len(text) <= maxBody {
 			break
 		}
 	}
 	return text
 }
 
-// codes are those of the distribution specification, where a registry gives none.
+// codes are the error codes of the distribution specification.
 var codes = map[int]string{
 	http.StatusUnauthorized:    "UNAUTHORIZED",
 	http.StatusForbidden:       "DENIED",
 	http.StatusTooManyRequests: "TOOMANYREQUESTS",
 }
 
-// add takes an error of a candidate, and reports whether the next may be tried.
+// add records the error of a candidate. It reports whether the next one may be
+// tried.
 func (o *outcome) add(err error) bool {
 	r, ok := errors.AsType[*refusedError](err)
 	if !ok {

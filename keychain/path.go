@@ -13,9 +13,9 @@ import (
 	"github.com/regcred/regcred/internal/login"
 )
 
-// checkPath refuses paths that are, or that some server could take, for
-// another repository than repo ("" for a registry as such). Paths outside of /v2/ are
-// the registry's own, as the addresses of its uploads may be, and some below it.
+// checkPath rejects paths of another repository than repo ("" for a registry),
+// including paths that some server may interpret as such. Paths outside /v2/ are
+// allowed, because upload URLs may use them.
 func checkPath(u *url.URL, repo string) error {
 	list := forms(u.EscapedPath())
 	if len(list) >= maxForms {
@@ -35,8 +35,8 @@ func checkPath(u *url.URL, repo string) error {
 
 const maxForms = 16
 
-// forms returns a path in all the ways in which servers may read it: as it is,
-// with dots and slashes resolved, with escapes decoded, both, and again.
+// forms returns the ways in which servers may interpret a path: unchanged, with
+// dots and slashes resolved, with escapes decoded, both, and repeatedly.
 func forms(p string) []string {
 	list := []string{p}
 	for i := 0; i < len(list) && len(list) < maxForms; i++ {
@@ -49,7 +49,7 @@ func forms(p string) []string {
 	return list
 }
 
-// resolved is a path as [path.Clean] has it, with the slash at its end.
+// resolved is [path.Clean] with the trailing slash kept.
 func resolved(p string) string {
 	clean := path.Clean("/" + strings.ReplaceAll(p, `\`, "/"))
 	if strings.HasSuffix(p, "/") && clean != "/" {
@@ -65,10 +65,9 @@ func decoded(p string) string {
 	return p
 }
 
-// repositories returns the repositories that a path may be of, by the
-// distribution specification: more than one where an element of a repository is
-// called as an endpoint. It is nil for what is the registry's own, and never of a path
-// below /v2/ that is not.
+// repositories returns the repositories that a path may belong to by the
+// distribution specification. There are several if an element of a repository's
+// name is also the name of an endpoint. It returns nil for registry-level paths.
 func repositories(p string) (list []string) {
 	rest, ok := strings.CutPrefix(p, "/v2/")
 	if !ok || rest == "" || rest == "_catalog" {
@@ -86,8 +85,8 @@ func repositories(p string) (list []string) {
 	return list
 }
 
-// isEndpoint reports whether an element of a path is the endpoint's, by what
-// follows it.
+// isEndpoint reports whether a path element is an endpoint, judging by the
+// elements after it.
 func isEndpoint(name string, rest []string) bool {
 	switch name {
 	case "manifests", "referrers":

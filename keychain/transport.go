@@ -19,34 +19,35 @@ import (
 	"github.com/regcred/regcred/internal/login"
 )
 
-// renewEvery is how often, at most, the Keyring is asked for other credentials
-// because a registry refused those that it had: as often as Invalidate heeds it.
-const renewEvery = time.Minute
+// minRenewInterval is the minimum time between lookups after a refusal, like
+// that of Invalidate.
+const minRenewInterval = time.Minute
 
-// Transport is an [http.RoundTripper] for one repository, or for a registry as
-// such. The first request looks the credentials up. Each is tried in the
-// kubelet's order until one is accepted, which then serves the requests that
-// follow; one that is accepted for writing serves writes. Without any there is one
-// anonymous login, and none where there are some.
+// Transport is an [http.RoundTripper] for one repository, or for a registry. The
+// first request looks up the credentials and tries each in the kubelet's order
+// until the registry accepts one. Later requests use the accepted credential.
+// Reads and writes may use different ones. If there is no credential, the
+// Transport logs in anonymously, otherwise never.
 //
-// The next credential is tried after 401, 403, 429 and 5xx, and after 404 unless the
-// one at hand has been accepted before, since many registries hide so what may not be seen.
-// Requests other than GET and HEAD go on after 401 and 403 alone, if their body can
-// be sent again. A network that fails is not tried with another credential.
-// If every credential was refused and the Keyring has others by then, each of
-// those is tried, once a minute at most. One that got 401 to a read is told to
-// [regcred.Keyring.Invalidate]; if it was the password that was refused, and not a
-// token, it is not shown again for a minute, so that a registry that counts wrong
-// passwords does not lock a user out.
+// Next credential: after 401, 403, 429 and 5xx, and after 404 if the current
+// credential was not accepted before, because many registries hide repositories
+// that way. For methods other than GET and HEAD only after 401 and 403, and only
+// if the body can be sent again. Never after a network error.
 //
-// If all fail the answer has the status that says most (401, 403, 404, 429, 5xx: the
-// last of these), and in its body the registry's codes, with a message for each
-// credential. No answer of status 400 and above holds a secret.
+// Rejected credentials: after a 401 to a read, the Transport calls
+// [regcred.Keyring.Invalidate]. A rejected password is not sent again for a
+// minute, to avoid account lockouts. If all credentials are rejected, it repeats
+// the lookup at most once a minute and tries new ones.
 //
-// GET and HEAD are repeated on 429 and 5xx and when the connection breaks, four
-// times at most and within 30 seconds for each credential; on 429 not while there are
-// others to try. A credential goes to the registry and to the token server that it
-// names, over TLS unless [Options].Insecure, and never along with a redirect.
+// Failures: if all credentials fail, the response has the most significant
+// status (401, 403, 404, 429, 5xx, in ascending order) and a message for each
+// credential. Responses with status 400 and above contain no secrets.
+//
+// Retries: GET and HEAD are repeated on 429, 5xx and broken connections, at most
+// four times and within 30 seconds per credential; on 429 only if no other
+// credential is left. A credential is sent only to the registry and its token
+// server, over TLS unless [Options].Insecure is set, and never after a redirect
+// to another host.
 type Transport struct {
 	keyring *regcred.Keyring
 	opts    Options
@@ -54,15 +55,15 @@ type Transport struct {
 	target  login.Target
 	repo    string // "team/app"; "" for a registry
 
-	round atomic.Pointer[round] // nil before the first lookup
+	current atomic.Pointer[credentialSet] // nil before the first lookup
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// Transport returns one for the [name.Repository] of an image, or for a
-// [name.Registry], whose catalog it may list.
+// Transport returns a Transport for a [name.Repository], or for a
+// [name.Registry], whose catalog it can list.
 func (k *Keychain) Transport(resource authn.Resource) (*Transport, error) {
-	req, err := k.question(resource)
+	req, err := k.request(resource)
 	if err != nil {
 		return nil, err
 	}
@@ -82,34 +83,33 @@ func (k *Keychain) Transport(resource authn.Resource) (*Transport, error) {
 	return t, nil
 }
 
-// Wrapper returns t in the one form that go-containerregistry's remote does not
-// wrap a login of its own around, nor retries:
+// Wrapper returns t as the type to which go-containerregistry adds no login and
+// no retries:
 //
 //	remote.Image(ref, remote.WithTransport(t.Wrapper()))
 func (t *Transport) Wrapper() *transport.Wrapper {
-	// With a challenge that is not for a token nothing is asked of anybody, and
-	// what is sent anonymously is sent as it is: it cannot fail.
+	// Without a Bearer challenge FromToken sends no request, so it cannot fail.
 	rt, _ := transport.FromToken(t.target.Registry, authn.Anonymous, t, &transport.Challenge{}, nil)
 	return rt.(*transport.Wrapper)
 }
 
-// Credential returns the one that the registry has accepted: nil before the first
-// request that succeeded, and if none was needed. A program that shares what it
-// pulled has to know whose it was (KEP-2535).
+// Credential returns the credential that the registry accepted. It is nil before
+// the first successful request, and if no credential was needed. Programs that
+// share pulled images need it (KEP-2535).
 func (t *Transport) Credential() *regcred.Credential {
-	if r := t.round.Load(); r != nil {
+	if r := t.current.Load(); r != nil {
 		return r.credential()
 	}
 	return nil
 }
 
-// CloseIdleConnections closes those of [Options].Transport.
+// CloseIdleConnections closes the idle connections of [Options].Transport.
 func (t *Transport) CloseIdleConnections() {
 	(&http.Client{Transport: t.opts.Transport}).CloseIdleConnections()
 }
 
-// RoundTrip is that of [http.RoundTripper]. A request for another repository of
-// the registry is an error: its credentials may be others.
+// RoundTrip implements [http.RoundTripper]. A request for another repository of
+// the registry returns an error.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.roundTrip(req)
 	if err != nil {
@@ -118,7 +118,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, fmt.Errorf("keychain: %w", err)
 	}
-	resp.Request = req // and not the one that was sent, which has the password in it
+	resp.Request = req // the request that was sent has the password
 	return resp, nil
 }
 
@@ -137,12 +137,12 @@ func (t *Transport) roundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if !own {
-		return r.pass(req)
+		return r.forward(req)
 	}
 	out := &outcome{}
 	defer out.closeUnsent(req)
 	r.send(req, out)
-	if out.renewable(req) {
+	if out.canRenew(req) {
 		switch next, err := t.renew(req.Context(), r); {
 		case err != nil:
 			out.add(&refusedError{refusal: refusal{Try: login.Try{Err: fmt.Errorf("look up other credentials: %w", err)}}})
@@ -151,58 +151,57 @@ func (t *Transport) roundTrip(req *http.Request) (*http.Response, error) {
 			next.send(req, out)
 		}
 	}
-	return out.answer(req)
+	return out.result(req)
 }
 
-// lookUp returns the credentials that are there. The Keyring lets one answer
-// serve all who ask at a time.
-func (t *Transport) lookUp(ctx context.Context) (*round, error) {
-	if r := t.round.Load(); r != nil {
+// lookUp returns the current credentials. The first call looks them up.
+func (t *Transport) lookUp(ctx context.Context) (*credentialSet, error) {
+	if r := t.current.Load(); r != nil {
 		return r, nil
 	}
 	res, err := t.keyring.Lookup(ctx, t.req)
 	if err != nil {
 		return nil, err
 	}
-	t.round.CompareAndSwap(nil, t.newRound(res, nil))
-	return t.round.Load(), nil
+	t.current.CompareAndSwap(nil, t.newCredentialSet(res, nil))
+	return t.current.Load(), nil
 }
 
-func (t *Transport) newRound(res *regcred.Result, before *round) *round {
+func (t *Transport) newCredentialSet(res *regcred.Result, before *credentialSet) *credentialSet {
 	registry := &login.Registry{Target: t.target, Secrets: &login.Secrets{}, Transport: t.opts.Transport}
-	return newRound(t.keyring, registry, res.Credentials, before)
+	return newCredentialSet(t.keyring, registry, res.Credentials, before)
 }
 
-// renew returns other credentials than those that were refused, or the same
-// if there are no others.
-func (t *Transport) renew(ctx context.Context, refused *round) (*round, error) {
+// renew returns new credentials, or refused if there are none.
+func (t *Transport) renew(ctx context.Context, refused *credentialSet) (*credentialSet, error) {
 	for {
-		last := refused.renewed.Load() // before the round, which was stored before it
-		if r := t.round.Load(); r != refused {
+		last := refused.renewed.Load() // load before current, which is stored earlier
+		if r := t.current.Load(); r != refused {
 			return r, nil
 		}
-		if last != nil && time.Since(*last) < renewEvery {
+		if last != nil && time.Since(*last) < minRenewInterval {
 			return refused, nil
 		}
-		if _, err := refused.renewing.do(ctx, func() error { return t.ask(ctx, refused) }); err != nil {
+		if _, err := refused.renewing.do(ctx, func() error { return t.lookUpAgain(ctx, refused) }); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// ask asks the Keyring once more.
-func (t *Transport) ask(ctx context.Context, refused *round) error {
+// lookUpAgain repeats the lookup and stores the result if it has new
+// credentials.
+func (t *Transport) lookUpAgain(ctx context.Context, refused *credentialSet) error {
 	res, err := t.keyring.Lookup(ctx, t.req)
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // another asks
+		return context.Cause(ctx) // a waiting request repeats the lookup
 	}
 	now := time.Now()
-	defer refused.renewed.Store(&now) // after the round: who sees it looks for that
-	if err != nil || refused.has(res.Credentials) {
+	defer refused.renewed.Store(&now) // store after current, because renew reads them in reverse
+	if err != nil || refused.update(res.Credentials) {
 		return err
 	}
-	next := t.newRound(res, refused)
+	next := t.newCredentialSet(res, refused)
 	next.renewed.Store(&now)
-	t.round.Store(next)
+	t.current.Store(next)
 	return nil
 }

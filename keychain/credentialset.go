@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package keychain
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/login"
+)
+
+// credentialSet is the result of one lookup and its state at the registry.
+type credentialSet struct {
+	candidates []*candidate
+	registry   *login.Registry
+
+	reader, writer atomic.Pointer[candidate] // accepted for reads and for writes
+	probed         atomic.Bool               // every candidate was tried, or one was accepted
+	probe          sharedCall                // the request that sets probed
+
+	renewing sharedCall
+	renewed  atomic.Pointer[time.Time] // last lookup after a refusal; nil: never
+}
+
+// newCredentialSet keeps the refusals of the credentials that are also in
+// before.
+func newCredentialSet(k *regcred.Keyring, registry *login.Registry, creds []regcred.Credential, before *credentialSet) *credentialSet {
+	r := &credentialSet{registry: registry}
+	for i := range creds {
+		c := newCandidate(k, &creds[i])
+		if old := before.find(&creds[i]); old != nil {
+			c.copyRefusal(old)
+		}
+		r.candidates = append(r.candidates, c)
+	}
+	if len(creds) == 0 {
+		r.candidates = append(r.candidates, newCandidate(k, nil)) // anonymous
+	}
+	return r
+}
+
+// find returns the candidate with the same user name and password, or nil. r may
+// be nil.
+func (r *credentialSet) find(cred *regcred.Credential) *candidate {
+	if r == nil {
+		return nil
+	}
+	for _, c := range r.candidates {
+		if have := c.cred.Load(); have != nil && have.Username == cred.Username && have.Password.Equal(cred.Password) {
+			return c
+		}
+	}
+	return nil
+}
+
+// update reports whether creds have the same user names and passwords as r. If
+// so, r uses creds from now on, because Invalidate applies only to the newest
+// cache entry.
+func (r *credentialSet) update(creds []regcred.Credential) bool {
+	if len(creds) == 0 {
+		return r.candidates[0].cred.Load() == nil
+	}
+	if len(creds) != len(r.candidates) {
+		return false
+	}
+	for i := range creds {
+		if r.find(&creds[i]) == nil {
+			return false
+		}
+	}
+	for i := range creds {
+		r.find(&creds[i]).cred.Store(&creds[i])
+	}
+	return true
+}
+
+// firstCandidate returns the candidate that a request tries first, or nil.
+func (r *credentialSet) firstCandidate(read bool) *candidate {
+	if read {
+		return cmp.Or(r.reader.Load(), r.writer.Load())
+	}
+	return cmp.Or(r.writer.Load(), r.reader.Load())
+}
+
+func (r *credentialSet) accept(c *candidate, read bool) {
+	if read {
+		r.reader.Store(c)
+	} else {
+		r.writer.Store(c)
+	}
+}
+
+func (r *credentialSet) credential() *regcred.Credential {
+	if c := r.firstCandidate(true); c != nil {
+		return c.cred.Load()
+	}
+	return nil
+}
+
+// forward sends a request that was redirected to another host, without any
+// credential.
+func (r *credentialSet) forward(req *http.Request) (*http.Response, error) {
+	var rt http.RoundTripper = r.registry
+	if c := r.firstCandidate(isRead(req)); c != nil {
+		if s, _ := c.cachedSession(); s != nil {
+			rt = s
+		}
+	}
+	resp, err := rt.RoundTrip(req)
+	if err != nil {
+		return nil, login.NewTry(nil, err, r.registry.Secrets).Err
+	}
+	return resp, nil
+}
+
+// send tries the candidates in order. The first request does so alone, and the
+// others wait for it, so that a wrong password is sent once.
+func (r *credentialSet) send(req *http.Request, out *outcome) {
+	for !r.probed.Load() {
+		ran, err := r.probe.do(req.Context(), func() error { return r.probeWith(req, out) })
+		if !ran && err != nil {
+			out.err = err
+		}
+		if ran || err != nil {
+			return
+		}
+	}
+	r.tryAll(req, out)
+}
+
+// probeWith sends the first request. It returns the error for the waiting
+// requests.
+func (r *credentialSet) probeWith(req *http.Request, out *outcome) error {
+	r.tryAll(req, out)
+	if out.err == nil {
+		r.probed.Store(true)
+	}
+	if isRead(req) {
+		return out.err
+	}
+	return nil // the error may be due to the request's body
+}
+
+// tryAll tries the accepted candidate, then the others. It retries a candidate
+// after a 429 only when no others are left.
+func (r *credentialSet) tryAll(req *http.Request, out *outcome) {
+	first := r.firstCandidate(isRead(req))
+	order := r.order(first)
+	noWait := req
+	if len(order) > 1 {
+		noWait = req.WithContext(login.Hurried(req.Context()))
+	}
+	for _, c := range order {
+		if !r.try(c, noWait, out, c == first) {
+			return
+		}
+	}
+	if c := out.takeLimited(order); noWait != req && c != nil {
+		r.try(c, req, out, c == first)
+	}
+}
+
+// try reports whether another candidate must be tried.
+func (r *credentialSet) try(c *candidate, req *http.Request, out *outcome, accepted bool) bool {
+	var err error
+	if out.resp, err = c.send(req, out, r.registry, accepted); err != nil {
+		return out.add(err) && out.canRepeat(req)
+	}
+	r.accept(c, isRead(req))
+	return false
+}
+
+// order returns the candidates in the order of the lookup, with first moved to
+// the front.
+func (r *credentialSet) order(first *candidate) []*candidate {
+	if first == nil {
+		return r.candidates
+	}
+	others := slices.DeleteFunc(slices.Clone(r.candidates), func(c *candidate) bool { return c == first })
+	return slices.Insert(others, 0, first)
+}

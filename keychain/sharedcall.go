@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package keychain
+
+import (
+	"context"
+	"sync"
+)
+
+// sharedCall runs a function once for concurrent callers. The zero value is
+// ready to use.
+type sharedCall struct {
+	mu      sync.Mutex
+	pending *pendingCall
+}
+
+type pendingCall struct {
+	done chan struct{}
+	err  error // returned to the waiting callers
+}
+
+// do runs a function, or waits for a running call and returns its error, so that
+// concurrent callers wait only once for a server that does not respond. If the
+// running caller's context ends, waiting callers get no error. After waiting
+// without an error, a caller must check the state again.
+func (s *sharedCall) do(ctx context.Context, run func() error) (ran bool, err error) {
+	s.mu.Lock()
+	if t := s.pending; t != nil {
+		s.mu.Unlock()
+		select {
+		case <-t.done:
+			return false, t.err
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+	t := &pendingCall{done: make(chan struct{})}
+	s.pending = t
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.pending = nil
+		close(t.done)
+	}()
+	err = run()
+	if ctx.Err() == nil {
+		t.err = err
+	}
+	return true, err
+}
