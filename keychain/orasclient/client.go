@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package orasclient lets programs that are built on oras-go pull as a kubelet
-// does, with the credentials of a [regcred.Keyring].
+// Package orasclient lets programs based on oras-go pull as a kubelet does, with
+// the credentials of a [regcred.Keyring].
 //
-//	client := orasclient.New(keychain.New(keyring, keychain.Options{}))
-//	repo, err := remote.NewRepository("registry.example/team/app")
-//	…
-//	repo.Client = client
-//	…
+//	repo, err := remote.NewRepository(host + "/team/app")
+//	if err != nil {
+//		fmt.Println(err)
+//		return
+//	}
+//	repo.Client = orasclient.New(keychain.New(keyring, keychain.Options{}))
+//	repo.PlainHTTP = true // a registry on loopback
 //	desc, err := oras.Copy(ctx, repo, "v1", store, "v1", oras.DefaultCopyOptions)
 //
-// A [Client] stands where oras-go has an auth.Client. That one asks for the
-// credential of a host, and there is one of it. A Client asks the Keyring about the
-// repository of each request, so that patterns and keys with a path are heeded, and
-// tries every credential as [keychain.Transport] does.
+// A [Client] replaces oras-go's auth.Client, which uses one credential per host. A
+// Client looks up the credentials for the repository of each request, so that
+// patterns and auth keys with a path apply, and tries all of them as
+// [keychain.Transport] does.
 //
-// It is no credential store, and takes none: logins that are kept in files are
-// the Keyring's to read ([regcred.NodeDockerConfig]).
+// It is not a credential store and does not use one: the Keyring reads docker
+// config files ([regcred.NodeDockerConfig]).
 package orasclient
 
 import (
@@ -32,12 +34,12 @@ import (
 	"github.com/regcred/regcred/keychain"
 )
 
-// Client is a [remote.Client] for every repository and every registry, and safe
-// for concurrent use. It retries what is worth it and logs in: neither
-// oras-go's retry.Client nor its auth.Client is needed around or below it.
+// Client is a [remote.Client] for all repositories and registries. It is safe
+// for concurrent use. It logs in and retries, so oras-go's retry.Client and
+// auth.Client are not needed.
 //
-// It keeps the credentials that it found for a repository until the registry
-// refuses them, for the 1,000 repositories that were asked for last.
+// It keeps the credentials of the 1,000 most recently used repositories until
+// the registry rejects them.
 type Client struct{ transports transports }
 
 var (
@@ -45,33 +47,34 @@ var (
 	_ http.RoundTripper = (*Client)(nil)
 )
 
-// New returns a Client of a Keychain, which says for whom it asks, what makes
-// the requests, and whether plain HTTP is allowed beyond loopback
-// (Repository.PlainHTTP alone allows nothing).
+// New returns a Client. The Keychain's Options apply: plain HTTP outside
+// loopback needs [keychain.Options].Insecure, not only Repository.PlainHTTP.
 func New(keys *keychain.Keychain) *Client {
-	return &Client{transports{keys: keys, kept: map[target]*kept{}}}
+	return &Client{transports{keys: keys, byTarget: map[target]*entry{}}}
 }
 
-// Do is that of [remote.Client]. It follows ten redirects at most, and no
-// credential goes along to another host. Its errors name no signature of the addresses
-// that a registry redirects to. If a provider failed, and there is no credential,
-// a [*regcred.LookupError] is among them. Where every credential was refused the
-// answer, which oras-go makes an errcode.ErrorResponse of, has a message for each.
+// Do implements [remote.Client]. It follows at most ten redirects and sends no
+// credential to another host. Its errors contain no query parameters of redirect
+// URLs, which may be signatures.
+//
+// If a provider failed and there is no credential, the error wraps a
+// [*regcred.LookupError]. If the registry rejected every credential, the
+// response has a message for each, which oras-go returns as an
+// errcode.ErrorResponse.
 func (c *Client) Do(req *http.Request) (*http.Response, error) {
 	resp, err := (&http.Client{Transport: c}).Do(req)
 	if e, ok := errors.AsType[*url.Error](err); ok {
-		return nil, &url.Error{Op: e.Op, URL: shown(e.URL), Err: e.Err}
+		return nil, &url.Error{Op: e.Op, URL: redactQuery(e.URL), Err: e.Err}
 	}
 	return resp, err
 }
 
-// RoundTrip is that of [http.RoundTripper], for what takes an [http.Client] and
-// not a [remote.Client], such as Helm's library, or an auth.Client, which never
-// sees a challenge then:
+// RoundTrip implements [http.RoundTripper], for APIs that take an [http.Client] or
+// an auth.Client, such as Helm's library:
 //
 //	registry.NewClient(registry.ClientOptHTTPClient(&http.Client{Transport: client}))
 func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
-	t, err := c.transports.of(first(req))
+	t, err := c.transports.forRequest(original(req))
 	if err != nil {
 		if req.Body != nil {
 			req.Body.Close()
@@ -82,23 +85,23 @@ func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	answers(resp, req)
+	setRequest(resp, req)
 	return resp, nil
 }
 
-// first is the request that was redirected, maybe more than once. Where that leads
-// may look like another repository, and gets nothing for it.
-func first(req *http.Request) *http.Request {
+// original returns the request before any redirects. A redirect target may look
+// like another repository, but must not get its credentials.
+func original(req *http.Request) *http.Request {
 	for req.Response != nil && req.Response.Request != nil {
 		req = req.Response.Request
 	}
 	return req
 }
 
-// answers makes resp that to req. The one that was sent has the password in it,
-// which oras-go would put into the next; and an error names its address, with the
+// setRequest sets resp.Request to req, because the request that was sent has the
+// password. For an error it hides the query parameters, which may be a
 // signature.
-func answers(resp *http.Response, req *http.Request) {
+func setRequest(resp *http.Response, req *http.Request) {
 	resp.Request = req
 	if resp.StatusCode >= http.StatusBadRequest && req.Response != nil && req.URL.RawQuery != "" {
 		resp.Request = req.Clone(req.Context())
@@ -106,8 +109,8 @@ func answers(resp *http.Response, req *http.Request) {
 	}
 }
 
-// shown is an address without what may be its signature.
-func shown(address string) string {
+// redactQuery masks the query parameters of a URL.
+func redactQuery(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.RawQuery == "" {
 		return address

@@ -229,7 +229,7 @@ func TestConcurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := len(c.transports.kept); n > mostKept {
+	if n := len(c.transports.byTarget); n > maxTransports {
 		t.Errorf("%d are kept", n)
 	}
 }
@@ -242,19 +242,19 @@ func TestKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tr, err := c.transports.of(req)
+		tr, err := c.transports.forRequest(req)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return tr
 	}
 	first, second := ask("first"), ask("second")
-	for i := range mostKept {
+	for i := range maxTransports {
 		ask("first")
 		ask(fmt.Sprintf("app%d", i))
 	}
-	if len(c.transports.kept) != mostKept || ask("first") != first || ask("second") == second {
-		t.Errorf("%d are kept", len(c.transports.kept))
+	if len(c.transports.byTarget) != maxTransports || ask("first") != first || ask("second") == second {
+		t.Errorf("%d are kept", len(c.transports.byTarget))
 	}
 }
 

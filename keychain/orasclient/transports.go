@@ -18,35 +18,35 @@ import (
 	"github.com/regcred/regcred/keychain"
 )
 
-// Docker Hub is "docker.io" in a reference. Oras-go asks it by the one name, and
-// go-containerregistry by the other.
+// Docker Hub is "docker.io" in references. oras-go and go-containerregistry use
+// different hosts for its API.
 const (
-	hubAPI = "registry-1.docker.io"
-	hub    = name.DefaultRegistry
+	hubAPI  = "registry-1.docker.io"
+	hubName = name.DefaultRegistry
 )
 
-// mostKept bounds how many transports are kept.
-const mostKept = 1000
+// maxTransports limits the number of transports in the cache.
+const maxTransports = 1000
 
-// transports keeps one for each repository, and for each registry as such.
+// transports caches a transport for each repository and registry.
 type transports struct {
 	keys *keychain.Keychain
 
-	mu   sync.Mutex
-	kept map[target]*kept
-	uses int
+	mu       sync.Mutex
+	byTarget map[target]*entry
+	uses     int
 }
 
-// target is what a request is about.
-type target struct{ host, repository string } // of a registry as such the latter is ""
+// target is the repository or registry of a request.
+type target struct{ host, repository string } // repository is "" for a registry
 
-type kept struct {
+type entry struct {
 	transport *keychain.Transport
-	used      int // when, in uses
+	used      int // value of uses at the last use
 }
 
-// of returns that for a request, which has not been redirected.
-func (ts *transports) of(req *http.Request) (*keychain.Transport, error) {
+// forRequest returns the transport for a request before any redirects.
+func (ts *transports) forRequest(req *http.Request) (*keychain.Transport, error) {
 	repository, err := repositoryOf(req)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (ts *transports) of(req *http.Request) (*keychain.Transport, error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.uses++
-	if k := ts.kept[at]; k != nil {
+	if k := ts.byTarget[at]; k != nil {
 		k.used = ts.uses
 		return k.transport, nil
 	}
@@ -68,31 +68,31 @@ func (ts *transports) of(req *http.Request) (*keychain.Transport, error) {
 		return nil, err
 	}
 	ts.makeRoom()
-	ts.kept[at] = &kept{t, ts.uses}
+	ts.byTarget[at] = &entry{t, ts.uses}
 	return t, nil
 }
 
-// makeRoom drops the one that was not used for longest.
+// makeRoom removes the least recently used transport if the cache is full.
 func (ts *transports) makeRoom() {
-	if len(ts.kept) < mostKept {
+	if len(ts.byTarget) < maxTransports {
 		return
 	}
 	var oldest target
 	used := ts.uses
-	for at, k := range ts.kept {
+	for at, k := range ts.byTarget {
 		if k.used < used {
 			oldest, used = at, k.used
 		}
 	}
-	delete(ts.kept, oldest)
+	delete(ts.byTarget, oldest)
 }
 
-// resource is the target's. It is not parsed from one text: of "registry/app"
-// that would make a repository of Docker Hub.
+// resource does not parse "host/repository", which would make "registry/app" a
+// repository on Docker Hub.
 func (t target) resource() (authn.Resource, error) {
 	host := t.host
 	if host == hubAPI {
-		host = hub
+		host = hubName
 	}
 	registry, err := name.NewRegistry(host)
 	if err != nil || t.repository == "" {
@@ -101,15 +101,16 @@ func (t target) resource() (authn.Resource, error) {
 	return registry.Repo(t.repository), nil
 }
 
-// inPath finds the repository of a request, as the distribution specification
-// has its paths. Whether a path can be read otherwise is the Transport's to say.
-var inPath = regexp.MustCompile(`^/v2/(.+)/(?:manifests|blobs|tags|referrers)/`)
+// repositoryPath matches the paths of the distribution specification. The
+// Transport rejects paths that are ambiguous.
+var repositoryPath = regexp.MustCompile(`^/v2/(.+)/(?:manifests|blobs|tags|referrers)/`)
 
-// repositoryOf returns the repository that a request is for, or "". The address
-// of an upload is the registry's choice and may not name it; then it is the one
-// that oras-go's hints for a token say something is pushed to.
+// repositoryOf returns the repository of a request, or "". The registry chooses
+// the URL of an upload, which may not contain the repository. For uploads it is
+// the repository with push access in the scopes that oras-go adds to the
+// context.
 func repositoryOf(req *http.Request) (string, error) {
-	if found := inPath.FindStringSubmatch(req.URL.Path); found != nil {
+	if found := repositoryPath.FindStringSubmatch(req.URL.Path); found != nil {
 		return found[1], nil
 	}
 	if req.Method == http.MethodGet || req.Method == http.MethodHead {
@@ -131,7 +132,7 @@ func repositoryOf(req *http.Request) (string, error) {
 	return "", fmt.Errorf("%s %s does not name a repository, and the context has several scopes (%q): do not add scopes to the context", req.Method, req.URL.Path, pushed)
 }
 
-// cutScope takes "repository:team/app:pull,push" apart.
+// cutScope splits a scope such as "repository:team/app:pull,push".
 func cutScope(scope string) (repository string, actions []string, ok bool) {
 	kind, rest, _ := strings.Cut(scope, ":")
 	i := strings.LastIndexByte(rest, ':')
