@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package await calls code that somebody else wrote and that runs in this
-// process: a provider, a source, access to service accounts, an observer. A
-// caller is bound by its context alone, whatever that code does: it may
-// ignore the context, panic, or end its goroutine.
+// Package await calls third-party code in this process, such as a provider or a
+// source, which may ignore its context, panic or exit its goroutine. The caller
+// waits only until its context ends.
 //
 //	token, err := await.Result(ctx, "request", func() (plugin.Secret, error) { return accounts.RequestToken(ctx, req) })
 //
-// It does not end what ignores its context, which Go cannot do: that is left
-// behind with its goroutine.
+// Go cannot stop a goroutine. So a call that ignores its context continues in the
+// background.
 package await
 
 import (
@@ -20,21 +19,18 @@ import (
 	"strings"
 )
 
-// Broken is the error of code that neither returned nor was left behind: it
-// panicked, or ended its goroutine. It holds no value of others.
+// Broken is the error of a call that panicked or exited its goroutine. It does
+// not contain the panic value, which may be a secret.
 type Broken struct {
-	What string // that was done
-	How  string
+	What string // the operation
+	How  string // what happened
 }
 
-// Error says what was done, and what happened.
 func (e *Broken) Error() string { return e.What + ": " + e.How }
 
-// Result returns what f returns, or the cause of ctx's end if that comes
-// first. What f returns later is dropped. A panic in f is an error that names
-// the place and not the value, which may be anything, a secret too; like that
-// of an ended goroutine it is of type [*Broken]. An error that is not f's begins
-// with what was done.
+// Result returns the result of f, or the cause of ctx if that ends first; a
+// later result of f is dropped. After a panic and after runtime.Goexit the error
+// is a [*Broken]. Errors that f did not return begin with the operation.
 func Result[T any](ctx context.Context, what string, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -51,7 +47,7 @@ func Result[T any](ctx context.Context, what string, f func() (T, error)) (T, er
 		}()
 		res.value, res.err = f()
 		if res.err != nil {
-			_ = res.err.Error() // of a nil pointer, it panics here and not at who prints it
+			_ = res.err.Error() // panics here rather than in the caller if err is a nil pointer
 		}
 	}()
 	select {
@@ -63,14 +59,14 @@ func Result[T any](ctx context.Context, what string, f func() (T, error)) (T, er
 	}
 }
 
-// ended is the cause of a context's end, which package errors still finds to be
-// a timeout or a cancellation: a cause may be any error.
+// ended is a context's cause that also matches context.Canceled or
+// context.DeadlineExceeded.
 type ended struct{ cause, is error }
 
 func (e ended) Error() string   { return e.cause.Error() }
 func (e ended) Unwrap() []error { return []error{e.cause, e.is} }
 
-// panicSite says where the panic being recovered began.
+// panicSite returns the location of the panic that is being recovered.
 func panicSite() string {
 	pcs := make([]uintptr, 32)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(0, pcs)])

@@ -21,7 +21,7 @@ func TestResult(t *testing.T) {
 	own := errors.New("its own")
 	for name, tt := range map[string]struct {
 		f    func() (int, error)
-		want string // at the begin of the error
+		want string // prefix of the error
 	}{
 		"answer":          {func() (int, error) { return 7, nil }, ""},
 		"error":           {func() (int, error) { return 7, own }, "its own"},
@@ -40,20 +40,20 @@ func TestResult(t *testing.T) {
 				canary.Check(t, "error", err.Error())
 			}
 			if (err == nil || err == own) != (got == 7) {
-				t.Errorf("got %d beside %v", got, err)
+				t.Errorf("got %d with error %v", got, err)
 			}
 		})
 	}
 }
 
-func TestResultOfWhatIgnoresItsContext(t *testing.T) {
+func TestResultOfCallThatIgnoresItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		why := errors.New("enough")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, why)
 		defer cancel()
 		begin := time.Now()
 		got, err := await.Result(ctx, "ask", func() (int, error) { time.Sleep(time.Minute); return 7, nil })
-		defer time.Sleep(time.Minute) // for what was left behind
+		defer time.Sleep(time.Minute) // so that the call ends
 		if got != 0 || !errors.Is(err, why) || !errors.Is(err, context.DeadlineExceeded) || err.Error() != "ask: enough" || time.Since(begin) != time.Second {
 			t.Errorf("%d, %v after %v; want nothing, and the cause of the end, after 1s", got, err, time.Since(begin))
 		}

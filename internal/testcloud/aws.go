@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// The names under which [AWS] hands out credentials. The access key in a
-// signature tells where its maker got it.
+// The access keys that [AWS] issues. The key in a signature identifies the endpoint
+// that issued it.
 const (
 	AWSKeyInstance  = "ASIAINSTANCE00000000"
 	AWSKeyContainer = "ASIACONTAINER0000000"
@@ -28,54 +28,52 @@ const (
 // AWSRole is the name of the instance's role.
 const AWSRole = "node-role"
 
-// AWSRequestID is the name that every answer of [AWS] has.
+// AWSRequestID is the request ID of every response of [AWS].
 const AWSRequestID = "7a3c1e52-request"
 
-// AWSState is what [AWS] answers with. Its zero value is not usable.
+// AWSState determines the responses of [AWS]. The zero value is not usable.
 type AWSState struct {
-	Password string // of the registry, for user "AWS"
+	Password string // the registry's, for user "AWS"
 
-	// Expires is when the registry password says that it ends; a zero time
-	// leaves it out. Life is the same from the time of the answer on, and is
-	// used if Expires is nil.
+	// Expires is the expiry of the registry password; a zero time omits it. If
+	// it is nil, the password expires after Life.
 	Expires *time.Time
 	Life    time.Duration
 
-	// Data, if set, is the JSON value of "authorizationData" in place of the
-	// one that the other fields make.
+	// Data, if set, replaces the JSON value of "authorizationData".
 	Data string
 
-	SecretKey    string        // of all credentials that are handed out
-	SessionToken string        // likewise; "" hands out none
+	SecretKey    string        // of all issued credentials
+	SessionToken string        // likewise; "" omits it
 	KeyLife      time.Duration // likewise
 
-	Region         string // where the instance is; "" is not known (404)
-	TokensOptional bool   // metadata is given without a session token too (IMDSv1)
-	ContainerToken string // what the container endpoint wants as Authorization; "" nothing
+	Region         string // the instance's region; "" is unknown (404)
+	TokensOptional bool   // allow metadata requests without a session token (IMDSv1)
+	ContainerToken string // required Authorization of the container endpoint; "" means none
 
-	// WebIdentityToken and RoleARN are what STS wants; "" takes anything.
+	// WebIdentityToken and RoleARN are required by STS; "" accepts any value.
 	WebIdentityToken string
 	RoleARN          string
 
-	// Roles are those that STS knows, by ARN, and what each wants and gives; nil
-	// knows any, which all give [AWSKeyRole].
+	// Roles are the trust policies by role ARN; nil accepts every role and
+	// issues [AWSKeyRole].
 	Roles map[string]AWSTrust
 
-	// SigningRegion is the region that signatures for ECR must be for; "" any.
+	// SigningRegion is the required region of signatures for ECR; "" accepts any.
 	SigningRegion string
 }
 
-// AWSTrust is the trust policy of a role. Access keys stand for who has them.
+// AWSTrust is the trust policy of a role. Access keys represent principals.
 type AWSTrust struct {
-	By         string // the access key that may take it; "" is a web identity
-	ExternalID string // that has to be given; "" takes any
+	By         string // the access key that may assume the role; "" means a web identity
+	ExternalID string // required; "" accepts any
 	Key        string // the access key of the role
 }
 
-// AWS is the part of Amazon's cloud from which registry credentials come, at
-// the root of one address: the instance metadata service in both versions, the
-// container credentials endpoint, STS, ECR and ECR Public. What is not asked
-// as they want it, they refuse with their own error codes.
+// AWS simulates the endpoints of Amazon's cloud for registry credentials, at one
+// address: the instance metadata service (both versions), the container credentials
+// endpoint, STS, ECR and ECR Public. They reject invalid requests with their real
+// error codes.
 type AWS struct {
 	*Server
 	dir string
@@ -84,7 +82,7 @@ type AWS struct {
 	state AWSState
 }
 
-// NewAWS starts the cloud. Close it.
+// NewAWS starts the server. The caller must close it.
 func NewAWS() (*AWS, error) {
 	dir, err := os.MkdirTemp("", "testcloud-")
 	if err != nil {
@@ -99,41 +97,40 @@ func NewAWS() (*AWS, error) {
 	return a, nil
 }
 
-// Close ends the cloud.
+// Close stops the server.
 func (a *AWS) Close() {
 	a.Server.Close()
 	os.RemoveAll(a.dir)
 }
 
-// Set changes what is answered from now on.
+// Set changes the responses from now on.
 func (a *AWS) Set(change func(*AWSState)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	change(&a.state)
 }
 
-// get returns what is answered now.
+// get returns the current state.
 func (a *AWS) get() AWSState {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.state
 }
 
-// Environ returns the variables that make an AWS SDK ask nobody but this
-// cloud, whatever else is in the environment. They give it no region and no
-// credentials but the instance's; append AWS_REGION and the like.
+// Environ returns the variables with which an AWS SDK uses only this server. They
+// set no region and no credentials except the instance's; append AWS_REGION and
+// others as needed.
 func (a *AWS) Environ() []string {
 	none := filepath.Join(a.dir, "none")
 	environ := []string{
 		"HOME=" + a.dir, "USERPROFILE=" + a.dir,
 		"AWS_CONFIG_FILE=" + none, "AWS_SHARED_CREDENTIALS_FILE=" + none,
 		"AWS_ENDPOINT_URL=" + a.URL(), "AWS_EC2_METADATA_SERVICE_ENDPOINT=" + a.URL(),
-		// A proxy that nobody runs, for what goes elsewhere all the same.
+		// An unreachable proxy, so that all other requests fail.
 		"HTTP_PROXY=" + noProxy, "HTTPS_PROXY=" + noProxy, "http_proxy=" + noProxy, "https_proxy=" + noProxy,
 		"NO_PROXY=", "no_proxy=",
 	}
-	// The SDK's chain of credentials asks STS, and takes no notice of the
-	// address that is for all services.
+	// The SDK's credential chain ignores AWS_ENDPOINT_URL for STS.
 	for _, service := range strings.Fields("ECR ECR_PUBLIC STS SSO SSO_OIDC SIGNIN") {
 		environ = append(environ, "AWS_ENDPOINT_URL_"+service+"="+a.URL())
 	}
@@ -143,7 +140,7 @@ func (a *AWS) Environ() []string {
 	return environ
 }
 
-// awsUnset are the variables that would lead elsewhere.
+// awsUnset are the variables that could select other endpoints.
 const awsUnset = `
 	AWS_ACCESS_KEY AWS_ACCESS_KEY_ID AWS_CA_BUNDLE AWS_CONTAINER_AUTHORIZATION_TOKEN
 	AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE AWS_CONTAINER_CREDENTIALS_FULL_URI
@@ -153,10 +150,10 @@ const awsUnset = `
 	AWS_ROLE_SESSION_NAME AWS_SECRET_ACCESS_KEY AWS_SECRET_KEY AWS_SESSION_TOKEN AWS_USE_DUALSTACK_ENDPOINT
 	AWS_USE_FIPS_ENDPOINT AWS_WEB_IDENTITY_TOKEN_FILE`
 
-// noProxy refuses connections: port 1 is reserved and nobody listens there.
+// noProxy refuses connections: no server listens on port 1.
 const noProxy = "http://127.0.0.1:1"
 
-// ContainerURL is the address of the container credentials endpoint, for
+// ContainerURL returns the address of the container credentials endpoint, for
 // AWS_CONTAINER_CREDENTIALS_FULL_URI.
 func (a *AWS) ContainerURL() string { return a.URL() + containerPath }
 
@@ -182,7 +179,7 @@ func (a *AWS) dispatch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveECR answers for ECR and ECR Public.
+// serveECR implements ECR and ECR Public.
 func (s AWSState) serveECR(w http.ResponseWriter, r *http.Request) {
 	target, _, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	service := map[string]string{

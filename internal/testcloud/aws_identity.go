@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// metadataToken is what opens the metadata.
+// metadataToken is the IMDSv2 session token.
 const metadataToken = "metadata-session"
 
 const (
@@ -22,7 +22,7 @@ const (
 	tokenTTLHeader = "X-Aws-Ec2-Metadata-Token-Ttl-Seconds"
 )
 
-// serveMetadata answers for the instance metadata service.
+// serveMetadata implements the instance metadata service.
 func (s AWSState) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(r.URL.Path, metadataPath)
 	if path == "api/token" {
@@ -65,7 +65,7 @@ func serveMetadataToken(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveContainer answers for the container credentials endpoint.
+// serveContainer implements the container credentials endpoint.
 func (s AWSState) serveContainer(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet || r.Header.Get("Authorization") != s.ContainerToken {
 		w.WriteHeader(http.StatusUnauthorized)
@@ -78,8 +78,8 @@ func (s AWSState) serveContainer(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// serveSTS answers for the security token service. A web identity is not
-// signed; a role that is assumed with another is.
+// serveSTS implements the security token service. AssumeRoleWithWebIdentity is
+// unsigned, AssumeRole is signed.
 func (s AWSState) serveSTS(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -132,7 +132,7 @@ func (s AWSState) writeRole(w http.ResponseWriter, action, key, role, session st
 		`<ResponseMetadata><RequestId>`+AWSRequestID+`</RequestId></ResponseMetadata></`+action+`Response>`)
 }
 
-// AWSSignature is who signed a request, for what (Signature Version 4).
+// AWSSignature is the credential scope of a request's signature (Signature Version 4).
 type AWSSignature struct {
 	KeyID, Region, Service string
 }
@@ -152,8 +152,8 @@ func AWSSigned(header http.Header) (sig AWSSignature, ok bool) {
 	return AWSSignature{KeyID: part[0], Region: part[2], Service: part[3]}, true
 }
 
-// checkSignature says what is wrong with a request's signature, or nothing.
-// An empty region stands for any.
+// checkSignature returns the fault of a request's signature, or "". An empty region
+// accepts any.
 func (s AWSState) checkSignature(r *http.Request, service, region string) string {
 	sig, ok := AWSSigned(r.Header)
 	handedOut := sig.KeyID == AWSKeyInstance || sig.KeyID == AWSKeyContainer || sig.KeyID == AWSKeyRole
@@ -173,27 +173,27 @@ func (s AWSState) checkSignature(r *http.Request, service, region string) string
 	return ""
 }
 
-// refuseJSON is an error as ECR writes it.
+// refuseJSON writes an error in ECR's format.
 func refuseJSON(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
 	w.WriteHeader(status)
 	io.WriteString(w, AWSErrorJSON(code, message))
 }
 
-// refuseXML is an error as STS writes it.
+// refuseXML writes an error in STS's format.
 func refuseXML(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("Content-Type", "text/xml")
 	w.WriteHeader(status)
 	io.WriteString(w, AWSErrorXML(code, message))
 }
 
-// AWSErrorJSON is the body of an error of ECR, for a [Fault].
+// AWSErrorJSON returns the body of an ECR error, for a [Fault].
 func AWSErrorJSON(code, message string) string {
 	body, _ := json.Marshal(map[string]string{"__type": code, "message": message})
 	return string(body)
 }
 
-// AWSErrorXML is the body of an error of STS, for a [Fault].
+// AWSErrorXML returns the body of an STS error, for a [Fault].
 func AWSErrorXML(code, message string) string {
 	return `<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type><Code>` + escapeXML(code) +
 		`</Code><Message>` + escapeXML(message) + `</Message></Error><RequestId>` + AWSRequestID + `</RequestId></ErrorResponse>`

@@ -15,60 +15,58 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// ACRUser is the user name that goes with every refresh token of a registry.
+// ACRUser is the user name for a registry's refresh tokens.
 const ACRUser = "00000000-0000-0000-0000-000000000000"
 
-// AzureRequestID is the name that every answer of [Azure] has.
+// AzureRequestID is the request ID of every response of [Azure].
 const AzureRequestID = "4f5e1b1c-request"
 
-// The paths at which [Azure] has managed identities of other hosts than
-// virtual machines.
+// The paths of managed identities in App Service and Azure Arc.
 const (
 	azureIMDSPath       = "/metadata/identity/oauth2/token"
 	azureAppServicePath = "/appservice/token"
 	azureArcPath        = "/arc/token"
 )
 
-// azureResource is who a token has to be for.
+// azureResource is the required resource of a token.
 const azureResource = "https://containerregistry.azure.net"
 
-// AzureState is what [Azure] answers with, and what it wants to be asked. Of
-// the latter, "" takes anything.
+// AzureState determines the responses of [Azure] and the values that it requires; ""
+// accepts any value.
 type AzureState struct {
-	AccessToken string // that managed identities and Microsoft Entra ID hand out
-	// RefreshToken is what a registry hands out for it; "" means a JSON Web
-	// Token that is good for Life from the time of the answer on.
+	AccessToken string // issued by managed identities and Microsoft Entra ID
+	// RefreshToken is what a registry issues for AccessToken; "" means a JSON Web
+	// Token that is valid for Life.
 	RefreshToken string
 	Life         time.Duration
 
 	ClientID  string // of managed identities and applications
 	Resource  string // the resource ID of a managed identity
 	Header    string // the secret of App Service
-	KeyFile   string // where the agent of Azure Arc says that its key is
-	Key       string // what is in that file
-	OldAgent  bool   // the agent of Azure Arc knows one identity, and ignores the name of another
+	KeyFile   string // path of the Azure Arc agent's key
+	Key       string // content of KeyFile
+	OldAgent  bool   // the Azure Arc agent has one identity and ignores other names
 	Tenant    string // in the address of the token endpoint, and of the exchange
 	Assertion string // the client assertion
-	Secret    string // the client secret; with neither, a client certificate is taken
+	Secret    string // the client secret; without Assertion and Secret, a client certificate is accepted
 
-	// Metadata is what the resource manager says about its clouds, in JSON.
+	// Metadata is the resource manager's cloud metadata in JSON.
 	Metadata string
 
-	// Challenge is what a login server challenges with; "%s" in it is the
-	// server's host. "" means that of the real ones.
+	// Challenge is a login server's challenge, with "%s" for the server's host;
+	// "" means the same as in the real ones.
 	Challenge string
 
-	// Registry, if set, serves what a login server is asked, but the exchange.
-	// It must challenge with Bearer and a realm under the name that it is
-	// asked by, and take RefreshToken as the password of ACRUser.
+	// Registry, if set, handles a login server's requests except the exchange. It
+	// must send a Bearer challenge with a realm on the requested host, and accept
+	// RefreshToken as the password of ACRUser.
 	Registry http.Handler
 }
 
-// Azure is the part of Microsoft's cloud from which registry credentials come:
-// managed identities of virtual machines, App Service and Azure Arc, Microsoft
-// Entra ID, the resource manager's metadata, identity bindings, and login
-// servers of ACR. All are at the root of one address;
-// [Azure.Join] gives them their names in a [Net].
+// Azure simulates the endpoints of Microsoft's cloud for registry credentials, at one
+// address: managed identities of virtual machines, App Service and Azure Arc,
+// Microsoft Entra ID, the resource manager's metadata, identity bindings, and ACR
+// login servers. [Azure.Join] adds their real host names to a [Net].
 type Azure struct {
 	*Server
 
@@ -76,7 +74,7 @@ type Azure struct {
 	state AzureState
 }
 
-// NewAzure starts the cloud. Close it.
+// NewAzure starts the server. The caller must close it.
 func NewAzure() *Azure {
 	a := &Azure{state: AzureState{
 		AccessToken: canary.Token + "-access",
@@ -87,7 +85,7 @@ func NewAzure() *Azure {
 	return a
 }
 
-// Set changes what the cloud answers with.
+// Set changes the responses from now on.
 func (a *Azure) Set(change func(*AzureState)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -100,7 +98,7 @@ func (a *Azure) get() AzureState {
 	return a.state
 }
 
-// Join gives the cloud the names that it has in the world.
+// Join adds the real host names of the endpoints to a [Net].
 func (a *Azure) Join(n *Net) {
 	for _, host := range []string{
 		"login.microsoftonline.com", "login.microsoftonline.us", "login.chinacloudapi.cn",
@@ -110,32 +108,31 @@ func (a *Azure) Join(n *Net) {
 	}
 }
 
-// azureNone empties the variables by which an identity is found.
+// azureNone clears the variables that select an identity.
 var azureNone = []string{
 	"IDENTITY_ENDPOINT=", "IDENTITY_HEADER=", "IDENTITY_SERVER_THUMBPRINT=", "IMDS_ENDPOINT=",
 	"MSI_ENDPOINT=", "MSI_SECRET=", "DEFAULT_IDENTITY_CLIENT_ID=",
 	"AZURE_ENVIRONMENT_FILEPATH=", "AZURE_REGIONAL_AUTHORITY_NAME=",
 }
 
-// Environ returns the variables of a virtual machine of this cloud. The login
-// servers and Microsoft Entra ID have no variables: a [Net] leads to them.
+// Environ returns the variables of a virtual machine. Login servers and Microsoft
+// Entra ID have no variables: use a [Net] for them.
 func (a *Azure) Environ() []string {
 	return append(append([]string{}, azureNone...), "AZURE_POD_IDENTITY_AUTHORITY_HOST="+a.URL())
 }
 
-// AppServiceEnviron is [Azure.Environ] on App Service.
+// AppServiceEnviron returns the variables of App Service.
 func (a *Azure) AppServiceEnviron() []string {
 	return append(a.Environ(), "IDENTITY_ENDPOINT="+a.URL()+azureAppServicePath, "IDENTITY_HEADER="+a.get().Header)
 }
 
-// ArcEnviron is [Azure.Environ] where the agent of Azure Arc runs.
+// ArcEnviron returns the variables of a machine with the Azure Arc agent.
 func (a *Azure) ArcEnviron() []string {
 	return append(a.Environ(), "IDENTITY_ENDPOINT="+a.URL()+azureArcPath, "IMDS_ENDPOINT="+a.URL())
 }
 
-// Steps are the lines of what was asked ([Server.Lines]) in an order that does
-// not hang on who was faster: a login server's challenge is asked for beside
-// the token, and stands after it here.
+// Steps returns [Server.Lines] in a deterministic order. A plugin requests a login
+// server's challenge and the token concurrently; the challenge comes last here.
 func (a *Azure) Steps() []string {
 	var steps, challenges []string
 	for _, line := range a.Lines() {
@@ -151,7 +148,7 @@ func (a *Azure) Steps() []string {
 	return append(steps, challenges...)
 }
 
-// dispatch finds the part of the cloud by the path, since no two share one.
+// dispatch selects the endpoint by the path, which is unique.
 func (a *Azure) dispatch(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Ms-Request-Id", AzureRequestID)
 	s := a.get()
@@ -175,7 +172,7 @@ func (a *Azure) dispatch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveChallenge demands a login, as a login server does.
+// serveChallenge sends a login server's challenge.
 func (s AzureState) serveChallenge(w http.ResponseWriter, r *http.Request) {
 	challenge := s.Challenge
 	if challenge == "" {
@@ -188,7 +185,7 @@ func (s AzureState) serveChallenge(w http.ResponseWriter, r *http.Request) {
 	refuseRegistry(w, http.StatusUnauthorized, "UNAUTHORIZED")
 }
 
-// serveExchange turns an access token into a refresh token of the registry.
+// serveExchange exchanges an access token for the registry's refresh token.
 func (s AzureState) serveExchange(w http.ResponseWriter, r *http.Request) {
 	r.ParseForm()
 	form := r.PostForm
@@ -217,8 +214,7 @@ func (s AzureState) refreshToken() string {
 	})
 }
 
-// AzureJWT returns a JSON Web Token with these claims, and with a signature
-// that nobody can verify.
+// AzureJWT returns a JSON Web Token with these claims and an invalid signature.
 func AzureJWT(claims map[string]any) string {
 	payload, err := json.Marshal(claims)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// serveIdentity hands out the token of a managed identity, if it is asked as
-// the host of the path wants it.
+// serveIdentity issues the token of a managed identity, if the request follows the
+// rules of the path's host.
 func (s AzureState) serveIdentity(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		refuseOAuth(w, http.StatusMethodNotAllowed, "invalid_request", "")
@@ -49,8 +49,8 @@ func (s AzureState) serveIdentity(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// identityRules are the ways in which the hosts of identities differ: the
-// version, the names of an identity, and what shows that the caller may ask.
+// identityRules are the differences between the identity endpoints: API version,
+// names of an identity, and proof of the caller's permission.
 func (s AzureState) identityRules(r *http.Request) (version, clientID, resourceID string, secret bool) {
 	clientID = r.Form.Get("client_id")
 	switch r.URL.Path {
@@ -63,8 +63,8 @@ func (s AzureState) identityRules(r *http.Request) (version, clientID, resourceI
 	return "2018-02-01", clientID, r.Form.Get("msi_res_id"), r.Header.Get("Metadata") == "true"
 }
 
-// serveToken is the token endpoint of Microsoft Entra ID, and of identity
-// bindings, which have it at the root.
+// serveToken implements the token endpoint of Microsoft Entra ID and, at the root, of
+// identity bindings.
 func (s AzureState) serveToken(w http.ResponseWriter, r *http.Request) {
 	r.ParseForm()
 	form := r.PostForm
@@ -91,7 +91,7 @@ func (s AzureState) serveToken(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveDiscovery says where the endpoints of a tenant are, for those who ask.
+// serveDiscovery returns the endpoints of a tenant.
 func serveDiscovery(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/common/discovery/instance" {
 		writeJSON(w, http.StatusOK, map[string]any{
@@ -108,7 +108,7 @@ func serveDiscovery(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// serveMetadata is what the resource manager says about its clouds.
+// serveMetadata returns the resource manager's cloud metadata.
 func (s AzureState) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet || r.URL.Query().Get("api-version") == "" {
 		refuseOAuth(w, http.StatusBadRequest, "invalid_request", "")
@@ -118,8 +118,8 @@ func (s AzureState) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, s.Metadata)
 }
 
-// refuseOAuth refuses as RFC 6749, section 5.2, has it. The trace holds a
-// secret, as real ones hold what should not be in a log.
+// refuseOAuth writes an error by RFC 6749, section 5.2. The trace contains a secret,
+// because real traces contain data that must not be logged.
 func refuseOAuth(w http.ResponseWriter, status int, code, description string) {
 	writeJSON(w, status, map[string]string{"error": code, "error_description": description, "trace_id": canary.Token})
 }

@@ -15,41 +15,41 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// The paths at which [Google] answers.
+// The paths of [Google].
 const (
 	GoogleTokenPath        = googleInstance + "service-accounts/default/token"
 	GoogleEmailPath        = googleInstance + "service-accounts/default/email"
 	GoogleDockercfgPath    = googleInstance + "attributes/google-dockercfg"
 	GoogleDockercfgURLPath = googleInstance + "attributes/google-dockercfg-url"
 	GoogleSTSPath          = "/v1/token"
-	GoogleFilePath         = "/files/dockercfg" // for DockercfgURL, without a cloud in between
+	GoogleFilePath         = "/files/dockercfg" // for DockercfgURL
 
 	googleInstance = "/computeMetadata/v1/instance/"
 	googleAccounts = "/v1/projects/-/serviceAccounts/"
 )
 
-// GoogleState is what [Google] answers with. Its zero value is not usable.
+// GoogleState determines the responses of [Google]. The zero value is not usable.
 type GoogleState struct {
-	Token     string        // of the node, from the metadata server
+	Token     string        // the node's, from the metadata server
 	Federated string        // from STS
-	Account   string        // of an impersonated service account
-	Life      time.Duration // of each of them
-	NoLife    bool          // expires_in is left out
+	Account   string        // for an impersonated service account
+	Life      time.Duration // of each token
+	NoLife    bool          // omit expires_in
 
-	Email        string // of the node's service account; "" there is none (404)
-	Dockercfg    string // the attribute google-dockercfg; "" is not set (404)
-	DockercfgURL string // the attribute google-dockercfg-url; "" is not set (404)
-	File         string // what stands at [GoogleFilePath]
+	Email        string // of the node's service account; "" means none (404)
+	Dockercfg    string // the attribute google-dockercfg; "" means unset (404)
+	DockercfgURL string // the attribute google-dockercfg-url; "" means unset (404)
+	File         string // content of [GoogleFilePath]
 
-	// SubjectToken and Audience are what STS wants; "" takes anything.
+	// SubjectToken and Audience are required by STS; "" accepts any value.
 	SubjectToken string
 	Audience     string
 }
 
-// Google is the part of Google's cloud from which registry credentials come:
-// the metadata server at its own address, the Security Token Service and the
-// IAM credentials service by their names in a [Net]. What is not asked as they
-// want it, they refuse with their own error codes.
+// Google simulates the endpoints of Google's cloud for registry credentials: the
+// metadata server at its own address, the Security Token Service and the IAM
+// credentials service by their host names in a [Net]. They reject invalid requests
+// with their real error codes.
 type Google struct {
 	*Server
 	net  *Net
@@ -59,8 +59,8 @@ type Google struct {
 	state GoogleState
 }
 
-// NewGoogle starts the cloud in a net, under the universe domain that all the
-// world has. Close it before the net.
+// NewGoogle starts the servers in a net, under the default universe domain. The
+// caller must close them before the net.
 func NewGoogle(net *Net) (*Google, error) {
 	home, err := os.MkdirTemp("", "testcloud-")
 	if err != nil {
@@ -75,34 +75,34 @@ func NewGoogle(net *Net) (*Google, error) {
 	return g, nil
 }
 
-// Join makes the cloud's services known in the net under a universe domain.
+// Join adds the services' host names under a universe domain to the net.
 func (g *Google) Join(universe string) {
 	g.net.Handle("sts."+universe, g)
 	g.net.Handle("iamcredentials."+universe, g)
 }
 
-// Close ends the cloud.
+// Close stops the server.
 func (g *Google) Close() {
 	g.Server.Close()
 	os.RemoveAll(g.home)
 }
 
-// Set changes what is answered from now on.
+// Set changes the responses from now on.
 func (g *Google) Set(change func(*GoogleState)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	change(&g.state)
 }
 
-// get returns what is answered now.
+// get returns the current state.
 func (g *Google) get() GoogleState {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.state
 }
 
-// Environ returns the variables that make a Google SDK ask nobody but this
-// cloud, whatever else is in the environment, and those of the net.
+// Environ returns the net's variables and those with which a Google SDK uses only
+// these servers.
 func (g *Google) Environ() []string {
 	environ := append(g.net.Environ(), "GCE_METADATA_HOST="+g.Addr(), "GCE_METADATA_IP=", "GCE_METADATA_ROOT=",
 		"HOME="+g.home, "USERPROFILE="+g.home, "APPDATA="+g.home, "CLOUDSDK_CONFIG="+g.home)
@@ -112,7 +112,7 @@ func (g *Google) Environ() []string {
 	return environ
 }
 
-// googleUnset are the variables that would lead elsewhere.
+// googleUnset are the variables that could select other endpoints.
 const googleUnset = `
 	GOOGLE_APPLICATION_CREDENTIALS GOOGLE_CLOUD_PROJECT GOOGLE_CLOUD_UNIVERSE_DOMAIN GOOGLE_API_USE_CLIENT_CERTIFICATE
 	KUBE_SIDECAR_CACHE_DURATION KUBE_SIDECAR_CACHE_TYPE`
@@ -132,8 +132,8 @@ func (g *Google) dispatch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// metadata answers as the metadata server does, which wants a header that a
-// web page cannot make a browser send, and refuses what a proxy forwards.
+// metadata implements the metadata server, which requires a header that a web page
+// cannot set, and rejects proxied requests.
 func (g *Google) metadata(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Metadata-Flavor", "Google")
 	w.Header().Set("Server", "Metadata Server for VM")
@@ -164,7 +164,7 @@ func (g *Google) metadata(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// oauth adds a token and its life to an answer.
+// oauth writes a token and its lifetime.
 func (s GoogleState) oauth(token string, answer map[string]any) map[string]any {
 	answer["access_token"] = token
 	if !s.NoLife {
@@ -173,7 +173,7 @@ func (s GoogleState) oauth(token string, answer map[string]any) map[string]any {
 	return answer
 }
 
-// value answers with a value of the metadata server, if it is set.
+// value writes a value of the metadata server, if it is set.
 func value(w http.ResponseWriter, r *http.Request, text string) {
 	if text == "" {
 		http.NotFound(w, r)
@@ -187,7 +187,7 @@ func plain(w http.ResponseWriter, text string) {
 	w.Write([]byte(text))
 }
 
-// exchange is RFC 8693 as STS wants it.
+// exchange implements the token exchange of STS (RFC 8693).
 func (g *Google) exchange(w http.ResponseWriter, r *http.Request) {
 	state := g.get()
 	field, ok := fields(r)
@@ -202,7 +202,7 @@ func (g *Google) exchange(w http.ResponseWriter, r *http.Request) {
 	case field("audience") == "", state.Audience != "" && field("audience") != state.Audience:
 		oauthError(w, "invalid_target", "the audience does not name a provider")
 	case field("subject_token") == "", state.SubjectToken != "" && field("subject_token") != state.SubjectToken:
-		// STS quotes much of what it gets: here it quotes the token.
+		// The real STS quotes parts of the request; this one quotes the token.
 		oauthError(w, "invalid_grant", "the subject token is not valid: "+field("subject_token"))
 	default:
 		writeJSON(w, http.StatusOK, state.oauth(state.Federated, map[string]any{
@@ -211,7 +211,7 @@ func (g *Google) exchange(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fields gives the fields of a form or of a JSON object.
+// fields returns the fields of a form or of a JSON object.
 func fields(r *http.Request) (field func(string) string, ok bool) {
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
 		var members map[string]string
@@ -226,7 +226,7 @@ func oauthError(w http.ResponseWriter, code, description string) {
 	writeJSON(w, http.StatusBadRequest, map[string]string{"error": code, "error_description": description})
 }
 
-// impersonate is generateAccessToken of the IAM credentials service.
+// impersonate implements generateAccessToken of the IAM credentials service.
 func (g *Google) impersonate(w http.ResponseWriter, r *http.Request) {
 	state := g.get()
 	email, verb, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, googleAccounts), ":")
@@ -245,8 +245,8 @@ func (g *Google) impersonate(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// googleError is an error of Google's services, whose message holds a secret,
-// so that whoever quotes it is found out.
+// googleError writes an error of Google's services. Its message contains a secret, so
+// that tests notice when a plugin quotes it.
 func googleError(w http.ResponseWriter, status int, code string) {
 	writeJSON(w, status, map[string]any{"error": map[string]any{"code": status, "status": code, "message": canary.Password}})
 }

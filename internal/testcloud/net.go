@@ -27,13 +27,12 @@ import (
 	"time"
 )
 
-// Net is a little internet on loopback: a proxy behind which names lead to
-// handlers, over HTTP and HTTPS alike. Names that nobody handles are refused
-// with status 502 and remembered.
+// Net is an HTTP and HTTPS proxy on loopback that maps host names to handlers. It
+// rejects other names with status 502 and records them.
 type Net struct {
 	dir      string
 	proxy    *http.Server
-	inner    *http.Server   // what is inside of the TLS connections
+	inner    *http.Server   // serves the decrypted TLS connections
 	direct   []*http.Server // see [Net.ServeTLS]
 	conns    *connections
 	addr     string
@@ -47,7 +46,7 @@ type Net struct {
 	strays []string
 }
 
-// NewNet starts a net without any names. Close it.
+// NewNet starts a net without names. The caller must close it.
 func NewNet() (*Net, error) {
 	n := &Net{hosts: map[string]http.Handler{}, leaves: map[string]*tls.Certificate{}}
 	if err := n.makeAuthority(); err != nil {
@@ -60,7 +59,7 @@ func NewNet() (*Net, error) {
 	}
 	n.addr = listener.Addr().String()
 	n.conns = &connections{addr: listener.Addr(), next: make(chan net.Conn), done: make(chan struct{})}
-	// Clients that go away in the middle are not worth a line on stderr.
+	// Do not log clients that disconnect.
 	discard := log.New(io.Discard, "", 0)
 	n.inner = &http.Server{Handler: http.HandlerFunc(n.dispatch), ReadHeaderTimeout: 10 * time.Second, ErrorLog: discard}
 	n.proxy = &http.Server{Handler: http.HandlerFunc(n.serveProxy), ReadHeaderTimeout: 10 * time.Second, ErrorLog: discard}
@@ -69,17 +68,16 @@ func NewNet() (*Net, error) {
 	return n, nil
 }
 
-// Handle makes a host lead to a handler. A host that begins with "*." stands
-// for every name under it.
+// Handle maps a host to a handler. A host that begins with "*." matches every name
+// below it.
 func (n *Net) Handle(host string, handler http.Handler) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.hosts[host] = handler
 }
 
-// ServeTLS makes the hosts answer at a listener, too, to clients that have no
-// proxy and find their names there. It speaks HTTP/2, as clouds do. The net
-// closes the listener.
+// ServeTLS also serves the hosts on a listener, for clients without a proxy. It
+// supports HTTP/2, as the clouds do. The net closes the listener.
 func (n *Net) ServeTLS(listener net.Listener) {
 	server := &http.Server{
 		Handler: http.HandlerFunc(n.dispatch), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0),
@@ -97,16 +95,16 @@ func (n *Net) ServeTLS(listener net.Listener) {
 	go server.ServeTLS(listener, "", "")
 }
 
-// Strays returns the hosts that were asked for and lead nowhere.
+// Strays returns the requested hosts that have no handler.
 func (n *Net) Strays() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.strays)
 }
 
-// Environ returns the variables that send a Go program's requests here: to
-// every host but metadata servers, which no proxy is asked for, and loopback.
-// (Go takes the authority from SSL_CERT_FILE on Linux and the BSDs.)
+// Environ returns the variables that make a Go program use the proxy for every host
+// except metadata servers and loopback. (Go reads the CA from SSL_CERT_FILE only on
+// Linux and the BSDs.)
 func (n *Net) Environ() []string {
 	proxy := "http://" + n.addr
 	return []string{
@@ -116,10 +114,10 @@ func (n *Net) Environ() []string {
 	}
 }
 
-// Addr is where the proxy listens.
+// Addr returns the proxy's address.
 func (n *Net) Addr() string { return n.addr }
 
-// Transport returns a transport of this process into the net.
+// Transport returns a transport that uses the proxy.
 func (n *Net) Transport() *http.Transport {
 	return &http.Transport{
 		Proxy:           http.ProxyURL(&url.URL{Scheme: "http", Host: n.addr}),
@@ -127,13 +125,13 @@ func (n *Net) Transport() *http.Transport {
 	}
 }
 
-// CAFile is the certificate of the net's authority, in PEM.
+// CAFile returns the path of the net's CA certificate in PEM.
 func (n *Net) CAFile() string { return filepath.Join(n.dir, "ca.pem") }
 
-// CAs holds the net's authority.
+// CAs returns a pool with the net's CA.
 func (n *Net) CAs() *x509.CertPool { return n.rootPool }
 
-// Close ends the net.
+// Close stops the net.
 func (n *Net) Close() {
 	n.proxy.Close()
 	n.conns.Close()
@@ -146,7 +144,7 @@ func (n *Net) Close() {
 	os.RemoveAll(n.dir)
 }
 
-// serveProxy is what a client takes for its proxy.
+// serveProxy implements the proxy.
 func (n *Net) serveProxy(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		n.dispatch(w, r)
@@ -169,7 +167,7 @@ func (n *Net) serveProxy(w http.ResponseWriter, r *http.Request) {
 	}))
 }
 
-// dispatch answers as the host that was asked for.
+// dispatch calls the handler of the requested host.
 func (n *Net) dispatch(w http.ResponseWriter, r *http.Request) {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -183,7 +181,7 @@ func (n *Net) dispatch(w http.ResponseWriter, r *http.Request) {
 	handler.ServeHTTP(w, r)
 }
 
-// Find returns what a host leads to, or nil.
+// Find returns the handler of a host, or nil.
 func (n *Net) Find(host string) http.Handler {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -214,7 +212,7 @@ func (n *Net) addStray(host string) {
 	n.strays = append(n.strays, host)
 }
 
-// makeAuthority makes the authority and the directory with its certificate.
+// makeAuthority creates the CA and the directory with its certificate.
 func (n *Net) makeAuthority() (err error) {
 	if n.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return err
@@ -260,7 +258,7 @@ func (n *Net) leaf(host string) (*tls.Certificate, error) {
 	return leaf, nil
 }
 
-// readAhead is a connection of which some bytes have been read already.
+// readAhead is a connection with some bytes already read.
 type readAhead struct {
 	net.Conn
 	r *bufio.Reader
@@ -268,7 +266,7 @@ type readAhead struct {
 
 func (c *readAhead) Read(p []byte) (int, error) { return c.r.Read(p) }
 
-// connections is a listener whose connections are made by others.
+// connections is a listener to which other code adds connections.
 type connections struct {
 	addr net.Addr
 	next chan net.Conn

@@ -19,7 +19,7 @@ import (
 	"github.com/regcred/regcred/internal/testfault"
 )
 
-// Request is one request as a [Server] got it.
+// Request is a request that a [Server] received.
 type Request struct {
 	Time   time.Time
 	Method string
@@ -43,27 +43,27 @@ func (r Request) JSON() map[string]any {
 	return members
 }
 
-// String is the line by which tests compare requests: "GET host/path".
+// String returns "GET host/path", for comparisons in tests.
 func (r Request) String() string { return r.Method + " " + r.Host + r.Path }
 
-// Fault is something that goes wrong with matching requests. It replaces the
+// Fault makes matching requests fail. It replaces the
 // answer.
 type Fault struct {
 	Path  string             // only requests whose host and path contain this
 	Match func(Request) bool // if set, only requests for which it is true
 	Times int                // how many matching requests then fail; 0 means one, negative all
 
-	Hang   bool          // never answers; ends when the client goes away
-	Drop   bool          // closes the connection without an answer
-	Cut    bool          // promises more of the body than it sends
-	Delay  time.Duration // before whatever follows; at most a minute
-	Status int           // 0 with neither Hang nor Drop lets the request through, after Delay
+	Hang   bool          // never responds; ends when the client disconnects
+	Drop   bool          // closes the connection without a response
+	Cut    bool          // sends less than the Content-Length
+	Delay  time.Duration // before the other effects; at most a minute
+	Status int           // 0 without Hang and Drop lets the request succeed after Delay
 	Header http.Header
 	Body   string
 }
 
-// Server answers as its handler does, records every request, and fails when
-// told to. It is an http.Handler, for a [Net], and listens on loopback too.
+// Server calls its handler, records every request, and injects faults. It is an
+// http.Handler, for a [Net], and also listens on loopback.
 type Server struct {
 	handler http.Handler
 	http    *httptest.Server
@@ -73,33 +73,33 @@ type Server struct {
 	faults   testfault.Set[Fault]
 }
 
-// Serve starts a server. Close it.
+// Serve starts a server. The caller must close it.
 func Serve(handler http.Handler) *Server {
 	s := &Server{handler: handler}
 	s.http = httptest.NewServer(s)
 	return s
 }
 
-// URL is the address of the server: "http://127.0.0.1:PORT".
+// URL returns "http://127.0.0.1:PORT".
 func (s *Server) URL() string { return s.http.URL }
 
-// Addr is host and port of the server.
+// Addr returns the host and port.
 func (s *Server) Addr() string { return s.http.Listener.Addr().(*net.TCPAddr).String() }
 
-// Close ends the server, and the requests that it lets hang.
+// Close stops the server and its hanging requests.
 func (s *Server) Close() {
 	s.http.CloseClientConnections()
 	s.http.Close()
 }
 
-// Requests returns what was asked so far.
+// Requests returns the requests so far.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Lines returns what was asked so far, as [Request.String] has it.
+// Lines returns the requests so far in the format of [Request.String].
 func (s *Server) Lines() []string {
 	var lines []string
 	for _, r := range s.Requests() {
@@ -108,7 +108,7 @@ func (s *Server) Lines() []string {
 	return lines
 }
 
-// Reset forgets requests and faults.
+// Reset clears requests and faults.
 func (s *Server) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *Server) Reset() {
 	s.faults.Clear()
 }
 
-// Inject adds a fault. Of several that match, the first one strikes.
+// Inject adds a fault. If several match a request, the first one applies.
 func (s *Server) Inject(f Fault) {
 	times := f.Times
 	if times < 0 {
@@ -125,7 +125,7 @@ func (s *Server) Inject(f Fault) {
 	s.faults.Inject(f, 0, times)
 }
 
-// ServeHTTP records the request and answers it.
+// ServeHTTP records and handles a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -138,7 +138,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// record returns the fault that strikes the request, if any.
+// record returns the fault that applies to the request, if any.
 func (s *Server) record(r Request) *Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,13 +148,13 @@ func (s *Server) record(r Request) *Fault {
 	})
 }
 
-// serve answers in place of the handler; it returns false if that is to answer.
+// serve sends a fault's response; it returns false if the handler must respond.
 func (f *Fault) serve(w http.ResponseWriter, r *http.Request) bool {
 	if f.Hang {
 		<-r.Context().Done()
 	}
 	if !testfault.Wait(r.Context(), f.Delay) || f.Drop || f.Hang {
-		// It closes the connection, and is not logged; returning would be an answer, with status 200.
+		// Closes the connection without a log line; returning would send status 200.
 		panic(http.ErrAbortHandler)
 	}
 	if f.Status == 0 {
@@ -175,7 +175,7 @@ func (f *Fault) serve(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// writeJSON answers with a JSON document.
+// writeJSON sends a JSON document.
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package testcri has container runtimes for tests of pulls over CRI: the real
-// containerd, and a server that answers what a test says, for the faults that
-// containerd does not commit on request.
+// Package testcri provides container runtimes for tests of pulls over CRI: the real
+// containerd, and a fake server for faults that containerd cannot be made to have.
 package testcri
 
 import (
@@ -20,8 +19,8 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// Containerd is a containerd of the test's own, for pulls alone: no container
-// runs in it.
+// Containerd is a containerd process for one test. It only pulls and runs no
+// containers.
 type Containerd struct {
 	Socket string // of the CRI
 
@@ -31,13 +30,12 @@ type Containerd struct {
 	environ []string
 
 	mu  sync.Mutex
-	cmd *exec.Cmd // nil while it is stopped
+	cmd *exec.Cmd // nil if it is stopped
 }
 
-// StartContainerd runs containerd until the test ends, with environ added to
-// its environment. Registries on loopback are reached over plain HTTP. Where
-// it cannot run the test is skipped, unless REGCRED_TEST_REQUIRE, a list with
-// commas, names containerd.
+// StartContainerd runs containerd until the test ends, with environ added to its
+// environment. It uses plain HTTP for registries on loopback. If containerd cannot
+// run, the test is skipped as by [testenv.SkipWithout].
 func StartContainerd(t testing.TB, environ ...string) *Containerd {
 	t.Helper()
 	require(t)
@@ -58,10 +56,10 @@ func StartContainerd(t testing.TB, environ ...string) *Containerd {
 	return c
 }
 
-// Config is the path of its config.toml.
+// Config returns the path of its config.toml.
 func (c *Containerd) Config() string { return c.path("config.toml") }
 
-// SandboxImage has it start pods in an image, from its next start on.
+// SandboxImage sets the image for pod sandboxes, from the next start.
 func (c *Containerd) SandboxImage(image string) {
 	c.t.Helper()
 	c.pause = image
@@ -86,8 +84,8 @@ func require(t testing.TB) {
 
 func (c *Containerd) path(name string) string { return filepath.Join(c.dir, name) }
 
-// config leaves out what only containers need. The native snapshotter copies
-// directories, and so works on every file system.
+// config disables the plugins that only containers need. The native snapshotter
+// copies directories, so it works on every file system.
 func (c *Containerd) config() string {
 	return fmt.Sprintf(`version = 2
 root = %q
@@ -104,7 +102,7 @@ state = %q
 `, c.path("root"), c.path("state"), c.Socket, c.pause, c.path("certs.d"))
 }
 
-// Start starts it, with what it had before it was stopped.
+// Start starts containerd with its previous state.
 func (c *Containerd) Start() {
 	c.t.Helper()
 	cmd := exec.Command("containerd", "--config", c.Config())
@@ -124,7 +122,7 @@ func (c *Containerd) Start() {
 		said.WriteString(lines.Text() + "\n")
 		if strings.Contains(lines.Text(), "successfully booted") {
 			go func() {
-				for lines.Scan() { // or it would block on a full pipe
+				for lines.Scan() { // drains the pipe, so that containerd does not block
 				}
 			}()
 			return
@@ -133,10 +131,10 @@ func (c *Containerd) Start() {
 	c.t.Fatalf("containerd ended before it served:\n%s", said.String())
 }
 
-// Stop ends it as an init system does.
+// Stop sends SIGTERM and waits.
 func (c *Containerd) Stop() { c.end(syscall.SIGTERM) }
 
-// Kill ends it without warning.
+// Kill sends SIGKILL and waits.
 func (c *Containerd) Kill() { c.end(syscall.SIGKILL) }
 
 func (c *Containerd) end(sig os.Signal) {
@@ -145,13 +143,13 @@ func (c *Containerd) end(sig os.Signal) {
 	if c.cmd == nil {
 		return
 	}
-	_ = c.cmd.Process.Signal(sig) // it may have ended
-	_ = c.cmd.Wait()              // as it was told to
+	_ = c.cmd.Process.Signal(sig) // it may have exited
+	_ = c.cmd.Wait()              // the signal is not an error
 	c.cmd = nil
 }
 
-// Mirror has it ask another host for the images of a registry, as a hosts.toml
-// does: Mirror("docker.io", "http://127.0.0.1:5000"). No certificate is checked.
+// Mirror adds a mirror for a registry to hosts.toml, without certificate checks:
+// Mirror("docker.io", "http://127.0.0.1:5000").
 func (c *Containerd) Mirror(registry, url string) {
 	c.t.Helper()
 	dir := filepath.Join(c.path("certs.d"), registry)

@@ -18,22 +18,21 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Server serves those calls of a CRI that a pull needs, as a test says. The
-// zero value has no image and pulls every one at once. The functions must be
-// set before it is started.
+// Server implements the CRI calls that a pull needs. The zero value has no images,
+// and each pull succeeds at once. Set the functions before Start.
 type Server struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
 	runtimeapi.UnimplementedImageServiceServer
 
-	// These, if not nil, answer in place of it.
+	// If not nil, these functions handle the calls.
 	OnVersion func(context.Context) (*runtimeapi.VersionResponse, error)
 	OnInfo    func(context.Context) error
 	OnStatus  func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error)
 	OnPull    func(context.Context, *runtimeapi.PullImageRequest) (string, error)
 
 	Socket string
-	Config string // what its status says of it, in JSON; "" = nothing
-	Pinned string // an image that it pins
+	Config string // part of the status, in JSON; "" omits it
+	Pinned string // a pinned image
 
 	mu      sync.Mutex
 	present map[string]bool
@@ -42,8 +41,8 @@ type Server struct {
 	ended   chan struct{}
 }
 
-// Start serves on a socket of its own until the test ends. It may be called
-// again after [Server.Stop].
+// Start listens on a new socket until the test ends. It may be called again after
+// [Server.Stop].
 func (s *Server) Start(t testing.TB) {
 	t.Helper()
 	if s.Socket == "" {
@@ -68,7 +67,7 @@ func (s *Server) Start(t testing.TB) {
 	t.Cleanup(s.Stop)
 }
 
-// Stop ends it at once; calls that run are cut.
+// Stop stops the server and aborts calls in progress.
 func (s *Server) Stop() {
 	s.grpc.Stop()
 	<-s.ended
@@ -141,7 +140,7 @@ func (s *Server) PullImage(ctx context.Context, req *runtimeapi.PullImageRequest
 	return &runtimeapi.PullImageResponse{ImageRef: ref}, nil
 }
 
-// Unauthorized is how containerd 1.6 reports a 401.
+// Unauthorized is the error of containerd 1.6 for a 401.
 func Unauthorized(req *runtimeapi.PullImageRequest) error {
 	return status.Errorf(codes.Unknown, "failed to pull and unpack image %q: failed to resolve reference %[1]q: "+
 		"failed to authorize: failed to fetch oauth token: unexpected status: 401 Unauthorized", req.Image.Image)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package testelf writes ELF files by hand, for tests of what reads or starts
-// programs of other machines.
+// Package testelf builds ELF files for tests that read or start programs for other
+// machines.
 package testelf
 
 import (
@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// Image returns an ELF file that has headers and no code. With a loader it has
-// two program headers, of which the second is PT_INTERP, and the loader's name
-// at the end; without one it has none.
+// Image returns an ELF file with headers and no code. With a loader it has two
+// program headers, of which the second is PT_INTERP, and the loader's name at the
+// end. Without a loader it has no program headers.
 func Image(t testing.TB, class elf.Class, order binary.ByteOrder, machine elf.Machine, loader string) []byte {
 	t.Helper()
 	data, headers := elf.ELFDATA2LSB, uint16(0)

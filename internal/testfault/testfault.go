@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package testfault chooses which requests go wrong, for the servers of tests
-// and of the demo. What goes wrong is the server's own.
+// Package testfault selects the requests that fail, for the servers of tests and of
+// the demo. Each server defines its own kinds of faults.
 package testfault
 
 import (
@@ -17,11 +17,11 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// Forever is how often a fault strikes that is there until it is removed.
+// Forever is the count of a fault that applies until it is removed.
 const Forever = math.MaxInt
 
-// Set is the faults of one server, of whatever type F it has for them. The
-// zero value is empty. It is safe for concurrent use.
+// Set is the faults of one server, of type F. The zero value is empty. It is
+// safe for concurrent use.
 type Set[F any] struct {
 	mu   sync.Mutex
 	list []entry[F]
@@ -32,9 +32,9 @@ type entry[F any] struct {
 	in    *Injected
 }
 
-// Inject adds a fault: after so many matching requests that are let through it
-// strikes so many times, 0 meaning once. Of several that match a request, the
-// one added first applies, and only that one counts the request.
+// Inject adds a fault, which skips the first matching requests and then applies
+// to the given number of them; 0 means one. If several faults match a request,
+// only the one added first applies and counts it.
 func (s *Set[F]) Inject(fault F, after, times int) *Injected {
 	if times == 0 {
 		times = 1
@@ -47,7 +47,7 @@ func (s *Set[F]) Inject(fault F, after, times int) *Injected {
 	return in
 }
 
-// Next counts a request and returns the fault that strikes it, or nil.
+// Next counts a request and returns the fault that applies to it, or nil.
 func (s *Set[F]) Next(matches func(F) bool) *F {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,27 +74,27 @@ func (s *Set[F]) Clear() {
 	s.list = nil
 }
 
-// Injected is a fault in a server. The zero value is none.
+// Injected is a fault in a server. The zero value is no fault.
 type Injected struct {
-	after int          // how many matching requests it lets through yet; guarded by the set's mu
-	left  atomic.Int64 // how many it strikes yet
+	after int          // matching requests still to skip; guarded by the set's mu
+	left  atomic.Int64 // matching requests still to fail
 	hits  atomic.Int64
 }
 
-// Hits is how many requests the fault has struck.
+// Hits returns the number of requests that failed.
 func (in *Injected) Hits() int { return int(in.hits.Load()) }
 
-// Remove takes the fault out again. A request that it holds up stays so.
+// Remove removes the fault. It does not release a request that is waiting.
 func (in *Injected) Remove() { in.left.Store(0) }
 
-// Wait waits for at most a minute, so that a test that forgets a slow answer
-// ends. It reports whether the client is still there.
+// Wait waits for d, at most a minute, so that a test always ends. It reports whether
+// the client is still connected.
 func Wait(ctx context.Context, d time.Duration) bool {
 	return remote.Pause(ctx, min(d, time.Minute))
 }
 
-// SetRetryAfter asks a client to wait, if d is not 0, and returns for how many
-// seconds: rounded up.
+// SetRetryAfter sets Retry-After if d is not 0, and returns its value in seconds,
+// rounded up.
 func SetRetryAfter(header http.Header, d time.Duration) (seconds int) {
 	if seconds = int(math.Ceil(d.Seconds())); seconds > 0 {
 		header.Set("Retry-After", strconv.Itoa(seconds))

@@ -12,14 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const maxBody = 3 << 20 // bytes of a request, as the real one
+const maxBody = 3 << 20 // bytes of a request, as in the real API server
 
 func notFound(w http.ResponseWriter, resource, name string) {
 	writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound, resource+" "+strconv.Quote(name)+" not found",
 		&metav1.StatusDetails{Name: name, Kind: resource})
 }
 
-// forbid writes a message that the real server's admission or authorizer would.
+// forbid writes a message of the real server's admission or authorizer.
 func forbid(w http.ResponseWriter, req Request, why string) {
 	resource, _, _ := strings.Cut(req.Resource, "/")
 	subject := resource
@@ -40,10 +40,10 @@ func writeStatus(w http.ResponseWriter, code int, reason metav1.StatusReason, me
 func writeJSON(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(v) // fails only if the client has gone
+	_ = json.NewEncoder(w).Encode(v) // fails only if the client has disconnected
 }
 
-// readJSON reads a request's body, or answers that it cannot.
+// readJSON decodes a request's body. If that fails it sends the response.
 func readJSON(w http.ResponseWriter, r *http.Request, v any) bool {
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(v)
 	if err != nil {

@@ -13,31 +13,30 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// AudienceVerb is the verb by which a node may request tokens for an audience
-// that no volume of the pod asks for; the resource is the audience.
+// AudienceVerb allows a node to request tokens for an audience that no volume of the
+// pod uses. The resource is the audience.
 const AudienceVerb = "request-serviceaccounts-token-audience"
 
-// grant lets a user do something everywhere.
+// grant allows a user an action in all namespaces.
 type grant struct{ user, verb, resource string }
 
-// Grant lets a user do something in all namespaces: "get" "pods", "create"
-// "serviceaccounts/token", or [AudienceVerb] and an audience. "*" is every
-// verb or resource.
+// Grant allows a user an action in all namespaces: "get" "pods", "create"
+// "serviceaccounts/token", or [AudienceVerb] and an audience. "*" means every verb or
+// resource.
 func (s *Server) Grant(user, verb, resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.grants = append(s.grants, grant{user, verb, resource})
 }
 
-// Revoke takes back what Grant gave.
+// Revoke removes a permission added by Grant.
 func (s *Server) Revoke(user, verb, resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.grants = slices.DeleteFunc(s.grants, func(g grant) bool { return g == grant{user, verb, resource} })
 }
 
-// authorize returns why a request is refused, in the words of the real server;
-// "" if it is not.
+// authorize returns the real server's message if a request is forbidden, else "".
 func (s *Server) authorize(req Request) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +55,7 @@ func (s *Server) authorize(req Request) string {
 	return text
 }
 
-// allowed asks the authorizers one after the other; s.mu is held.
+// allowed evaluates the authorizers in order; s.mu is held.
 func (s *Server) allowed(req Request) (ok bool, why string) {
 	if req.User == Admin || strings.HasPrefix(req.Resource, "selfsubject") {
 		return true, ""
@@ -74,8 +73,8 @@ func (s *Server) allowed(req Request) (ok bool, why string) {
 
 func nodeName(user string) (string, bool) { return strings.CutPrefix(user, "system:node:") }
 
-// nodeAllowed is what a node may do: read its pods, and what any pod uses. (The
-// real Node authorizer knows which of the latter its pods use.)
+// nodeAllowed reports whether a node may read its pods and the objects that pods use.
+// (The real Node authorizer also checks that the node's own pods use them.)
 func (s *Server) nodeAllowed(node string, req Request) (ok bool, why string) {
 	switch req.Verb + " " + req.Resource {
 	case "get pods":

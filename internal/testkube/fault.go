@@ -15,55 +15,56 @@ import (
 	"github.com/regcred/regcred/internal/testfault"
 )
 
-// FaultKind says what goes wrong.
+// FaultKind is the kind of a [Fault].
 type FaultKind int
 
-// The kinds of faults. Down to Garbage they replace the answer.
+// The kinds of faults. Up to Garbage they replace the response.
 const (
 	Unauthorized    FaultKind = iota // 401
-	Forbidden                        // 403, as for want of a permission, or with Fault.Message
+	Forbidden                        // 403 for a missing permission, or with Fault.Message
 	NotFound                         // 404
 	Conflict                         // 409
 	Gone                             // 410
 	TooManyRequests                  // 429, with Retry-After if Fault.RetryAfter is set
 	ServerError                      // 500
 	Unavailable                      // 503, with Retry-After if Fault.RetryAfter is set
-	Reset                            // ends the connection without an answer
-	Hang                             // no answer until Server.Release, or the client goes
+	Reset                            // closes the connection without a response
+	Hang                             // no response until Server.Release, or until the client disconnects
 	Huge                             // 200 and Fault.Bytes bytes of JSON; 64 MiB if 0
-	Garbage                          // 200 and a page of HTML
-	BadJSON                          // 200 and what is JSON but not an object of Kubernetes
-	Slow                             // the right answer after Fault.Delay
-	Cut                              // the first half of the right answer, and the end of the connection
-	Replace                          // the right answer with Fault.Old replaced by Fault.New
+	Garbage                          // 200 and an HTML page
+	BadJSON                          // 200 and JSON that is not a Kubernetes object
+	Slow                             // the correct response after Fault.Delay
+	Cut                              // the first half of the correct response, then closes the connection
+	Replace                          // the correct response with Fault.Old replaced by Fault.New
 )
 
 // Forever as [Fault.Times] means until the fault is removed.
 const Forever = testfault.Forever
 
-// Fault is something that goes wrong with matching requests.
+// Fault makes matching requests fail.
 type Fault struct {
 	Kind     FaultKind
-	Verb     string // "" is any
-	Resource string // "" is any; with the subresource: "serviceaccounts/token"
-	Name     string // "" is any
-	After    int    // matching requests that are let through first
-	Times    int    // how many matching requests then fail; 0 means one
+	Verb     string // "" means any
+	Resource string // "" means any; with the subresource: "serviceaccounts/token"
+	Name     string // "" means any
+	After    int    // matching requests that succeed first
+	// at most a minute. A client that goes away ends it.
+	Times int // how many matching requests then fail; 0 means one
 
-	Message    string        // for the kinds that are a status
+	Message    string        // for the kinds with a status
 	RetryAfter time.Duration // rounded up to seconds
 	Delay      time.Duration // at most a minute
 	Bytes      int
 	Old, New   string
 }
 
-// Inject adds a fault. Of several that match a request, the one added first
-// applies, and only that one counts the request.
+// Inject adds a fault. If several faults match a request, only the one added first
+// applies and counts it.
 func (s *Server) Inject(f Fault) *testfault.Injected {
 	return s.faults.Inject(f, f.After, f.Times)
 }
 
-// Release gives what hangs its right answer.
+// Release sends the correct response to the requests that hang.
 func (s *Server) Release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +76,7 @@ func (f Fault) matches(req Request) bool {
 	return (f.Verb == "" || f.Verb == req.Verb) && (f.Resource == "" || f.Resource == req.Resource) && (f.Name == "" || f.Name == req.Name)
 }
 
-// strike answers in place of the server, if the fault is of that kind.
+// strike sends the response if the fault replaces it.
 func (s *Server) strike(w http.ResponseWriter, r *http.Request, req Request, f *Fault) bool {
 	switch f.Kind {
 	case Reset:
@@ -98,7 +99,7 @@ func (s *Server) strike(w http.ResponseWriter, r *http.Request, req Request, f *
 	return true
 }
 
-// hang waits for Release; false means that the client has gone.
+// hang waits for Release; false means that the client has disconnected.
 func (s *Server) hang(r *http.Request) bool {
 	s.mu.Lock()
 	release := s.release
@@ -127,7 +128,7 @@ func (f *Fault) writeHuge(w http.ResponseWriter) {
 	fmt.Fprint(w, `"}}}`)
 }
 
-// writeStatus answers with an error of the API, if the fault is one.
+// writeStatus sends an API error if the fault is one.
 func (f *Fault) writeStatus(w http.ResponseWriter, req Request) bool {
 	resource, _, _ := strings.Cut(req.Resource, "/")
 	details := &metav1.StatusDetails{Name: req.Name, Kind: resource}
@@ -162,22 +163,21 @@ func (f *Fault) writeStatus(w http.ResponseWriter, req Request) bool {
 	return true
 }
 
-// spoil returns a writer that spoils the answer's body, if the fault is of
-// that kind.
+// spoil returns a writer that changes the response body, if the fault does so.
 func (f *Fault) spoil(w http.ResponseWriter) http.ResponseWriter {
 	if f.Kind != Cut && f.Kind != Replace {
 		return w
 	}
-	return &spoiler{w, f}
+	return &faultWriter{w, f}
 }
 
-// spoiler expects a body in one piece, as writeJSON writes it.
-type spoiler struct {
+// faultWriter expects the body in one Write, as from writeJSON.
+type faultWriter struct {
 	http.ResponseWriter
 	fault *Fault
 }
 
-func (s *spoiler) Write(p []byte) (int, error) {
+func (s *faultWriter) Write(p []byte) (int, error) {
 	if s.fault.Kind == Replace {
 		_, err := s.ResponseWriter.Write(bytes.ReplaceAll(p, []byte(s.fault.Old), []byte(s.fault.New)))
 		return len(p), err
@@ -187,5 +187,5 @@ func (s *spoiler) Write(p []byte) (int, error) {
 	panic(http.ErrAbortHandler)
 }
 
-// Unwrap lets http.NewResponseController find the writer within.
-func (s *spoiler) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+// Unwrap is for http.NewResponseController.
+func (s *faultWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }

@@ -18,18 +18,18 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// listed are the resources of which there are lists, and the kinds of these.
+// listed maps the resources that can be listed to their kinds.
 var listed = map[string]metav1.TypeMeta{
 	"pods":       typeMeta("v1", "PodList"),
 	"nodes":      typeMeta("v1", "NodeList"),
 	"daemonsets": typeMeta("apps/v1", "DaemonSetList"),
 }
 
-// Put adds or changes any object, of the resource "pods", "nodes", "daemonsets" or
-// "configmaps", and returns its UID. It is not copied, and not to be changed after.
+// Put adds or changes an object of the resource "pods", "nodes", "daemonsets" or
+// "configmaps", and returns its UID. The caller must not modify it afterwards.
 func (st *store) Put(resource string, o metav1.Object) string { return st.put(resource, o) }
 
-// ConfigMap returns the data of a ConfigMap, nil if it is not there.
+// ConfigMap returns the data of a ConfigMap, or nil if it does not exist.
 func (st *store) ConfigMap(namespace, name string) map[string]string {
 	if m, ok := st.get(key{"configmaps", namespace, name}).(*corev1.ConfigMap); ok {
 		return m.Data
@@ -37,7 +37,7 @@ func (st *store) ConfigMap(namespace, name string) map[string]string {
 	return nil
 }
 
-// SetLog sets what the log of a pod has.
+// SetLog sets the log of a pod.
 func (s *Server) SetLog(namespace, pod, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *Server) SetLog(namespace, pod, text string) {
 	s.logs[key{"pods", namespace, pod}] = text
 }
 
-// routeOther says what a request is for that is one of a few more.
+// routeOther routes the requests that route does not.
 func routeOther(method string, parts []string) (req Request, ok bool) {
 	switch {
 	case len(parts) > 2 && parts[0] == "api":
@@ -76,7 +76,7 @@ func routeOther(method string, parts []string) (req Request, ok bool) {
 	return req, ok
 }
 
-// serveListOf answers with a page of objects.
+// serveListOf sends a page of objects.
 func (s *Server) serveListOf(w http.ResponseWriter, query url.Values, req Request) {
 	selector, err := labels.Parse(query.Get("labelSelector"))
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Server) serveListOf(w http.ResponseWriter, query url.Values, req Reques
 	writeJSON(w, http.StatusOK, page)
 }
 
-// objectsOf returns objects in order, and the version at which they are like this.
+// objectsOf returns the objects in order, and their resource version.
 func (st *store) objectsOf(resource, namespace string, selector labels.Selector) (all []metav1.Object, version int) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -116,8 +116,8 @@ func (st *store) objectsOf(resource, namespace string, selector labels.Selector)
 	return all, st.version
 }
 
-// serveLog answers with the last lines of a pod's log, and of these the first bytes,
-// as a kubelet does.
+// serveLog sends the last lines of a pod's log, and of these only the first bytes, as
+// a kubelet does.
 func (s *Server) serveLog(w http.ResponseWriter, query url.Values, req Request) {
 	s.mu.Lock()
 	text := s.logs[key{"pods", req.Namespace, req.Name}]
@@ -135,7 +135,7 @@ func (s *Server) serveLog(w http.ResponseWriter, query url.Values, req Request) 
 		text = text[:min(n, len(text))]
 	}
 	w.Header().Set("Content-Type", "text/plain")
-	_, _ = w.Write([]byte(text)) // fails only if the client has gone
+	_, _ = w.Write([]byte(text)) // fails only if the client has disconnected
 }
 
 // servePatch merges a patch of data into a ConfigMap.

@@ -9,35 +9,35 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Request is what a client asked.
+// Request is a client's request.
 type Request struct {
 	Verb      string // get, list, create, patch
 	Group     string // of the API; "" is the core group
-	Resource  string // in the plural, with the subresource: "serviceaccounts/token"
+	Resource  string // plural, with the subresource: "serviceaccounts/token"
 	Namespace string
 	Name      string
-	User      string // "" if the bearer token is none of ours
+	User      string // "" if the bearer token is unknown
 	UserAgent string
 
-	// Of a TokenRequest.
+	// For a TokenRequest.
 	AccountUID          string
 	Audiences           []string
-	BoundKind           string // "v1/Pod"; "" if it is bound to nothing
+	BoundKind           string // "v1/Pod"; "" if it is not bound
 	BoundName, BoundUID string
 	ExpirationSeconds   *int64
-	Token               plugin.Secret // that was minted; "" if none was
+	Token               plugin.Secret // the issued token; empty if there is none
 
 	index int // in the log
 }
 
-// Log returns what clients have asked, in order.
+// Log returns the clients' requests in order.
 func (s *Server) Log() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.log)
 }
 
-// Calls counts requests, refused ones too. "" is any verb or resource.
+// Calls counts requests, including rejected ones. "" means any verb or resource.
 func (s *Server) Calls(verb, resource string) int {
 	n := 0
 	for _, r := range s.Log() {
@@ -48,7 +48,7 @@ func (s *Server) Calls(verb, resource string) int {
 	return n
 }
 
-// record logs a request and returns the fault that strikes it, if any.
+// record logs a request and returns the fault that applies to it, if any.
 func (s *Server) record(req *Request) *Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()

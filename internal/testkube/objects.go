@@ -15,18 +15,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ServiceAccount is one in a [Server].
+// ServiceAccount is a service account in a [Server].
 type ServiceAccount struct {
 	Namespace, Name string
-	UID             string // "" keeps the one that it has, or makes one up
+	UID             string // "" keeps the current UID or generates one
 	Annotations     map[string]string
 	PullSecrets     []string
 }
 
-// Pod is one in a [Server].
+// Pod is a pod in a [Server].
 type Pod struct {
 	Namespace, Name string
-	UID             string // "" keeps the one that it has, or makes one up
+	UID             string // "" keeps the current UID or generates one
 	ServiceAccount  string
 	Node            string
 	PullSecrets     []string
@@ -34,20 +34,20 @@ type Pod struct {
 	Images          []string
 }
 
-// Secret is one in a [Server].
+// Secret is a secret in a [Server].
 type Secret struct {
 	Namespace, Name string
-	UID             string // "" keeps the one that it has, or makes one up
+	UID             string // "" keeps the current UID or generates one
 	Type            string
 	Data            map[string][]byte
 }
 
-// key is an object's place. The resource is in the plural, as in paths.
+// key identifies an object. The resource is plural, as in paths.
 type key struct{ resource, namespace, name string }
 
-// store contains the objects. Its exported methods are also the server's.
+// store contains the objects. [Server] embeds it.
 type store struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	objects map[key]metav1.Object
 	version int // the last resourceVersion
 }
@@ -57,7 +57,7 @@ func newStore() *store {
 }
 
 // AddServiceAccount adds or changes a service account, and returns its UID.
-// With another UID it is one that was deleted and made anew.
+// Another UID means that it was deleted and created again.
 func (st *store) AddServiceAccount(a ServiceAccount) string {
 	return st.put("serviceaccounts", &corev1.ServiceAccount{
 		ObjectMeta:       meta(a.Namespace, a.Name, a.UID, a.Annotations),
@@ -158,10 +158,10 @@ func containers(prefix string, images []string) []corev1.Container {
 	return all
 }
 
-// newUID makes one up (RFC 9562, version 4).
+// newUID returns a random UID (RFC 9562, version 4).
 func newUID() types.UID {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // never fails
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	h := hex.EncodeToString(b[:])
 	return types.UID(h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:])

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// pipeListener accepts connections from within the process.
+// pipeListener accepts in-process connections.
 type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -21,7 +21,7 @@ func newPipeListener() *pipeListener {
 	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// refused is what a dial of a closed port returns.
+// refused is the error of a dial to a closed port.
 func (l *pipeListener) refused(network string) error {
 	return &net.OpError{Op: "dial", Net: network, Addr: l.Addr(), Err: syscall.ECONNREFUSED}
 }

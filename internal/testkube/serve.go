@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ServeHTTP answers a client.
+// ServeHTTP handles a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Audit-Id", string(newUID()))
 	w.Header().Set("Cache-Control", "no-cache, private")
@@ -67,7 +67,7 @@ func (s *Server) serveObjects(w http.ResponseWriter, r *http.Request, req Reques
 	}
 }
 
-// route says what a request is for. ok is false if there is nothing there.
+// route parses the path of a request. ok is false if there is no such endpoint.
 func route(r *http.Request) (req Request, ok bool) {
 	parts := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
 	for i, p := range parts {
@@ -90,7 +90,7 @@ func route(r *http.Request) (req Request, ok bool) {
 	return Request{Verb: strings.ToLower(r.Method), Resource: r.URL.Path}, false
 }
 
-// userOf returns whose bearer token a request has; "" if it has none of ours.
+// userOf returns the user of a request's bearer token, or "" if it is unknown.
 func (s *Server) userOf(r *http.Request) string {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	name, ok := strings.CutPrefix(token, s.Token(""))

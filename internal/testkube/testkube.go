@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package testkube is a small API server on loopback for tests of what the
-// real one does not do on request: fail, hang, refuse, answer slowly. What a
-// real API server answers is tested with one in upstream/cluster.
+// Package testkube is a small API server on loopback, for tests of faults that a real
+// one does not have on request: errors, hangs, slow responses. upstream/cluster tests
+// with a real API server.
 //
 //	api, err := testkube.New(testkube.Options{})
 //	defer api.Close()
 //	api.AddServiceAccount(testkube.ServiceAccount{Namespace: "ci", Name: "builder"})
 //	err = api.Kubeconfig(path, testkube.Admin)
-//	// ... a client reads the file and asks
+//	// a client reads the file and sends its requests
 //	if got := api.Calls("create", "serviceaccounts/token"); got != 1 {
 //
-// It knows service accounts (get, and tokens), pods and secrets
-// (get), lists of pods, nodes and DaemonSets, pods' logs, patches of ConfigMaps,
-// and reviews of oneself. Who a client is, its bearer token says:
-// [Admin] may do everything; system:node:NAME, what a kubelet does; others, and
-// for audiences a node too, what [Server.Grant] gives them. Messages are those
-// of a kube-apiserver 1.36.
+// It supports service accounts (get, and tokens), pods and secrets (get), lists of
+// pods, nodes and DaemonSets, pod logs, patches of ConfigMaps, and SelfSubjectReviews.
+// A client's bearer token determines its user: [Admin] may do everything, and
+// system:node:NAME the same as a kubelet. [Server.Grant] adds permissions. Messages
+// are copied from kube-apiserver 1.36.
 package testkube
 
 import (
@@ -41,23 +40,21 @@ import (
 	"github.com/regcred/regcred/internal/testfault"
 )
 
-// Admin is the user who may do everything.
+// Admin is the user with all permissions.
 const Admin = "admin"
 
 // Options configure a [Server]. The zero value is ready to use.
 type Options struct {
-	// Secret is what service-account tokens and the clients' own bearer
-	// tokens hold; "" means [canary.Token]. Tests whose output has to carry a
-	// token say "open-sesame".
+	// Secret is contained in all service-account and bearer tokens; "" means
+	// [canary.Token]. Tests whose output must contain a token use "open-sesame".
 	Secret string
 
-	// TokenLife is how long a token lives that is asked for without
-	// expirationSeconds; 0 means one hour, as the real one.
+	// TokenLife is the lifetime of tokens requested without expirationSeconds;
+	// 0 means one hour, as in the real API server.
 	TokenLife time.Duration
 
-	// Pipe serves over connections within the process, without TLS, so that
-	// a test may run in a bubble of testing/synctest. Clients reach it with
-	// [Server.Dial].
+	// Pipe serves in-process connections without TLS, for tests in a
+	// testing/synctest bubble. Clients connect with [Server.Dial].
 	Pipe bool
 }
 
@@ -78,15 +75,15 @@ type Server struct {
 	*store
 	faults testfault.Set[Fault]
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	grants  []grant
 	log     []Request
 	minted  int
 	logs    map[key]string // of pods
-	release chan struct{}  // closed to release what hangs
+	release chan struct{}  // closed to release hanging requests
 }
 
-// New starts an API server. [Server.Close] ends it.
+// New starts an API server. Call [Server.Close] to stop it.
 func New(opts Options) (*Server, error) {
 	if opts.Secret == "" {
 		opts.Secret = canary.Token
@@ -102,8 +99,8 @@ func New(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// Start serves again after [Server.Stop], at the same address. Objects, faults
-// and the log are as they were.
+// Start starts the server again after [Server.Stop], at the same address and with
+// the same objects, faults and log.
 func (s *Server) Start() error {
 	s.serving.Lock()
 	defer s.serving.Unlock()
@@ -138,13 +135,12 @@ func (s *Server) startPipe() {
 func (s *Server) server() *http.Server {
 	return &http.Server{
 		Handler:     s,
-		ErrorLog:    log.New(io.Discard, "", 0), // clients that do not trust the certificate are part of tests
+		ErrorLog:    log.New(io.Discard, "", 0), // some tests do not trust the certificate
 		BaseContext: func(net.Listener) context.Context { return s.ctx },
 	}
 }
 
-// Stop ends all connections at once and accepts no more: what clients see is
-// "connection refused".
+// Stop closes all connections and the port, so that clients get "connection refused".
 func (s *Server) Stop() {
 	s.serving.Lock()
 	defer s.serving.Unlock()
@@ -162,10 +158,10 @@ func (s *Server) stop() {
 		return
 	}
 	_ = s.http.Listener.Close()
-	_ = s.http.Config.Close() // what is being served ends, too; httptest would wait for it
+	_ = s.http.Config.Close() // aborts requests in progress, for which httptest would wait
 }
 
-// Close ends the server for good.
+// Close stops the server permanently.
 func (s *Server) Close() {
 	s.serving.Lock()
 	defer s.serving.Unlock()
@@ -173,7 +169,7 @@ func (s *Server) Close() {
 	s.stop()
 }
 
-// URL is the server's address, without a slash at the end.
+// URL returns the server's address without a trailing slash.
 func (s *Server) URL() string {
 	if s.opts.Pipe {
 		return "http://testkube"
@@ -181,8 +177,7 @@ func (s *Server) URL() string {
 	return "https://" + s.addr
 }
 
-// CA is the certificate by which clients know the server, as PEM; nil with
-// Options.Pipe.
+// CA returns the server's certificate in PEM; nil with Options.Pipe.
 func (s *Server) CA() []byte {
 	if s.opts.Pipe {
 		return nil
@@ -201,14 +196,13 @@ func (s *Server) Dial(ctx context.Context, network, _ string) (net.Conn, error) 
 	return pipe.dial(ctx, network)
 }
 
-// Token is a user's bearer token.
+// Token returns a user's bearer token.
 func (s *Server) Token(user string) string {
 	return s.opts.Secret + "." + url.QueryEscape(user)
 }
 
-// Kubeconfig writes a file by which clients reach the server as a user: as
-// Admin, as "system:node:NAME", or as somebody who may do what [Server.Grant]
-// says. Only its owner may read it.
+// Kubeconfig writes a kubeconfig file for a user: Admin, "system:node:NAME", or
+// another user, whose permissions come from [Server.Grant]. The mode is 0600.
 func (s *Server) Kubeconfig(path, user string) error {
 	named := func(kind string, value map[string]any) []any {
 		return []any{map[string]any{"name": "testkube", kind: value}}
@@ -220,7 +214,7 @@ func (s *Server) Kubeconfig(path, user string) error {
 		"contexts": named("context", map[string]any{"cluster": "testkube", "user": "testkube"}),
 	}
 	var b bytes.Buffer
-	enc := json.NewEncoder(&b) // every JSON file is a YAML file
+	enc := json.NewEncoder(&b) // JSON is valid YAML
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(file); err != nil {
 		return err

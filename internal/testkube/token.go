@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// refusal is an answer other than a token.
+// refusal is an error response to a token request.
 type refusal struct {
 	code    int
 	reason  metav1.StatusReason
@@ -45,7 +45,7 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request, req Request)
 	writeJSON(w, http.StatusCreated, tr)
 }
 
-// noteToken puts into the log what the request's body says.
+// noteToken adds the request's body to the log.
 func (s *Server) noteToken(req Request, tr *authenticationv1.TokenRequest) {
 	entry := &s.log[req.index]
 	entry.AccountUID, entry.Audiences = string(tr.UID), tr.Spec.Audiences
@@ -55,7 +55,7 @@ func (s *Server) noteToken(req Request, tr *authenticationv1.TokenRequest) {
 	}
 }
 
-// mint fills in the answer, in the order in which the real server refuses.
+// mint issues the token. Its checks are in the order of the real server.
 func (s *Server) mint(req Request, tr *authenticationv1.TokenRequest) *refusal {
 	account := s.account(req.Namespace, req.Name)
 	if account == nil {
@@ -98,7 +98,7 @@ func conflict(kind, group, name, why string) *refusal {
 		&metav1.StatusDetails{Name: name, Group: group, Kind: kind}}
 }
 
-// binds says why a token cannot be bound to a pod.
+// binds returns why a token cannot be bound to a pod.
 func binds(account *corev1.ServiceAccount, pod *corev1.Pod, uid types.UID) *refusal {
 	switch {
 	case pod.Spec.ServiceAccountName != account.Name:
@@ -111,9 +111,8 @@ func binds(account *corev1.ServiceAccount, pod *corev1.Pod, uid types.UID) *refu
 	return nil
 }
 
-// nodeRestriction is why the admission plugin of that name refuses, as far as
-// it has to do with the request alone: which pods are the node's, the real one
-// knows. s.mu is held.
+// nodeRestriction returns the error of the NodeRestriction admission plugin. Unlike
+// the real one it does not check which node a pod runs on. s.mu is held.
 func (s *Server) nodeRestriction(req Request, tr *authenticationv1.TokenRequest) string {
 	audience := ""
 	if len(tr.Spec.Audiences) > 0 {
@@ -132,7 +131,7 @@ func (s *Server) nodeRestriction(req Request, tr *authenticationv1.TokenRequest)
 	return ""
 }
 
-// sign fills in metadata and status. No two tokens are the same.
+// sign sets metadata and status. Each token is unique.
 func (s *Server) sign(tr *authenticationv1.TokenRequest, account *corev1.ServiceAccount, pod *corev1.Pod) {
 	now := time.Now()
 	seconds := int64(s.opts.TokenLife / time.Second)
@@ -165,7 +164,7 @@ func boundTo(account *corev1.ServiceAccount, pod *corev1.Pod) map[string]any {
 	return bound
 }
 
-// encode makes a JSON Web Token whose signature nobody can verify.
+// encode returns a JSON Web Token with an invalid signature.
 func encode(claims map[string]any) string {
 	payload, _ := json.Marshal(claims) // strings and numbers
 	enc := base64.RawURLEncoding.EncodeToString

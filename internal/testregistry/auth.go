@@ -13,7 +13,7 @@ import (
 // Anonymous is the user name in a [Rule] for requests without a login.
 const Anonymous = ""
 
-// AnyUser is the user name in a [Rule] for everybody who has logged in.
+// AnyUser is the user name in a [Rule] for every user who has logged in.
 const AnyUser = "*"
 
 // Rule lets a user pull or push repositories.
@@ -48,16 +48,16 @@ func (s *Server) allowed(user, repo, action string) bool {
 	})
 }
 
-// identity is who a request says it comes from, and whether that is so.
+// identity is the user of a request and whether the credentials are valid.
 type identity struct {
 	scheme string // see Request.Scheme
-	user   string // as presented; of a token, whom it was issued to
-	ok     bool   // the password is right, or the token is good
+	user   string // as sent; for a token, the user it was issued to
+	ok     bool   // the password or token is valid
 	token  token
 }
 
-// identify looks at the Authorization header, or the form of a login. Only
-// the token endpoint and the Basic mode take a password.
+// identify reads the Authorization header, or the form of a login. Only the token
+// endpoint and the Basic mode accept a password.
 func (s *Server) identify(r *http.Request) identity {
 	if r.URL.Path == tokenPath && r.Method == http.MethodPost {
 		r.Body = http.MaxBytesReader(nil, r.Body, maxTokenBody)
@@ -83,18 +83,18 @@ func (s *Server) checkPassword(user, password string) bool {
 	return ok && user != Anonymous && want == password
 }
 
-// authorize reports whether the request may go on; if not, it has been answered.
+// authorize reports whether the request is allowed. If not, it sends the response.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request, id identity) bool {
 	if s.opts.Auth == None {
 		return true
 	}
-	// Wrong credentials are refused even where none are needed, as by real registries.
+	// Like real registries, reject wrong credentials even if none are needed.
 	if id.scheme != "" && !id.ok {
 		s.challenge(w, r, "authentication required")
 		return false
 	}
 	repo := repository(r)
-	if repo == "" { // the ping, or the catalogue: any login will do
+	if repo == "" { // the ping or the catalog: any user may
 		if !id.ok {
 			s.challenge(w, r, "authentication required")
 		}
@@ -113,7 +113,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, id identity) 
 	return false
 }
 
-// challenge answers 401 and says how to log in.
+// challenge sends a 401 with a challenge.
 func (s *Server) challenge(w http.ResponseWriter, r *http.Request, why string) {
 	switch s.opts.Auth {
 	case Basic:
@@ -128,7 +128,7 @@ func (s *Server) challenge(w http.ResponseWriter, r *http.Request, why string) {
 	writeError(w, http.StatusUnauthorized, "UNAUTHORIZED", why)
 }
 
-// actionOf says what a request needs to be allowed.
+// actionOf returns the action that a request needs permission for.
 func actionOf(r *http.Request) string {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return actionPull
@@ -136,7 +136,7 @@ func actionOf(r *http.Request) string {
 	return actionPush
 }
 
-// repository returns the repository that a request is about, or "".
+// repository returns the repository of a request, or "".
 func repository(r *http.Request) string {
 	path, ok := strings.CutPrefix(r.URL.Path, "/v2/")
 	if !ok {

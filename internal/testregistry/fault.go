@@ -13,16 +13,16 @@ import (
 	"github.com/regcred/regcred/internal/testfault"
 )
 
-// FaultKind says what goes wrong.
+// FaultKind is the kind of a [Fault].
 type FaultKind int
 
-// The kinds of faults. The first three replace the answer; the others spoil
-// an answer that would be good (status 200 to a GET).
+// The kinds of faults. The first three replace the response; the others change a
+// successful response (status 200 to a GET).
 const (
-	Unauthorized    FaultKind = iota // 401 with a challenge, whatever the login
+	Unauthorized    FaultKind = iota // 401 with a challenge, also for valid credentials
 	TooManyRequests                  // 429, with Retry-After if Fault.RetryAfter is set
 	ServerError                      // 500
-	Slow                             // waits Fault.Delay once Fault.Bytes bytes of the body are out; before the header if 0
+	Slow                             // waits Fault.Delay after Fault.Bytes bytes of the body; before the header if 0
 	Cut                              // closes the connection after Fault.Bytes bytes of the body
 	Corrupt                          // changes one byte of the body
 )
@@ -30,7 +30,7 @@ const (
 // Endpoint is a part of the registry's API.
 type Endpoint int
 
-// The endpoints that a [Fault] may be confined to.
+// The endpoints that a [Fault] may be limited to.
 const (
 	Anywhere  Endpoint = iota
 	Ping               // /v2/
@@ -42,21 +42,22 @@ const (
 // Forever as [Fault.Times] means until the fault is removed.
 const Forever = testfault.Forever
 
-// Fault is something that goes wrong with matching requests.
+// Fault makes matching requests fail.
 type Fault struct {
 	Kind     FaultKind
 	Endpoint Endpoint
 	Path     string // if set, only requests whose path contains this, e.g. a digest
-	After    int    // matching requests that are let through first
-	Times    int    // how many matching requests then fail; 0 means one
+	After    int    // matching requests that succeed first
+	// at most a minute. A client that goes away ends it.
+	Times int // how many matching requests then fail; 0 means one
 
 	Delay      time.Duration // for Slow; at most a minute. A client that goes away ends it.
 	RetryAfter time.Duration // for TooManyRequests; rounded up to seconds
-	Bytes      int64         // for Slow and Cut: how much of the body comes first
+	Bytes      int64         // for Slow and Cut: bytes of the body sent first
 }
 
-// Inject adds a fault. Of several that match a request, the one added first
-// applies, and only that one counts the request.
+// Inject adds a fault. If several faults match a request, only the one added first
+// applies and counts it.
 func (s *Server) Inject(f Fault) *testfault.Injected {
 	return s.faults.Inject(f, f.After, f.Times)
 }
@@ -87,7 +88,7 @@ func endpointOf(r *http.Request) Endpoint {
 	return Anywhere
 }
 
-// refuse answers in place of the registry, if the fault is of that kind.
+// refuse sends the response if the fault replaces it.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *Fault) bool {
 	switch f.Kind {
 	case Unauthorized:
@@ -103,32 +104,32 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *Fault) bool {
 	return true
 }
 
-// wrap returns a writer that spoils the body.
+// wrap returns a writer that applies the fault to the body.
 func (f *Fault) wrap(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
-	sp := &spoiler{ResponseWriter: w, ctx: r.Context(), fault: f}
+	sp := &faultWriter{ResponseWriter: w, ctx: r.Context(), fault: f}
 	if f.Kind == Slow && f.Bytes == 0 {
 		sp.wait()
 	}
 	return sp
 }
 
-// spoiler passes on a response and does to its body what the fault says.
-type spoiler struct {
+// faultWriter writes a response and applies a fault to its body.
+type faultWriter struct {
 	http.ResponseWriter
-	ctx     context.Context // the request's: ends when the client goes away or the server closes
+	ctx     context.Context // the request's; ends when the client disconnects or the server closes
 	fault   *Fault
-	began   bool // the header is out
+	began   bool // the header was sent
 	good    bool // the status is 200
 	written int64
 	waited  bool
 }
 
-func (sp *spoiler) WriteHeader(status int) {
+func (sp *faultWriter) WriteHeader(status int) {
 	sp.began, sp.good = true, status == http.StatusOK
 	sp.ResponseWriter.WriteHeader(status)
 }
 
-func (sp *spoiler) Write(p []byte) (int, error) {
+func (sp *faultWriter) Write(p []byte) (int, error) {
 	if !sp.began {
 		sp.WriteHeader(http.StatusOK)
 	}
@@ -145,9 +146,9 @@ func (sp *spoiler) Write(p []byte) (int, error) {
 	}
 }
 
-// writeCut drops what is beyond the cut. The server closes a connection whose
-// handler has written less than its Content-Length.
-func (sp *spoiler) writeCut(p []byte) (int, error) {
+// writeCut drops the bytes after the cut. net/http closes a connection if the
+// handler writes less than the Content-Length.
+func (sp *faultWriter) writeCut(p []byte) (int, error) {
 	keep := max(0, min(int64(len(p)), sp.fault.Bytes-sp.written))
 	n, err := sp.ResponseWriter.Write(p[:keep])
 	sp.written += int64(n)
@@ -157,7 +158,7 @@ func (sp *spoiler) writeCut(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (sp *spoiler) writeCorrupt(p []byte) (int, error) {
+func (sp *faultWriter) writeCorrupt(p []byte) (int, error) {
 	if sp.written == 0 {
 		p = slices.Clone(p)
 		p[len(p)/2] ^= 0xff
@@ -167,7 +168,7 @@ func (sp *spoiler) writeCorrupt(p []byte) (int, error) {
 	return n, err
 }
 
-func (sp *spoiler) writeSlow(p []byte) (int, error) {
+func (sp *faultWriter) writeSlow(p []byte) (int, error) {
 	head := int64(0)
 	if !sp.waited {
 		head = max(0, min(int64(len(p)), sp.fault.Bytes-sp.written))
@@ -183,8 +184,8 @@ func (sp *spoiler) writeSlow(p []byte) (int, error) {
 	return int(head) + n, err
 }
 
-// wait sleeps until the delay is over, the client has gone or the server closes.
-func (sp *spoiler) wait() {
+// wait sleeps for the delay, or until the client disconnects or the server closes.
+func (sp *faultWriter) wait() {
 	sp.waited = true
 	testfault.Wait(sp.ctx, sp.fault.Delay)
 }

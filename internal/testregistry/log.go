@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// maxLog bounds the access log; older requests are dropped.
+// maxLog limits the access log; the oldest requests are dropped.
 const maxLog = 10_000
 
 // Request is one entry of the access log. It never holds a password or token.
 type Request struct {
-	Time   time.Time // when the answer began
+	Time   time.Time // when the response started
 	Method string
 	Path   string // without the query
 	Status int
 	Scheme string // "Basic", "Bearer", "Form" (a login by POST), or "" for an anonymous request
-	User   string // as presented, be the password right or wrong; of a token, whom it was issued to
+	User   string // as sent, also with a wrong password; for a token, the user it was issued to
 }
 
 // Requests returns the access log, oldest first.
@@ -48,11 +48,11 @@ func (s *Server) record(r *http.Request, id identity, status int) {
 	})
 }
 
-// recorder records a response before its first byte is sent, so that a client
-// that has seen an answer finds it in the log.
+// recorder records a response before its first byte is sent, so that the log contains
+// every response that a client has received.
 type recorder struct {
 	http.ResponseWriter
-	record func(status int) // nil once called
+	record func(status int) // nil after the call
 }
 
 func (r *recorder) once(status int) {

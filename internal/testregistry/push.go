@@ -21,9 +21,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Image says what [Server.Push] builds. The same Image has the same digest
-// every time. The zero value is two layers of 4 KiB for linux on this
-// machine's architecture.
+// Image describes the image that [Server.Push] builds. Equal Images have equal
+// digests. The zero value is two layers of 4 KiB for linux on this machine's
+// architecture.
 type Image struct {
 	Layers    int   // 0 means 2
 	LayerSize int64 // bytes of random content in each; 0 means 4096
@@ -34,8 +34,8 @@ type Image struct {
 	Platforms []string
 }
 
-// Push builds an image, puts it into the storage (past logins, rules, faults
-// and the access log) and returns its digest, "sha256:…".
+// Push builds an image and returns its digest, "sha256:…". It writes directly to the
+// storage, without login, rules, faults and the access log.
 func (s *Server) Push(repo, tag string, img Image) (digest string, err error) {
 	ref, err := name.NewTag(fmt.Sprintf("%s/%s:%s", s.Addr(), repo, tag))
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Server) Push(repo, tag string, img Image) (digest string, err error) {
 	return hash.String(), err
 }
 
-// taggable is what a v1.Image and a v1.ImageIndex have in common here.
+// taggable is the common interface of v1.Image and v1.ImageIndex.
 type taggable interface{ Digest() (v1.Hash, error) }
 
 func (i Image) build() (taggable, error) {
@@ -105,7 +105,7 @@ func (i Image) buildOne(p v1.Platform, source rand.Source) (v1.Image, error) {
 	return mutate.ConfigFile(img, config)
 }
 
-// storageTransport answers HTTP requests from the storage, without a network.
+// storageTransport handles HTTP requests with the storage, without a network.
 type storageTransport struct{ storage http.Handler }
 
 func (t storageTransport) RoundTrip(r *http.Request) (*http.Response, error) {

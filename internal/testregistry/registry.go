@@ -2,8 +2,8 @@
 // Copyright The regcred Authors
 
 // Package testregistry is a real image registry on loopback, for tests and
-// for `regcred demo`: an HTTP server that demands a login (Basic, or Bearer
-// with a token endpoint), knows who may pull what, and fails on request.
+// for `regcred demo`: an HTTP server with authentication (Basic, or Bearer with
+// a token endpoint), access rules and fault injection.
 //
 //	reg, err := testregistry.New(testregistry.Options{
 //		Auth:  testregistry.Bearer,
@@ -13,8 +13,7 @@
 //	digest, err := reg.Push("team/app", "v1", testregistry.Image{})
 //	image := reg.Addr() + "/team/app:v1"
 //
-// Images are kept in memory and are gone with the server. It is not meant to
-// serve anybody but the process that started it.
+// Images are kept in memory. The registry is only for the process that started it.
 package testregistry
 
 import (
@@ -34,12 +33,12 @@ import (
 	"github.com/regcred/regcred/internal/testfault"
 )
 
-// Auth says how a [Server] demands a login.
+// Auth is the authentication method of a [Server].
 type Auth int
 
-// The ways to demand a login.
+// The authentication methods.
 const (
-	None   Auth = iota // everybody may do everything
+	None   Auth = iota // any client may do everything
 	Basic              // RFC 7617, on every request
 	Bearer             // the token flow of the distribution specification
 )
@@ -49,24 +48,23 @@ type Options struct {
 	Auth  Auth
 	Users map[string]string // password by user name; see [Server.SetUser]
 
-	// Rules say who may pull or push which repositories. Without rules every
-	// user may do both everywhere.
+	// Rules allow users to pull or push repositories. Without rules every user
+	// may pull and push all of them.
 	Rules []Rule
 
-	// TokenTTL is how long a Bearer token is good for; 0 means 5 minutes.
+	// TokenTTL is the lifetime of Bearer tokens; 0 means 5 minutes.
 	TokenTTL time.Duration
 
-	// Now is the clock that tokens expire by; nil means [time.Now].
+	// Now is the clock for token expiry; nil means [time.Now].
 	Now func() time.Time
 
-	// RedirectBlobs, if set, is the base URL to which downloads of blobs are
-	// redirected, as many registries do to an object store: the request's
+	// RedirectBlobs, if set, is the base URL to which blob downloads are
+	// redirected, like the object stores of many registries. The request's
 	// path is appended.
 	RedirectBlobs string
 
-	// BaseURL is where clients find the token server, without a slash at the
-	// end; "" means [Server.URL]. It differs where the server is reached
-	// under another name.
+	// BaseURL is the URL of the token server for clients, without a trailing
+	// slash; "" means [Server.URL]. Set it if clients use another host name.
 	BaseURL string
 }
 
@@ -81,13 +79,13 @@ type Server struct {
 
 	faults testfault.Set[Fault]
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	users  map[string]string
 	tokens map[string]token
 	log    []Request
 }
 
-// New starts a registry on a free port of 127.0.0.1. [Server.Close] ends it.
+// New starts a registry on a free port of 127.0.0.1. Call [Server.Close] to stop it.
 func New(opts Options) (*Server, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -117,49 +115,49 @@ func New(opts Options) (*Server, error) {
 	s.http = &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: 10 * time.Second,
-		// Clients that try TLS first are not worth a line on stderr.
+		// Do not log clients that try TLS first.
 		ErrorLog:    discard,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	go func() {
 		defer close(s.served)
-		_ = s.http.Serve(ln) // always ErrServerClosed: the listener is ours
+		_ = s.http.Serve(ln) // always ErrServerClosed
 	}()
 	return s, nil
 }
 
-// Addr is the registry's host as image references have it, "127.0.0.1:port".
+// Addr returns the registry's host for image references, "127.0.0.1:port".
 func (s *Server) Addr() string { return s.ln.Addr().String() }
 
-// URL is the base URL, without a slash at the end.
+// URL returns the base URL without a trailing slash.
 func (s *Server) URL() string { return "http://" + s.Addr() }
 
-// Close ends the server at once, requests in flight included, and waits for
-// the listener. It may be called twice.
+// Close stops the server, aborts requests in flight and waits for the listener. It
+// may be called twice.
 func (s *Server) Close() error {
 	err := s.http.Close()
-	s.done() // after the connections, or slow answers would still go out
+	s.done() // after the connections, otherwise slow responses would still be sent
 	<-s.served
 	return err
 }
 
-// SetUser adds a user or changes a password. Tokens issued before stay good,
-// as with real registries.
+// SetUser adds a user or changes a password. Tokens issued before stay valid, as with
+// real registries.
 func (s *Server) SetUser(name, password string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.users[name] = password
 }
 
-// RemoveUser removes a user; tokens issued before stay good.
+// RemoveUser removes a user. Tokens issued before stay valid.
 func (s *Server) RemoveUser(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.users, name)
 }
 
-// ServeHTTP answers one request and records it, for those who reach the
-// registry under another name.
+// ServeHTTP handles and records a request. Tests use it to serve the registry under
+// another host name.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := s.identify(r)
 	rec := &recorder{ResponseWriter: w, record: func(status int) { s.record(r, id, status) }}
@@ -186,11 +184,11 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, id identity) {
 	}
 }
 
-// writeError writes an error as the distribution specification has it.
+// writeError writes an error in the format of the distribution specification.
 func writeError(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	type diagnostic map[string]string
 	body := map[string][]diagnostic{"errors": {{"code": code, "message": message}}}
-	_ = json.NewEncoder(w).Encode(body) // fails only if the client has gone
+	_ = json.NewEncoder(w).Encode(body) // fails only if the client has disconnected
 }

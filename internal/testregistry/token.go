@@ -17,7 +17,7 @@ const (
 	maxTokenBody = 64 << 10 // bytes of a form
 )
 
-// token is what a Bearer token stands for. Tokens are opaque to clients.
+// token is the server's record of a Bearer token, which is opaque to clients.
 type token struct {
 	user    string
 	access  []access
@@ -36,8 +36,8 @@ func (t token) grants(repo, action string) bool {
 }
 
 // serveToken issues a token: GET with Basic authentication or none, or POST
-// with a form (grant_type=password). It grants what the user may do of what
-// was asked, which may be nothing: so do real token servers.
+// with a form (grant_type=password). Like real token servers it grants the allowed
+// part of the requested scopes, which may be nothing.
 func (s *Server) serveToken(w http.ResponseWriter, r *http.Request, id identity) {
 	anonymous := r.Method == http.MethodGet && id.scheme == ""
 	if s.opts.Auth != Bearer || !id.ok && !anonymous {
@@ -52,7 +52,7 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request, id identity)
 	tok := token{user: id.user, access: s.grant(id.user, r.Form["scope"]), expires: s.opts.Now().Add(s.opts.TokenTTL)}
 	s.storeToken(secret, tok)
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{ // fails only if the client has gone
+	_ = json.NewEncoder(w).Encode(map[string]any{ // fails only if the client has disconnected
 		"token":        secret,
 		"access_token": secret,
 		"expires_in":   int(s.opts.TokenTTL.Seconds()),
