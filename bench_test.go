@@ -78,11 +78,11 @@ func BenchmarkLookupHit(b *testing.B) {
 	}
 }
 
-// BenchmarkLookupHitOptions reports how much each option of a long-running
-// program adds to a cached lookup, relative to no option. The variants take
-// turns, so that other load affects all of them.
+// BenchmarkLookupHitOptions reports the cost of a cached lookup with each option of
+// a long-running program, relative to no option. The variants take turns, and the
+// fastest batch of each counts, so that other load has little effect.
 func BenchmarkLookupHitOptions(b *testing.B) {
-	took, lookUps := map[string]time.Duration{}, map[string]func(){}
+	fastest, lookUps := map[string]time.Duration{}, map[string]func(){}
 	for name, opts := range cachedOptions {
 		lookUps[name] = cachedLookup(b, opts)
 	}
@@ -92,11 +92,13 @@ func BenchmarkLookupHitOptions(b *testing.B) {
 			for range 100 {
 				lookUp()
 			}
-			took[name] += time.Since(start)
+			if took := time.Since(start); fastest[name] == 0 || took < fastest[name] {
+				fastest[name] = took
+			}
 		}
 	}
-	for name, d := range took {
-		b.ReportMetric(d.Seconds()/took["none"].Seconds(), name+"/none")
+	for name, d := range fastest {
+		b.ReportMetric(d.Seconds()/fastest["none"].Seconds(), name+"/none")
 	}
 }
 

@@ -5,17 +5,83 @@ package regcred
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 )
+
+// TestResultJSON: the JSON form has everything except passwords.
+func TestResultJSON(t *testing.T) {
+	failing := plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) { return nil, errors.New("boom") })
+	k := keyringOf(t, Options{}, static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io", "u")}, failing)
+	res, err := k.Lookup(t.Context(), Request{Image: "r.io/x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range res.Attempts {
+		res.Attempts[i].Duration, res.Attempts[i].CachedUntil = 1500*time.Millisecond, time.Time{}
+	}
+	res.Credentials[0].CachedUntil = time.Unix(0, 0).UTC()
+	got, err := json.MarshalIndent(res, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	canary.Check(t, "JSON", string(got))
+	want := `{
+ "credentials": [
+  {
+   "match": "r.io",
+   "username": "u",
+   "provider": "p0",
+   "origin": {
+    "kind": "provider"
+   },
+   "cachedUntil": "1970-01-01T00:00:00Z"
+  }
+ ],
+ "attempts": [
+  {
+   "kind": "provider",
+   "provider": "p0",
+   "index": 0,
+   "pattern": "*.*",
+   "cache": "miss",
+   "cacheKey": "Registry",
+   "keys": [
+    "r.io"
+   ],
+   "matched": 1,
+   "durationSeconds": 1.5
+  },
+  {
+   "kind": "provider",
+   "provider": "p1",
+   "index": 1,
+   "pattern": "*.*",
+   "matched": 0,
+   "stage": "exec",
+   "durationSeconds": 1.5,
+   "error": "plugin \"p1\": exec: boom"
+  }
+ ]
+}`
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
 
 // TestNoVerbPrintsASecret prints every exported type that leads to a secret,
 // also behind pointers, which package fmt follows without asking methods.
