@@ -17,21 +17,21 @@ import (
 	"time"
 )
 
-// maxAuthorPlugin is what docs/plugin-authors.md promises of its plugin, in bytes.
+// maxAuthorPlugin is the size limit, in bytes, that docs/plugin-authors.md
+// states for its plugin.
 const maxAuthorPlugin = 3_000_000
 
-// authorStep is one thing that a reader of docs/plugin-authors.md does: write
-// a file, or type a command.
+// authorStep is one step of docs/plugin-authors.md: write a file, or run a
+// command.
 type authorStep struct {
-	file    string // if not "", it gets the text
+	file    string // if not "", the file to write the text to
 	text    string
 	command string
-	output  string // what the document says that the command prints; "" says nothing
+	output  string // expected output; "" means unspecified
 }
 
-// TestAuthorPath does what docs/plugin-authors.md says, in an empty directory
-// and in the order in which it stands there. What a reader downloads is taken
-// from this checkout: see [author.command].
+// TestAuthorPath follows docs/plugin-authors.md in an empty directory. It uses
+// this checkout instead of downloads: see [author.command].
 func TestAuthorPath(t *testing.T) {
 	for _, tool := range []string{"go", "sh"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -59,8 +59,8 @@ func TestAuthorPath(t *testing.T) {
 	}
 }
 
-// authorSteps takes the document's section apart. A block of Go follows the
-// name of its file; in a console block, lines without a $ are output.
+// authorSteps parses the document's section. A block of Go follows the name of
+// its file; in a console block, lines without a $ are output.
 func authorSteps(t *testing.T, doc string) []authorStep {
 	t.Helper()
 	_, section, _ := strings.Cut(doc, "\n## A plugin in five minutes\n")
@@ -97,11 +97,11 @@ func consoleSteps(text string) []authorStep {
 	return steps
 }
 
-// author is somebody with an empty directory, Go, and no network.
+// author is a reader with an empty directory, Go, and no network.
 type author struct {
 	dir       string
 	environ   []string
-	downloads map[string]string // what is done in place of a command that downloads
+	downloads map[string]string // replacements for commands that download
 }
 
 func newAuthor(t *testing.T) *author {
@@ -119,13 +119,13 @@ func newAuthor(t *testing.T) *author {
 	}}
 	w.environ = append(os.Environ(),
 		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
-		// The document builds with -trimpath, and nothing is compiled twice.
+		// Use -trimpath like the document, so that the build cache is shared.
 		"GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOFLAGS=-trimpath "+os.Getenv("GOFLAGS"), "GOWORK=off")
 	return w
 }
 
-// command is what is run for a command of the document: the same, but nothing
-// is downloaded. The module cache has everything else.
+// command returns the document's command without downloads. The module cache has
+// everything else.
 func (w *author) command(line string) string {
 	if instead, ok := w.downloads[line]; ok {
 		delete(w.downloads, line)
@@ -134,8 +134,8 @@ func (w *author) command(line string) string {
 	return line
 }
 
-// follow takes the steps in one shell, so that a variable lasts. Five minutes
-// are what the document promises.
+// follow runs the steps in one shell, so that variables persist, within the five
+// minutes that the document states.
 func (w *author) follow(t *testing.T, steps []authorStep) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

@@ -17,7 +17,7 @@ import (
 
 var errThrottled = errors.New("throttled")
 
-// runnerWith is that of provider "p", which s plays.
+// runnerWith returns the runner of provider "p", implemented by s.
 func runnerWith(t *testing.T, s plugin.Provider, opts Options, attributes *config.TokenAttributes) *runner {
 	t.Helper()
 	opts.InProcess = map[string]plugin.Provider{"p": s}
@@ -29,8 +29,8 @@ func runnerWith(t *testing.T, s plugin.Provider, opts Options, attributes *confi
 	return k.compiled.Load().runners[0]
 }
 
-// draw returns the least and the greatest of what was drawn often enough.
-func draw(f func() time.Duration) (least, most time.Duration) {
+// draw returns the minimum and maximum of many samples.
+func sample(f func() time.Duration) (least, most time.Duration) {
 	least, most = math.MaxInt64, math.MinInt64
 	for range 2000 {
 		d := f()
@@ -39,17 +39,17 @@ func draw(f func() time.Duration) (least, most time.Duration) {
 	return least, most
 }
 
-func TestJittered(t *testing.T) {
+func TestSubtractJitter(t *testing.T) {
 	for _, tt := range []struct{ d, part, least time.Duration }{
 		{90, 10, 81}, {89, 10, 81}, {60, 4, 45}, {9, 10, 9}, {0, 4, 0},
 	} {
-		if least, most := draw(func() time.Duration { return subtractJitter(tt.d, tt.part) }); least != tt.least || most != tt.d {
+		if least, most := sample(func() time.Duration { return subtractJitter(tt.d, tt.part) }); least != tt.least || most != tt.d {
 			t.Errorf("%d less up to a part of %d: between %d and %d, want %d and %d", tt.d, tt.part, least, most, tt.least, tt.d)
 		}
 	}
 }
 
-// TestBackoffDoubles, up to the option, and begins anew after a success.
+// TestBackoffDoubles: up to the option, and starts again after a success.
 func TestBackoffDoubles(t *testing.T) {
 	for _, tt := range []struct {
 		most time.Duration
@@ -79,7 +79,7 @@ func TestBackoffDoubles(t *testing.T) {
 func TestBackoffIsJittered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, q := runnerWith(t, &script{}, Options{Backoff: 60}, nil), lookupKeyOf(t, "r.example/x")
-		least, most := draw(func() time.Duration {
+		least, most := sample(func() time.Duration {
 			r.updateBackoff(q, errThrottled)
 			return time.Until(r.backoff[q.name].until)
 		})
@@ -89,7 +89,7 @@ func TestBackoffIsJittered(t *testing.T) {
 	})
 }
 
-// TestBackoffThatIsOff remembers nothing.
+// TestBackoffThatIsOff: nothing is stored.
 func TestBackoffThatIsOff(t *testing.T) {
 	for most, want := range map[time.Duration]int{-time.Hour: 0, 0: 0, 1: 1} {
 		r := runnerWith(t, &script{}, Options{Backoff: most}, nil)
@@ -99,9 +99,9 @@ func TestBackoffThatIsOff(t *testing.T) {
 	}
 }
 
-// TestBackoffIsNobodys: what failed without a service account is no reason not
-// to ask for one; and a back-off ends when it says.
-func TestBackoffIsNobodys(t *testing.T) {
+// TestBackoffWithoutIdentity: a failure without a service account does not delay
+// lookups with one, and the backoff ends on time.
+func TestBackoffWithoutIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, q := runnerWith(t, &script{}, Options{Backoff: time.Hour}, nil), lookupKeyOf(t, "r.example/x")
 		r.backoff[q.name] = backoff{until: time.Now().Add(1500 * time.Millisecond), err: errThrottled}
@@ -126,9 +126,9 @@ func TestBackoffIsNobodys(t *testing.T) {
 	})
 }
 
-// TestBackoffsAreBounded: a registry that fails for images without end does not
-// fill the memory. When there is no room, what is over makes it; what is not
-// stays, and the new one is asked again.
+// TestBackoffsAreBounded: failures for ever more images do not fill the memory.
+// If there is no room, expired entries are removed and others stay; the new
+// image then has no backoff.
 func TestBackoffsAreBounded(t *testing.T) {
 	for _, tt := range []struct {
 		live, over int

@@ -27,8 +27,8 @@ func BenchmarkPatternMatch(b *testing.B) {
 	}
 }
 
-// manyPatterns is a keyring of n patterns in up to 100 providers, and 10,000
-// references, one in ten of which is Docker Hub's.
+// manyPatterns returns a keyring with n patterns in up to 100 providers, and
+// 10,000 references, one in ten from Docker Hub.
 func manyPatterns(b *testing.B, n int) (*Keyring, []string) {
 	c := &config.Config{}
 	in := map[string]plugin.Provider{}

@@ -11,18 +11,18 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// repeats is how often a test asks for what depends on where a map's iteration begins.
+// repeats is the number of runs of tests that depend on the random order of map
+// iteration.
 const repeats = 50
 
-// entry is an answer for one image that lives so long from now on.
+// entry returns a response for one image with the given lifetime.
 func entry(image string, now time.Time, life time.Duration, used bool) *response {
 	a := &response{key: cacheKey{scope: plugin.CacheImage, base: image}, stored: now, expires: now.Add(life)}
 	a.used.Store(used)
 	return a
 }
 
-// fill makes a cache that is full of n entries that were used, the later ones
-// ending later.
+// fill returns a full cache of n used entries; later ones expire later.
 func fill(n int, now time.Time) *responseCache {
 	c := newResponseCache(n)
 	for i := range n {
@@ -35,7 +35,7 @@ func (c *responseCache) has(image string) bool {
 	return c.entries[cacheKey{scope: plugin.CacheImage, base: image}] != nil
 }
 
-func TestEvictionTakesWhatNobodyUsed(t *testing.T) {
+func TestEvictionRemovesUnused(t *testing.T) {
 	for range repeats {
 		now := time.Now()
 		c := fill(8, now)
@@ -46,7 +46,7 @@ func TestEvictionTakesWhatNobodyUsed(t *testing.T) {
 	}
 }
 
-func TestEvictionTakesWhatEndsFirst(t *testing.T) {
+func TestEvictionRemovesFirstToExpire(t *testing.T) {
 	for range repeats {
 		now := time.Now()
 		c := fill(8, now)
@@ -56,8 +56,8 @@ func TestEvictionTakesWhatEndsFirst(t *testing.T) {
 	}
 }
 
-// TestEvictionLooksAtFew: what it costs does not grow with the cache, and what
-// it has looked at must be used again to be spared.
+// TestEvictionLooksAtFew: the cost does not grow with the cache, and an entry
+// that eviction has looked at must be used again to be kept.
 func TestEvictionLooksAtFew(t *testing.T) {
 	c := fill(20, time.Now())
 	c.put(entry("new", time.Now(), time.Minute, false))
@@ -89,7 +89,7 @@ func TestUseKeepsAnEntry(t *testing.T) {
 	}
 }
 
-// TestInvalidateOnceAMinute for each key, and no other generation than the one that was refused.
+// TestInvalidateOnceAMinute: per key, and only for the given generation.
 func TestInvalidateOnceAMinute(t *testing.T) {
 	c, now := newResponseCache(10), time.Now()
 	put := func(image string, generation uint64) {
@@ -122,8 +122,8 @@ func TestInvalidateOnceAMinute(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreForgotten when they say nothing any more: what a registry
-// refuses must not fill the memory.
+// TestRefusalsAreForgotten: times of invalidations are removed when they have no
+// effect any more, so that they do not fill the memory.
 func TestRefusalsAreForgotten(t *testing.T) {
 	c, now := newResponseCache(10), time.Now()
 	for i, image := range []string{"earlier", "later"} {

@@ -19,43 +19,43 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// outsider is code that is given to a keyring and misbehaves at one place.
-type outsider struct {
+// misbehaving is third-party code that misbehaves in one method.
+type misbehaving struct {
 	accounts
 	at       string // the name of the method
 	behave   func()
 	provider script
 }
 
-func (o *outsider) call(name string) {
+func (o *misbehaving) call(name string) {
 	if name == o.at {
 		o.behave()
 	}
 }
 
-func (o *outsider) GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error) {
+func (o *misbehaving) GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error) {
 	o.call("GetServiceAccount")
 	return o.accounts.GetServiceAccount(ctx, namespace, name)
 }
 
-func (o *outsider) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
+func (o *misbehaving) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
 	o.call("RequestToken")
 	return o.accounts.RequestToken(ctx, req)
 }
 
-func (o *outsider) Name() string { return "outsider" }
+func (o *misbehaving) Name() string { return "outsider" }
 
-func (o *outsider) Auths(context.Context, string) ([]AuthSet, error) {
+func (o *misbehaving) Auths(context.Context, string) ([]AuthSet, error) {
 	o.call("Auths")
 	return nil, nil
 }
 
-func (o *outsider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+func (o *misbehaving) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	o.call("GetCredentials")
 	return o.provider.GetCredentials(ctx, req)
 }
 
-func (o *outsider) keyring(t *testing.T, cache config.TokenCacheType) *Keyring {
+func (o *misbehaving) keyring(t *testing.T, cache config.TokenCacheType) *Keyring {
 	t.Helper()
 	k, err := New(oneProvider(perAccount(cache)), Options{
 		InProcess:       map[string]plugin.Provider{"p": o},
@@ -67,9 +67,10 @@ func (o *outsider) keyring(t *testing.T, cache config.TokenCacheType) *Keyring {
 	return k
 }
 
-// TestOutsiders: whatever the code does that a keyring is given, a lookup ends
-// with its context, Close with what is under way, and the process lives on.
-func TestOutsiders(t *testing.T) {
+// TestMisbehavingCode: a lookup ends with its context, Close returns, and the
+// process survives, even if code passed to the keyring hangs, panics or exits
+// its goroutine.
+func TestMisbehavingCode(t *testing.T) {
 	for name, misbehaves := range map[string]func(forever chan struct{}) func(){
 		"hangs":               func(forever chan struct{}) func() { return func() { <-forever } },
 		"panics":              func(chan struct{}) func() { return func() { panic("with " + canary.Token) } },
@@ -82,9 +83,9 @@ func TestOutsiders(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						forever := make(chan struct{})
 						defer close(forever)
-						o := &outsider{at: at, behave: misbehaves(forever), provider: script{answer: respond(plugin.CacheRegistry, time.Hour, "")}}
+						o := &misbehaving{at: at, behave: misbehaves(forever), provider: script{answer: respond(plugin.CacheRegistry, time.Hour, "")}}
 						k := o.keyring(t, cache)
-						lookOutside(t, k, at, name == "hangs")
+						lookUpAndClose(t, k, at, name == "hangs")
 					})
 				})
 			}
@@ -92,9 +93,9 @@ func TestOutsiders(t *testing.T) {
 	}
 }
 
-// lookOutside looks up with a deadline, and closes the keyring during a lookup
-// that has none.
-func lookOutside(t *testing.T, k *Keyring, at string, hangs bool) {
+// lookUpAndClose looks up with a deadline, and closes the keyring during a
+// lookup without one.
+func lookUpAndClose(t *testing.T, k *Keyring, at string, hangs bool) {
 	const patience = 5 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -123,7 +124,7 @@ func lookOutside(t *testing.T, k *Keyring, at string, hangs bool) {
 	wg.Wait()
 }
 
-// TestNilSource is refused: it would only be seen at the first lookup.
+// TestNilSource: New rejects it, otherwise only the first lookup would fail.
 func TestNilSource(t *testing.T) {
 	_, err := New(&config.Config{}, Options{Sources: []Source{NodeDockerConfig(NodePaths{}), nil}})
 	if want := "keyring: Options.Sources[1] is nil"; fmt.Sprint(err) != want {
@@ -131,7 +132,8 @@ func TestNilSource(t *testing.T) {
 	}
 }
 
-// TestErrorThatPanics: an error of others is code of others too.
+// TestErrorThatPanics: the Error method of a source's error is third-party code
+// too.
 func TestErrorThatPanics(t *testing.T) {
 	k, err := New(&config.Config{}, Options{Sources: []Source{testSource{"typed nil", func(context.Context) ([]AuthSet, error) {
 		return nil, (*plugin.ExecError)(nil)
@@ -147,13 +149,13 @@ func TestErrorThatPanics(t *testing.T) {
 	}
 }
 
-// TestNodeDockerConfigOnADiskThatHangs: one reader waits for the disk, however
-// many lookups there are, and each of these for its context alone.
+// TestNodeDockerConfigOnADiskThatHangs: one goroutine waits for the disk, and
+// each lookup only until its context ends.
 func TestNodeDockerConfigOnADiskThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &nodeConfig{}
 		hung := &nodeFiles{done: make(chan struct{})}
-		n.pending = hung // as while a file system does not answer
+		n.pending = hung // as if the file system hangs
 		var wg sync.WaitGroup
 		for i := range 10 {
 			wg.Go(func() {

@@ -11,8 +11,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// setClock is t as a system shows it whose clock was set by d, in whole
-// seconds: another time of day, and the same by the monotonic clock.
+// setClock returns t as if the system clock was changed by d, in whole seconds:
+// the wall time differs, the monotonic time does not.
 func setClock(t *testing.T, at time.Time, d time.Duration) time.Time {
 	t.Helper()
 	set := at
@@ -26,7 +26,8 @@ func setClock(t *testing.T, at time.Time, d time.Duration) time.Time {
 
 var clocks = map[string]time.Duration{"not set": 0, "set back": -24 * time.Hour, "set forward": 24 * time.Hour}
 
-// TestClockAndSweep: what has expired is swept, and nothing else, wherever the clock was set to.
+// TestClockAndSweep: only expired entries are removed, even if the clock was
+// changed.
 func TestClockAndSweep(t *testing.T) {
 	for name, d := range clocks {
 		t.Run(name, func(t *testing.T) {
@@ -44,7 +45,7 @@ func TestClockAndSweep(t *testing.T) {
 			if len(c.entries) != 1 {
 				t.Errorf("%d entries after a sweep, want the long one", len(c.entries))
 			}
-			// And once more, a quarter of an hour later.
+			// Again after another interval.
 			c.put(&response{key: cacheKey{plugin.CacheImage, "short", ""}, stored: now, expires: now.Add(sweepInterval + time.Minute)})
 			c.get(q, "", setClock(t, now.Add(2*sweepInterval+2*time.Second), d))
 			if len(c.entries) != 1 {
@@ -54,7 +55,7 @@ func TestClockAndSweep(t *testing.T) {
 	}
 }
 
-// TestClockAndExpiry: an answer lives as long as it was said to.
+// TestClockAndExpiry: changing the clock does not change an entry's lifetime.
 func TestClockAndExpiry(t *testing.T) {
 	for name, d := range clocks {
 		now := time.Now()
@@ -65,8 +66,8 @@ func TestClockAndExpiry(t *testing.T) {
 	}
 }
 
-// TestClockAndRefresh: a refresh that was begun is not begun again for a
-// while, and then it is.
+// TestClockAndRefresh: changing the clock does not change the interval between
+// refreshes.
 func TestClockAndRefresh(t *testing.T) {
 	for name, d := range clocks {
 		now := time.Now()

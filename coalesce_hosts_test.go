@@ -17,14 +17,14 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// paced is a provider of this process that takes, for each host, its time.
+// paced is an in-process provider with a duration for each host.
 type paced struct {
 	takes  map[string]time.Duration // by host; "" for all others
 	answer func(context.Context, *plugin.Request) (*plugin.Response, error)
 
 	mu    sync.Mutex
 	execs map[string]int // by host
-	ended map[string]int // of them, those that were cancelled
+	ended map[string]int // cancelled execs, by host
 }
 
 func (p *paced) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
@@ -61,9 +61,9 @@ func (p *paced) keyring(t *testing.T) *Keyring {
 	return k
 }
 
-// teach lets a provider answer once, with a scope, so that the next answers
-// are expected to have it; it is out of the cache when teach returns.
-func (p *paced) teach(t *testing.T, k *Keyring, scope plugin.CacheKeyType) {
+// teach runs the provider once with a scope, so that the runner expects this
+// scope, and removes the response from the cache.
+func (p *paced) learn(t *testing.T, k *Keyring, scope plugin.CacheKeyType) {
 	t.Helper()
 	answer := p.answer
 	p.answer = respond(scope, time.Second, "*.example")
@@ -74,14 +74,14 @@ func (p *paced) teach(t *testing.T, k *Keyring, scope plugin.CacheKeyType) {
 	p.answer, p.execs = answer, nil
 }
 
-// timed is what came of a lookup, and when.
+// timed is the result of a lookup and its duration.
 type timed struct {
 	res  *Result
 	err  error
 	took time.Duration
 }
 
-// atOnce looks images up at once, the first a moment before the others.
+// atOnce looks up images concurrently; the first starts slightly earlier.
 func atOnce(k *Keyring, images ...string) []timed {
 	all := make([]timed, len(images))
 	var wg sync.WaitGroup
@@ -99,9 +99,9 @@ func atOnce(k *Keyring, images ...string) []timed {
 	return all
 }
 
-// TestAnotherHostIsWaitedForBriefly: a registry whose plugin run hangs does
-// not hold up those of others, while the scope is unknown as where the last
-// answer was Global; and what began long ago is not waited for at all.
+// TestAnotherHostIsWaitedForBriefly: an exec that hangs for one host does not
+// block other hosts, if the scope is unknown and if the last response was
+// Global. An exec that started long ago is not waited for.
 func TestAnotherHostIsWaitedForBriefly(t *testing.T) {
 	for _, tt := range []struct {
 		last  plugin.CacheKeyType
@@ -126,7 +126,7 @@ func TestAnotherHostIsWaitedForBriefly(t *testing.T) {
 				k := p.keyring(t)
 				defer k.Close()
 				if tt.last != "" {
-					p.teach(t, k, tt.last)
+					p.learn(t, k, tt.last)
 				}
 				var wg sync.WaitGroup
 				wg.Go(func() {
@@ -151,8 +151,8 @@ func TestAnotherHostIsWaitedForBriefly(t *testing.T) {
 	}
 }
 
-// TestLeaderOfAnotherHostLeaves: who had not the patience to wait for an exec
-// does not keep it alive.
+// TestLeaderOfAnotherHostLeaves: a lookup that stopped waiting does not keep an
+// exec alive.
 func TestLeaderOfAnotherHostLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &paced{takes: map[string]time.Duration{"": time.Minute / 2}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
@@ -182,7 +182,8 @@ func TestLeaderOfAnotherHostLeaves(t *testing.T) {
 	})
 }
 
-// TestBurstOverManyHosts: a burst costs an exec for each host, however slow the plugin is.
+// TestBurstOverManyHosts: a burst causes one exec per host, even with a slow
+// plugin.
 func TestBurstOverManyHosts(t *testing.T) {
 	var all []string
 	for i := range 200 {
@@ -212,14 +213,14 @@ func TestBurstOverManyHosts(t *testing.T) {
 	})
 }
 
-// TestGlobalAnswerComesLate: an answer that is good for all hosts serves also
-// those who had not the patience to wait for it alone, and their own execs end.
-func TestGlobalAnswerComesLate(t *testing.T) {
+// TestGlobalResponseComesLate: a Global response also serves the lookups that
+// stopped waiting for it, and their own execs are cancelled.
+func TestGlobalResponseComesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &paced{takes: map[string]time.Duration{"": 3 * time.Second}, answer: respond(plugin.CacheGlobal, time.Hour, "*.example")}
 		k := p.keyring(t)
 		defer k.Close()
-		p.teach(t, k, plugin.CacheGlobal)
+		p.learn(t, k, plugin.CacheGlobal)
 		p.ended = nil
 		for _, got := range atOnce(k, "a.example/x", "b.example/x", "b.example/y", "c.example/x") {
 			if got.err != nil || len(got.res.Credentials) != 1 || got.took != 3*time.Second {
@@ -235,7 +236,7 @@ func TestGlobalAnswerComesLate(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { k.Lookup(t.Context(), Request{Image: "a.example/x"}) })
 		time.Sleep(2500 * time.Millisecond)
-		// Too late to wait, and yet in time for the answer.
+		// Too late to wait, but before the response.
 		if got := atOnce(k, "b.example/x")[0]; got.err != nil || got.took != time.Second/2 || p.execs["b.example"] != 1 {
 			t.Errorf("%v after %v, %d execs; want the answer for a after 0.5s", got.err, got.took, p.execs["b.example"])
 		}
@@ -249,7 +250,7 @@ func TestGlobalAnswerComesLate(t *testing.T) {
 	})
 }
 
-// TestFailureOfAnotherHost says nothing about this one, whose lookups still share an exec.
+// TestFailureOfAnotherHost: lookups of this host still share an exec.
 func TestFailureOfAnotherHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &paced{takes: map[string]time.Duration{"dead.example": time.Second / 5, "": time.Second}}
@@ -276,10 +277,9 @@ func TestFailureOfAnotherHost(t *testing.T) {
 	})
 }
 
-// TestNobodyWaitsForMoreThanTwo: in the worst case a lookup waits a moment for
-// another host, then for an exec of its own host that fails, and has the third
-// for itself.
-func TestNobodyWaitsForMoreThanTwo(t *testing.T) {
+// TestWaitsForAtMostTwo: in the worst case a lookup waits briefly for another
+// host, then for a failing exec of its own host, and then starts its own.
+func TestWaitsForAtMostTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &paced{takes: map[string]time.Duration{"dead.example": time.Hour, "": 10 * time.Second}}
 		p.answer = func(context.Context, *plugin.Request) (*plugin.Response, error) { return nil, errors.New("broken") }
@@ -302,10 +302,10 @@ func TestNobodyWaitsForMoreThanTwo(t *testing.T) {
 	})
 }
 
-// TestNobodyWaitsForMoreThanTwoPods: the same where pods share a service
-// account, and the second exec tells that answers are for one image. Which of
-// the lookups leads is for the scheduler to say, so there are many of them.
-func TestNobodyWaitsForMoreThanTwoPods(t *testing.T) {
+// TestWaitsForAtMostTwoPods: the same for pods that share a service account, if
+// the second exec's response is for one image only. The scheduler decides which
+// lookup leads, so there are many.
+func TestWaitsForAtMostTwoPods(t *testing.T) {
 	for range 30 {
 		synctest.Test(t, func(t *testing.T) {
 			p := &paced{takes: map[string]time.Duration{"dead.example": time.Hour, "": 10 * time.Second}}

@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// podOf is the UID of the pod that a token of accounts is bound to.
+// podOf returns the UID of the pod to which a token of accounts is bound.
 func podOf(token plugin.Secret) string {
 	if fields := strings.Fields(token.Reveal()); len(fields) > 2 {
 		return fields[2]
@@ -25,7 +25,7 @@ func podOf(token plugin.Secret) string {
 	return ""
 }
 
-// forPod answers with the pod as user name.
+// forPod responds with the pod as user name.
 func forPod(scope plugin.CacheKeyType, d time.Duration) func(context.Context, *plugin.Request) (*plugin.Response, error) {
 	return func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		return &plugin.Response{CacheKeyType: scope, CacheDuration: &d, Auth: map[string]plugin.AuthConfig{
@@ -34,10 +34,10 @@ func forPod(scope plugin.CacheKeyType, d time.Duration) func(context.Context, *p
 	}
 }
 
-// TestUncachedAnswerIsForThePodThatAsked: what was made with the token of one
-// pod, and must not be cached, is given to no other, whatever is said of its
-// scope and of the cache. What may be cached serves the service account.
-func TestUncachedAnswerIsForThePodThatAsked(t *testing.T) {
+// TestUncachedResponseIsForOnePod: a response that must not be cached serves
+// only the pod whose token was used, for every scope and cacheType. A cacheable
+// one serves the service account.
+func TestUncachedResponseIsForOnePod(t *testing.T) {
 	for _, scope := range []plugin.CacheKeyType{plugin.CacheImage, plugin.CacheRegistry, plugin.CacheGlobal} {
 		for _, d := range []time.Duration{0, -time.Hour, time.Hour} {
 			t.Run(fmt.Sprint(scope, " ", d), func(t *testing.T) {
@@ -76,9 +76,9 @@ func TestUncachedAnswerIsForThePodThatAsked(t *testing.T) {
 	}
 }
 
-// TestPodsDoNotWaitForWhatIsForOne: where the last answer was for one pod
-// alone, nobody waits for that of another.
-func TestPodsDoNotWaitForWhatIsForOne(t *testing.T) {
+// TestPodsDoNotWaitForOthers: after a response for one pod, no lookup waits for
+// another pod's exec.
+func TestPodsDoNotWaitForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: forPod(plugin.CacheRegistry, 0)}
 		k := newScripted(t, s, perAccount(config.CachePerServiceAccount), &accounts{})
@@ -98,8 +98,9 @@ func TestPodsDoNotWaitForWhatIsForOne(t *testing.T) {
 	})
 }
 
-// TestFailureIsForThePodThatHadIt: the registry may know one pod's token and not another's.
-func TestFailureIsForThePodThatHadIt(t *testing.T) {
+// TestFailureIsForOnePod: a registry may accept one pod's token and reject
+// another's.
+func TestFailureIsForOnePod(t *testing.T) {
 	for _, d := range []time.Duration{0, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &script{}

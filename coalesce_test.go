@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// script is a provider of this process that notes what it is asked. Each
-// answer takes a second.
+// script is an in-process provider that records its requests. Each response
+// takes a second.
 type script struct {
 	answer func(ctx context.Context, req *plugin.Request) (*plugin.Response, error)
 
@@ -53,7 +53,8 @@ func (s *script) execs() int {
 	return len(s.images)
 }
 
-// respond answers with one credential under each key; for("") stands for the image's registry.
+// respond responds with one credential for each key; "" means the image's
+// registry.
 func respond(scope plugin.CacheKeyType, d time.Duration, keys ...string) func(context.Context, *plugin.Request) (*plugin.Response, error) {
 	return func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		auth := map[string]plugin.AuthConfig{}
@@ -67,7 +68,7 @@ func respond(scope plugin.CacheKeyType, d time.Duration, keys ...string) func(co
 	}
 }
 
-// oneProvider is a configuration with a provider "p" for the example hosts.
+// oneProvider returns a configuration with a provider "p" for the example hosts.
 func oneProvider(attributes *config.TokenAttributes) *config.Config {
 	return &config.Config{Providers: []config.Provider{{
 		Name: "p", MatchImages: []string{"*.example"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1, TokenAttributes: attributes,
@@ -83,8 +84,8 @@ func newScripted(t *testing.T, s *script, attributes *config.TokenAttributes, ac
 	return k
 }
 
-// lookupAll looks images up at once, the first a moment before the others, so
-// that it leads. It returns results and errors in the order of the images.
+// lookupAll looks up images concurrently; the first starts slightly earlier, so
+// that it leads. Results and errors are in the order of the requests.
 func lookupAll(k *Keyring, reqs ...Request) ([]*Result, []error) {
 	results, errs := make([]*Result, len(reqs)), make([]error, len(reqs))
 	var wg sync.WaitGroup
@@ -178,7 +179,7 @@ func TestCoalesceFailureIsNotAChainThoughTheScopeIsKnown(t *testing.T) {
 		s := &script{}
 		s.answer = func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 			if role := req.ServiceAccountAnnotations["example.com/role"]; role == "bob" {
-				time.Sleep(time.Second) // alice's answer has told the scope by then
+				time.Sleep(time.Second) // alice's response has set the scope
 				return nil, errors.New("no access")
 			}
 			return respond(plugin.CacheRegistry, time.Hour, "")(ctx, req)
@@ -335,13 +336,14 @@ func TestCoalesceAnswerDecides(t *testing.T) {
 	}
 }
 
-// mayHave reports whether a credential, whose user name says for which image
-// it was made, may be given to a request by the rules of its answer.
+// mayHave reports whether a request may get a credential, whose user name is the
+// image that it was issued for, by the scope of the response.
 func mayHave(c Credential, scope plugin.CacheKeyType, req Request) bool {
 	return c.Username == req.Image || !c.CachedUntil.IsZero() && scope != plugin.CacheImage
 }
 
-// accounts is an API server with the service accounts of namespace "ns".
+// accounts is a ServiceAccountClient with the service accounts of namespace
+// "ns".
 type accounts struct {
 	mu     sync.Mutex
 	tokens int
@@ -397,7 +399,7 @@ func TestCoalesceServiceAccountsApart(t *testing.T) {
 			}
 			wantExecs, wantTokens := 2, 2
 			if cache == config.CachePerToken {
-				wantExecs, wantTokens = 40, 40 // a pod is a token is an identity
+				wantExecs, wantTokens = 40, 40 // each pod has its own token and identity
 			}
 			if s.execs() != wantExecs || api.tokens != wantTokens {
 				t.Errorf("%s: %d execs, %d tokens; want %d, %d", cache, s.execs(), api.tokens, wantExecs, wantTokens)

@@ -17,9 +17,9 @@ import (
 
 const module = "github.com/regcred/regcred"
 
-// allowed are the packages outside the standard library that a package of
-// this module may be built from, with what these import in turn. A new line
-// here needs one in docs/project/dependencies.md.
+// allowed are the third-party modules that a package of this module may link,
+// with their dependencies. A new line here needs one in
+// docs/project/dependencies.md.
 var allowed = map[string][]string{
 	"./match":        {},
 	"./plugin":       {"sigs.k8s.io/json"},
@@ -48,7 +48,7 @@ var allowed = map[string][]string{
 	"./cmd/static-credential-provider":       {"sigs.k8s.io/json", "github.com/spf13/pflag"},
 }
 
-// root is what the root package may be built from.
+// root is what the root package may link.
 var root = []string{
 	"sigs.k8s.io/json",
 	"sigs.k8s.io/yaml", "go.yaml.in/yaml/v2",
@@ -56,15 +56,15 @@ var root = []string{
 	"golang.org/x/sync",
 }
 
-// adapter is what the adapter for go-containerregistry may be built from: that brings
-// what stands behind it.
+// adapter is what the adapter for go-containerregistry may link.
 var adapter = append([]string{
 	"github.com/google/go-containerregistry",
 	"github.com/docker/cli", "github.com/docker/docker-credential-helpers", "github.com/opencontainers/go-digest",
 	"github.com/sirupsen/logrus", "golang.org/x/sys",
 }, root...)
 
-// TestDependencies keeps the packages that others embed small, on every system.
+// TestDependencies keeps the dependencies of the public packages small, on every
+// system.
 func TestDependencies(t *testing.T) {
 	for pkg, modules := range allowed {
 		for _, goos := range []string{"linux", "darwin", "windows"} {
@@ -81,8 +81,8 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// TestCloudsApart: a program with keychain/cloud links the clouds that it names
-// and no other, and keychain/cloud itself none.
+// TestCloudsApart: a program with keychain/cloud links only the clouds that it
+// uses, and keychain/cloud itself links none.
 func TestCloudsApart(t *testing.T) {
 	clouds := map[string][]string{
 		"ecr": {module + "/provider/ecr", "github.com/aws"},
@@ -104,8 +104,8 @@ func TestCloudsApart(t *testing.T) {
 	}
 }
 
-// kubernetes are the packages that may import something of Kubernetes, and
-// what. Who embeds another package links none of it.
+// kubernetes lists the packages that may import Kubernetes modules, and which
+// ones. No other package links any.
 var kubernetes = map[string][]string{
 	"kube":               {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go"},
 	"internal/apiserver": {"k8s.io/apimachinery", "k8s.io/client-go"},
@@ -116,8 +116,8 @@ var kubernetes = map[string][]string{
 	"cmd/regcred":        {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/cri-api"}, // the last in tests
 }
 
-// TestKubernetes: what judges us, k8s.io/kubernetes, is imported by upstream/
-// alone, a module of its own; client libraries only where they have work to do.
+// TestKubernetes: only upstream/, a separate module, imports k8s.io/kubernetes,
+// and only the listed packages import client libraries.
 func TestKubernetes(t *testing.T) {
 	imports := list(t, "linux", "-f", "{{$p := .ImportPath}}{{range .Imports}}{{$p}}={{.}} {{end}}{{range .TestImports}}{{$p}}={{.}} {{end}}{{range .XTestImports}}{{$p}}={{.}} {{end}}", "./...")
 	used := map[string]bool{}
@@ -144,8 +144,8 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
-// TestDependenciesAreExplained: docs/project/dependencies.md has one row for each
-// module that go.mod requires for its own sake, and for no other.
+// TestDependenciesAreExplained: docs/project/dependencies.md has one row for
+// each direct dependency in go.mod, and no others.
 func TestDependenciesAreExplained(t *testing.T) {
 	doc, err := os.ReadFile("docs/project/dependencies.md")
 	if err != nil {
@@ -165,7 +165,7 @@ func TestDependenciesAreExplained(t *testing.T) {
 	}
 }
 
-// direct returns the modules that go.mod requires for its own sake, sorted.
+// direct returns the direct dependencies in go.mod, sorted.
 func direct(t *testing.T) []string {
 	t.Helper()
 	var file struct {
@@ -192,7 +192,7 @@ func within(pkg string, modules []string) bool {
 	return slices.ContainsFunc(modules, func(m string) bool { return pkg == m || strings.HasPrefix(pkg, m+"/") })
 }
 
-// list runs "go list" for a system and returns what it prints, by line.
+// list runs "go list" for a system and returns its output by line.
 func list(t *testing.T, goos string, args ...string) []string {
 	t.Helper()
 	return strings.Fields(string(run(t, goos, append([]string{"list"}, args...)...)))

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// drawnHouse reads the picture of docs/project/adr/0013: packages in the order in which
-// they stand on each other, by line.
-func drawnHouse(t *testing.T) (house [][]string) {
+// packageLayers reads the layers of packages from docs/project/adr/0013.
+func packageLayers(t *testing.T) (layers [][]string) {
 	t.Helper()
 	_, picture, found := strings.Cut(readLines(t, "docs/project/adr/0013-import-direction.md"), "```text\n")
 	picture, _, closed := strings.Cut(picture, "```")
@@ -20,35 +19,35 @@ func drawnHouse(t *testing.T) (house [][]string) {
 	}
 	for line := range strings.Lines(picture) {
 		if names := strings.Fields(strings.Trim(line, " │┌┐└┘├┤─▲\n")); len(names) > 0 {
-			house = append(house, names)
+			layers = append(layers, names)
 		}
 	}
-	return house
+	return layers
 }
 
-// rank is the line of a package, or of the folder that it is in.
-func rank(house [][]string, pkg string) int {
+// rank returns the layer of a package, or of the folder that contains it.
+func rank(layers [][]string, pkg string) int {
 	for ; pkg != ""; pkg = pkg[:max(0, strings.LastIndexByte(pkg, '/'))] {
-		if i := slices.IndexFunc(house, func(line []string) bool { return slices.Contains(line, pkg) }); i >= 0 {
+		if i := slices.IndexFunc(layers, func(line []string) bool { return slices.Contains(line, pkg) }); i >= 0 {
 			return i
 		}
 	}
 	return -1
 }
 
-// TestOneDirection: packages import only what stands above them, on every
-// system; their tests may do otherwise.
+// TestOneDirection: packages import only packages in the layers above them, on
+// every system. Tests may import others.
 func TestOneDirection(t *testing.T) {
-	house, arrows := drawnHouse(t), 0
+	layers, imports := packageLayers(t), 0
 	for _, goos := range []string{"linux", "windows"} {
 		for _, line := range list(t, goos, "-f", "{{$p := .ImportPath}}{{range .Imports}}{{$p}}={{.}} {{end}}", "./...") {
 			pkg, dep, _ := strings.Cut(line, "=")
 			if !within(dep, []string{module}) {
 				continue
 			}
-			arrows++
+			imports++
 			pkg, dep = local(pkg), local(dep)
-			switch above, below := rank(house, dep), rank(house, pkg); {
+			switch above, below := rank(layers, dep), rank(layers, pkg); {
 			case above < 0 || below < 0:
 				t.Errorf("%s imports %s: one of them has no place in the house", pkg, dep)
 			case above >= below:
@@ -56,12 +55,12 @@ func TestOneDirection(t *testing.T) {
 			}
 		}
 	}
-	if arrows < 50 {
-		t.Errorf("%d imports: the list is not that of the module", arrows)
+	if imports < 50 {
+		t.Errorf("%d imports: the list is not that of the module", imports)
 	}
 }
 
-// local is a package's folder in this module.
+// local returns a package's folder in this module.
 func local(pkg string) string {
 	if pkg == module {
 		return "regcred"

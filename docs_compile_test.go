@@ -23,8 +23,8 @@ var snippetImports = map[string]string{
 	"plugin": module + "/plugin", "plugintest": module + "/plugintest", "testing": "testing", "context": "context",
 }
 
-// TestDocsCompile builds each piece of Go in the documents that is not part of
-// an example: see TestDocsQuoteExamples.
+// TestDocsCompile builds the Go snippets in documents that TestDocsQuoteExamples does
+// not check.
 func TestDocsCompile(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("no go command")
@@ -65,13 +65,13 @@ func TestDocsCompile(t *testing.T) {
 	}
 }
 
-// whole makes a file of a snippet: of a file as it is, of functions with the
-// imports that they need, of statements within a function.
+// whole turns a snippet into a file: a whole file stays as it is, functions get
+// imports, and statements get a function.
 func whole(t *testing.T, name, code string) string {
 	t.Helper()
 	if strings.HasPrefix(code, "package ") {
 		if !strings.Contains(code, "func main()") {
-			code += "\nfunc main() {}\n" // a test's
+			code += "\nfunc main() {}\n" // a test file
 		}
 		return code
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/lint"
 )
 
-// TestDocsSampleConfigurations: a kubelet takes every configuration in the
-// documents about plugins, and lint finds nothing worse than a remark.
+// TestDocsSampleConfigurations: a kubelet accepts every configuration in the
+// documents about plugins, and lint reports no errors or warnings.
 func TestDocsSampleConfigurations(t *testing.T) {
 	block := regexp.MustCompile("(?ms)^```yaml\n(apiVersion: kubelet\\.config\\.k8s\\.io/.*?)^```$")
 	names, err := filepath.Glob("docs/plugins/*.md")
@@ -39,7 +39,7 @@ func TestDocsSampleConfigurations(t *testing.T) {
 	}
 }
 
-// problems says what is wrong with a configuration.
+// problems returns the errors of a configuration.
 func problems(t *testing.T, text string) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")

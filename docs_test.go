@@ -45,7 +45,7 @@ func TestDocsQuoteExamples(t *testing.T) {
 	}
 }
 
-// indent puts a tab before every line that is not empty.
+// indent adds a tab to every line that is not empty.
 func indent(code string) string {
 	return regexp.MustCompile("(?m)^(.)").ReplaceAllString(code, "\t$1")
 }
@@ -53,8 +53,8 @@ func indent(code string) string {
 // maxDocsWords limits the length of all documents, in words as wc -w counts them.
 const maxDocsWords = 70_000
 
-// TestDocsLinks: every relative link leads to a file, and every fragment to a
-// heading. The documents together stay short.
+// TestDocsLinks: every relative link has an existing file, and every fragment a
+// heading. The documents stay within maxDocsWords.
 func TestDocsLinks(t *testing.T) {
 	var names []string
 	for _, glob := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/*/*/*.md"} {
@@ -97,7 +97,7 @@ func TestDocsLinks(t *testing.T) {
 	}
 }
 
-// headings returns the anchors that GitHub makes of a document's headings.
+// headings returns the anchors that GitHub generates for a document's headings.
 func headings(t *testing.T, name string) map[string]bool {
 	t.Helper()
 	anchors := map[string]bool{}
@@ -115,11 +115,11 @@ func readLines(t *testing.T, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.ReplaceAll(string(data), "\r\n", "\n") // as git may check it out
+	return strings.ReplaceAll(string(data), "\r\n", "\n") // git may check it out with CRLF
 }
 
-// TestDocsNewestKubelet: where documents and doc comments name the kubelet that
-// regcred behaves as, it is the newest one that package config supports.
+// TestDocsNewestKubelet: documents and doc comments name the newest kubelet that
+// package config supports.
 func TestDocsNewestKubelet(t *testing.T) {
 	for file, claim := range map[string]string{
 		"README.md":              `behaves like kubelet (1\.\d+)`,

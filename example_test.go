@@ -17,11 +17,11 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// docs/library.md and README.md quote these examples; TestDocsQuoteExamples
-// holds them together.
+// docs/library.md and README.md quote these examples; TestDocsQuoteExamples checks
+// that.
 
-// exampleKeyring loads the configuration of the examples. In place of executables they
-// use providers of this process.
+// exampleKeyring loads the configuration of the examples, with in-process
+// providers instead of executables.
 func exampleKeyring(opts regcred.Options, team plugin.ProviderFunc) *regcred.Keyring {
 	cfg, err := config.Load("testdata/library/credential-providers.yaml")
 	if err != nil {
@@ -60,7 +60,7 @@ func throttled(context.Context, *plugin.Request) (*plugin.Response, error) {
 	return nil, errors.New("the token endpoint answers 429")
 }
 
-// Compiled, but not run: a node's own paths.
+// Compiled, but not run, because it uses a node's paths.
 func Example() {
 	cfg, err := config.Load("/etc/kubernetes/credential-providers")
 	if err != nil {
@@ -118,7 +118,7 @@ func ExampleKeyring_Lookup() {
 
 	result, err := keyring.Lookup(context.Background(), regcred.Request{Image: "registry.example/team/app:v1"})
 	if err != nil {
-		fmt.Println("do not pull:", err) // nor anonymously
+		fmt.Println("do not pull:", err) // not anonymously either
 		return
 	}
 	if len(result.Credentials) == 0 {
@@ -150,7 +150,7 @@ func ExampleLookupError() {
 	// team-credential-provider matched registry.example/team and failed at stage "exec"
 }
 
-// pull stands for a pull, and returns the registry's status.
+// pull simulates a pull and returns the registry's status.
 func pull(string, string) int { return http.StatusUnauthorized }
 
 func ExampleKeyring_Invalidate() {
@@ -204,7 +204,7 @@ func ExamplePullSecret() {
 	// guest provider
 }
 
-// accounts serves one service account. A real one asks an API server.
+// accounts has one service account. A real implementation calls an API server.
 type accounts struct{}
 
 func (accounts) GetServiceAccount(_ context.Context, namespace, name string) (*regcred.ServiceAccount, error) {
@@ -235,7 +235,7 @@ func ExampleServiceAccountClient() {
 	// shop hit
 }
 
-// metrics are the kubelet's, for whatever metrics library the program has.
+// metrics are the kubelet's metrics, for any metrics library.
 type metrics struct {
 	errorsTotal func(pluginName string)            // credential_provider_plugin_errors_total
 	duration    func(pluginName string, s float64) // credential_provider_plugin_duration, in seconds
@@ -268,7 +268,7 @@ func ExampleOptions_observer() {
 	// no credentials for registry.example/team/app: plugin "team-credential-provider": exec: the token endpoint answers 429
 }
 
-// What Validate refuses is refused, before any plugin could run.
+// New rejects what Validate rejects, before any plugin runs.
 func ExampleNew_invalid() {
 	cfg := &config.Config{Providers: []config.Provider{{
 		Name: "../sh", MatchImages: []string{"registry.example"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1,
@@ -279,8 +279,8 @@ func ExampleNew_invalid() {
 	// keyring: providers[0].name: must be a file name in the kubelet's --image-credential-provider-bin-dir, without slashes: "../sh"
 }
 
-// Plugins of a build job: bounded more tightly than a kubelet bounds them, and
-// in an environment of their own.
+// Plugins of a build job, with tighter limits than a kubelet's and their own
+// environment.
 func ExampleOptions_environ() {
 	cfg, err := config.Load("testdata/library/credential-providers.yaml")
 	if err != nil {
@@ -303,7 +303,7 @@ func ExampleOptions_environ() {
 	// Output: true start
 }
 
-// A caller that knows no more than a host is told whom it cannot ask.
+// A registry lookup skips providers whose pattern has a path.
 func ExampleKeyring_Lookup_registry() {
 	cfg, err := config.Load("testdata/library/credential-providers.yaml")
 	if err != nil {
@@ -330,7 +330,7 @@ func ExampleKeyring_Lookup_registry() {
 	// not asked: the request specifies only a registry, but the provider's pattern has a path: specify an image instead
 }
 
-// A program that runs long takes over a new configuration without a pause.
+// A long-running program switches to a new configuration without a pause.
 func ExampleKeyring_Reload() {
 	cfg, err := config.Load("testdata/library/credential-providers.yaml")
 	if err != nil {
@@ -356,7 +356,7 @@ func ExampleKeyring_Reload() {
 	pull()
 	changed, err := config.Load("testdata/library/credential-providers.yaml")
 	if err == nil {
-		err = keyring.Reload(changed) // which changes nothing if it is bad
+		err = keyring.Reload(changed) // changes nothing if it returns an error
 	}
 	fmt.Println("reloaded:", err)
 	pull()
@@ -408,7 +408,7 @@ func ExamplePattern() {
 		"a.eu.registry.example/team/app",
 		"a.eu.registry.example/team-b/app", // paths are matched as plain prefix
 		"a.us.registry.example/team/app",
-		"eu.registry.example/team/app", // a * stands for one label
+		"eu.registry.example/team/app", // * matches one label
 	} {
 		fmt.Println(image, pattern.Match(image))
 	}

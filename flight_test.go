@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// leaving is a context that ends when it has been looked at for the last time
-// before an exec: the lookup leaves what it has only just begun.
+// leaving is a context that ends just before an exec, so that the lookup leaves
+// the flight that it has just started.
 type leaving struct {
 	context.Context
 	cancel context.CancelFunc
@@ -33,7 +33,7 @@ func (l *leaving) Err() error {
 	return err
 }
 
-// podNames notes for which pods tokens were requested.
+// podNames records the pods for which tokens were requested.
 type podNames struct {
 	accounts
 	arm func()
@@ -53,9 +53,8 @@ func (p *podNames) RequestToken(ctx context.Context, req TokenRequest) (plugin.S
 	return p.accounts.RequestToken(ctx, req)
 }
 
-// TestPodIsCopied: the caller may use its Pod for something else when Lookup
-// has returned, though a token is still to be requested for it. The race
-// detector has a word in this.
+// TestPodIsCopied: the caller may change its Pod after Lookup returns, while a
+// token is still requested for it. The race detector checks this too.
 func TestPodIsCopied(t *testing.T) {
 	api := &podNames{got: map[string]int{}}
 	s := plugin.ProviderFunc(respond(plugin.CacheImage, 0, ""))
@@ -83,7 +82,7 @@ func TestPodIsCopied(t *testing.T) {
 // traceKey is that of a context's value, as of a trace.
 type traceKey struct{}
 
-// traced notes the traces that code of others sees.
+// traced records the traces that third-party code sees.
 type traced struct {
 	accounts
 	mu  sync.Mutex
@@ -113,8 +112,8 @@ func (tr *traced) GetCredentials(ctx context.Context, req *plugin.Request) (*plu
 	return respond(plugin.CacheRegistry, time.Hour, "")(ctx, req)
 }
 
-// TestValuesOfTheContext reach whatever works for a lookup, also when its
-// caller has left, and do not bring the caller's deadline along.
+// TestValuesOfTheContext: context values reach all code that works for a lookup,
+// even after its caller has left, but the caller's deadline does not.
 func TestValuesOfTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := &traced{saw: map[string]string{}}
@@ -156,7 +155,7 @@ func TestCachedResponse(t *testing.T) {
 	}
 }
 
-// looked is a context that says when it is looked at.
+// looked is a context that calls a function when its Err is called.
 type looked struct {
 	context.Context
 	at func()
@@ -167,8 +166,9 @@ func (l looked) Err() error {
 	return l.Context.Err()
 }
 
-// TestAnswerThatComesBetween the cache and the flights is a hit, also if it is empty.
-func TestAnswerThatComesBetween(t *testing.T) {
+// TestResponseBetweenCacheAndFlight: a response that is stored after the first
+// look at the cache is a hit, even if it is empty.
+func TestResponseBetweenCacheAndFlight(t *testing.T) {
 	s := &script{}
 	r, q, now := runnerWith(t, s, Options{}, nil), lookupKeyOf(t, "r.example/x"), time.Now()
 	a := entry(q.name, now, time.Hour, false)
@@ -178,17 +178,18 @@ func TestAnswerThatComesBetween(t *testing.T) {
 	}
 }
 
-// TestAnswerThatComesWhileWaiting for what did not serve was waited for.
-func TestAnswerThatComesWhileWaiting(t *testing.T) {
+// TestResponseWhileWaiting: a response that is stored while the lookup waits for
+// a flight that does not serve it is used.
+func TestResponseWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &paced{takes: map[string]time.Duration{"": time.Second}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
 		r, q := runnerWith(t, p, Options{}, nil), lookupKeyOf(t, "live.example/x")
-		nobody := &identity{origin: r.origin}
+		noIdentity := &identity{origin: r.origin}
 		var wg sync.WaitGroup
-		wg.Go(func() { r.fetch(t.Context(), lookupKeyOf(t, "slow.example/x"), nobody) })
+		wg.Go(func() { r.fetch(t.Context(), lookupKeyOf(t, "slow.example/x"), noIdentity) })
 		synctest.Wait()
 		var got outcome
-		wg.Go(func() { got = r.fetch(t.Context(), q, nobody) })
+		wg.Go(func() { got = r.fetch(t.Context(), q, noIdentity) })
 		synctest.Wait()
 		a := newResponse(map[string]plugin.AuthConfig{"live.example": {}}, r.origin)
 		a.key, a.expires = cacheKey{scope: plugin.CacheImage, base: q.name}, time.Now().Add(time.Hour)
@@ -200,10 +201,9 @@ func TestAnswerThatComesWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestOwnFlightIsFoundByItsImage: what was begun for one image, since nothing
-// shared it, serves that image's later lookups when answers turn out to be for
-// one image each.
-func TestOwnFlightIsFoundByItsImage(t *testing.T) {
+// TestExclusiveFlightIsFoundByItsImage: an exec for one image serves later
+// lookups of that image when responses turn out to be for one image each.
+func TestExclusiveFlightIsFoundByItsImage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &paced{takes: map[string]time.Duration{"r.example": time.Second, "other.example": 1500 * time.Millisecond}}
 		p.answer = func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
@@ -214,7 +214,7 @@ func TestOwnFlightIsFoundByItsImage(t *testing.T) {
 		}
 		k := p.keyring(t)
 		defer k.Close()
-		p.teach(t, k, plugin.CacheRegistry)
+		p.learn(t, k, plugin.CacheRegistry)
 		var wg sync.WaitGroup
 		look := func(image string, want CacheResult) {
 			wg.Go(func() {
@@ -227,7 +227,7 @@ func TestOwnFlightIsFoundByItsImage(t *testing.T) {
 		}
 		look("r.example/fails", CacheNone)
 		look("other.example/x", CacheMiss)
-		look("r.example/x", CacheMiss) // from 1s to 2s, in a flight of its own
+		look("r.example/x", CacheMiss) // from 1s to 2s, in its own flight
 		time.Sleep(1700 * time.Millisecond)
 		look("r.example/x", CacheCoalesced)
 		wg.Wait()
@@ -237,13 +237,13 @@ func TestOwnFlightIsFoundByItsImage(t *testing.T) {
 	})
 }
 
-// hooked is a context that counts the functions that are to run after it.
+// hooked is a context that counts its AfterFuncs.
 type hooked struct {
 	context.Context
 	hooks, ever atomic.Int64
 }
 
-func (h *hooked) Value(any) any { return nil } // nor its *cancelCtx, in which package context would keep them
+func (h *hooked) Value(any) any { return nil } // hides *cancelCtx, in which package context would keep the functions
 
 func (h *hooked) AfterFunc(f func()) func() bool {
 	h.hooks.Add(1)
@@ -255,8 +255,9 @@ func (h *hooked) AfterFunc(f func()) func() bool {
 	}
 }
 
-// TestFlightsLeaveNothingBehind: no goroutine, without which the bubble ends,
-// nothing on the context of the keyring, and no context that goes on.
+// TestFlightsLeaveNothingBehind: no goroutine (otherwise the bubble does not
+// end), no AfterFunc on the keyring's context, and no context that is not
+// cancelled.
 func TestFlightsLeaveNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const flights = 1000
@@ -286,9 +287,8 @@ func TestFlightsLeaveNothingBehind(t *testing.T) {
 	})
 }
 
-// TestNoFlightAfterTheEnd: a lookup that was under way when the keyring was
-// closed begins nothing.
-func TestNoFlightAfterTheEnd(t *testing.T) {
+// TestNoFlightAfterClose: a lookup in progress starts no exec after Close.
+func TestNoFlightAfterClose(t *testing.T) {
 	s := &script{}
 	r := runnerWith(t, s, Options{}, nil)
 	r.env.close()

@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestHungMount: executables on a file system that does not answer are a failure
-// of the provider, and hold up nobody who has no deadline.
+// TestHungMount: if the executables' file system hangs, the attempt fails, and
+// New returns.
 func TestHungMount(t *testing.T) {
 	if !testenv.InMountNamespace(t) {
 		return

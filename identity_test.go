@@ -72,7 +72,7 @@ func TestAttemptIdentity(t *testing.T) {
 	}
 }
 
-// hanging is an API server that leaves one of its two questions open.
+// hanging is a ServiceAccountClient with one method that hangs.
 type hanging struct {
 	accounts
 	at    plugin.Stage
@@ -96,8 +96,8 @@ func (h *hanging) RequestToken(ctx context.Context, req TokenRequest) (plugin.Se
 	return h.accounts.RequestToken(ctx, req)
 }
 
-// TestServiceAccountsHang: a lookup ends though its caller and the API server
-// have all the time in the world.
+// TestServiceAccountsHang: a lookup without a deadline ends even if the API
+// server does not respond.
 func TestServiceAccountsHang(t *testing.T) {
 	for _, cache := range []config.TokenCacheType{config.CachePerServiceAccount, config.CachePerToken} {
 		for _, stage := range []plugin.Stage{StageServiceAccount, StageToken} {
@@ -124,7 +124,7 @@ func TestServiceAccountsHang(t *testing.T) {
 	}
 }
 
-// TestTokenRequestInFull: the UIDs keep what has been made anew apart.
+// TestTokenRequestInFull: the UIDs distinguish objects that were created again.
 func TestTokenRequestInFull(t *testing.T) {
 	api := &hanging{}
 	k := newScripted(t, &script{answer: respond(plugin.CacheImage, 0, "")}, perAccount(config.CachePerToken), api)
@@ -141,12 +141,12 @@ func TestTokenRequestInFull(t *testing.T) {
 	}
 }
 
-// heldToken is a token that a caller holds; of tells tokens apart.
+// heldToken returns a token for Request.Token; of distinguishes tokens.
 func heldToken(of string, claims string) plugin.Secret {
 	return plugin.NewSecret("e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "." + canary.Token + of)
 }
 
-// TestHeldTokenForAnotherAudience is not given to the provider.
+// TestHeldTokenForAnotherAudience: the provider does not get the token.
 func TestHeldTokenForAnotherAudience(t *testing.T) {
 	const refused = `provider "p": the request's token %s; the provider's serviceAccountTokenAudience is "registry": use a token for that audience`
 	for name, tt := range map[string]struct {

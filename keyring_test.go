@@ -26,7 +26,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// static answers every request alike, at once.
+// static returns the same response to every request, at once.
 type static plugin.Response
 
 func (s static) GetCredentials(context.Context, *plugin.Request) (*plugin.Response, error) {
@@ -42,7 +42,7 @@ func users(auth ...string) map[string]plugin.AuthConfig {
 	return m
 }
 
-// keyringOf makes a keyring of providers p0, p1, … that match every image of
+// keyringOf returns a keyring of providers p0, p1, … that match every image with
 // one to three labels.
 func keyringOf(t testing.TB, opts Options, answers ...plugin.Provider) *Keyring {
 	t.Helper()
@@ -64,7 +64,7 @@ func keyringOf(t testing.TB, opts Options, answers ...plugin.Provider) *Keyring 
 	return k
 }
 
-// inOrder renders credentials as "key=user", in order.
+// inOrder formats credentials as "key=user", in order.
 func inOrder(res *Result) string {
 	var b strings.Builder
 	for _, c := range res.Credentials {
@@ -175,7 +175,7 @@ func TestNodeDockerConfig(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		write(root, "config.json", `{"auths":`+canary.Password) // broken: passed over
+		write(root, "config.json", `{"auths":`+canary.Password) // invalid: skipped
 		write(work, ".dockercfg", `{"r.io":{"username":"legacy"}}`)
 		s := NodeDockerConfig(NodePaths{RootDir: root, WorkDir: work, Home: home})
 		sets, err := s.Auths(t.Context(), "r.io/x")
@@ -197,7 +197,7 @@ func TestNodeDockerConfig(t *testing.T) {
 	})
 }
 
-// A caller that gives up leaves nothing behind for the others.
+// A canceled lookup has no effect on later ones.
 func TestNodeDockerConfigCanceled(t *testing.T) {
 	root := t.TempDir()
 	data := `{"auths":{"r.io":{"username":"u","password":"` + canary.Password + `"}}}`
@@ -443,7 +443,7 @@ func TestCacheForgetsWhatExpired(t *testing.T) {
 func TestInvalidate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
-		var dropped []string // as the observer hears it
+		var dropped []string // as seen by the observer
 		k, err := New(oneProvider(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, Observer: func(e Event) {
 			if e.Kind == EventInvalidate {
 				dropped = append(dropped, e.Provider)
@@ -595,7 +595,7 @@ func TestClose(t *testing.T) {
 		synctest.Wait()
 		k.Close()
 		wg.Wait()
-		synctest.Wait() // bounded does not wait for what it gave up
+		synctest.Wait() // bounded does not wait for the abandoned exec
 		if len(s.ended) != 1 || !errors.Is(s.ended[0], context.Canceled) {
 			t.Errorf("the exec ended with %v, want it cancelled", s.ended)
 		}
@@ -677,8 +677,8 @@ func cachedLookup(t testing.TB, opts Options) func() {
 	return lookUp
 }
 
-// TestNodeDockerConfigPlaces: without a home, what is below it is looked for
-// in the working directory, as by a kubelet; relative directories are below it.
+// TestNodeDockerConfigPlaces: without a home, its files are read from the
+// working directory, as in a kubelet. Relative directories are below it.
 func TestNodeDockerConfigPlaces(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -705,9 +705,9 @@ func TestNodeDockerConfigPlaces(t *testing.T) {
 	}
 }
 
-// TestEvictionSparesWhatIsUsed: of two entries the one that was asked for since
-// they were last looked at stays, though it ends first.
-func TestEvictionSparesWhatIsUsed(t *testing.T) {
+// TestEvictionKeepsUsedEntries: of two entries the one that was used since the
+// last eviction stays, although it expires first.
+func TestEvictionKeepsUsedEntries(t *testing.T) {
 	now := time.Now()
 	entry := func(host string, ends time.Duration) (lookupKey, *response) {
 		q, err := newLookupKey(Request{Image: host + "/x"})

@@ -118,7 +118,7 @@ func TestNoExecForALookupThatIsOver(t *testing.T) {
 	}
 }
 
-// podsGone are service accounts of which the first n pods are gone.
+// podsGone is a ServiceAccountClient whose first n pods were deleted.
 type podsGone struct {
 	accounts
 	n int
@@ -187,8 +187,8 @@ func TestASourceThatHangsLeavesTimeForTheNext(t *testing.T) {
 	})
 }
 
-// TestAttemptKeys: an attempt names each key that the provider answered with,
-// whether or not it matches, in the order in which they are tried.
+// TestAttemptKeys: an attempt lists each auth key of the response, whether or
+// not it matches, in lookup order.
 func TestAttemptKeys(t *testing.T) {
 	answer := static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.example", "u", "*.example", "v", "other.example/x", "w")}
 	k := keyringOf(t, Options{}, answer)

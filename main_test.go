@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// testPlugin is the variable that makes a plugin of the test binary: its
-// value says which. What it answers has its arguments and REGION as user name.
+// testPlugin is the variable that makes the test binary a plugin; its value
+// selects the plugin. The user name in the response is its arguments and REGION.
 const testPlugin = "REGCRED_TEST_PLUGIN"
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func playPlugin(mode string) int {
 		return soakPlugin(kind, user)
 	}
 	switch mode {
-	case "old": // in so many words, as the document has it
+	case "old": // exactly as documented
 		const request = `{"image":"registry.example/team/app"}`
 		stdin, err := io.ReadAll(os.Stdin)
 		if err != nil || strings.TrimSpace(string(stdin)) != request && os.Getenv("ANY") == "" {
@@ -47,9 +47,9 @@ func playPlugin(mode string) int {
 			fmt.Printf(`, "expirationTimestamp": %q`, at)
 		}
 		fmt.Println("}")
-	case "new": // answers in the version of the request, whichever that is
+	case "new": // responds in the request's version
 		return plugin.Serve(context.Background(), answerFor(user), plugin.ServeOptions{Args: os.Args[1:]})
-	case "refuses": // and says what it was given
+	case "refuses": // and prints its arguments
 		fmt.Fprintln(os.Stderr, "cannot open", user)
 		return 1
 	case "only-new":
@@ -58,7 +58,7 @@ func playPlugin(mode string) int {
 	return 0
 }
 
-// answerFor answers for every image of its registry, for an hour.
+// answerFor responds for every image of its registry, for an hour.
 func answerFor(user string) plugin.Provider {
 	return plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		host, _, _ := strings.Cut(req.Image, "/")
@@ -67,7 +67,7 @@ func answerFor(user string) plugin.Provider {
 	})
 }
 
-// testBinDir makes a bin dir in which the test binary is every plugin.
+// testBinDir returns a bin dir in which the test binary is every plugin.
 func testBinDir(t *testing.T, names ...string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -83,8 +83,8 @@ func testBinDir(t *testing.T, names ...string) string {
 	return dir
 }
 
-// testEnviron is the environment of such plugins. The race detector otherwise
-// takes a second to end.
+// testEnviron returns the environment of these plugins. By default the race
+// detector takes a second to exit.
 func testEnviron() []string {
 	return append(slices.Clone(os.Environ()), "GORACE=atexit_sleep_ms=0")
 }

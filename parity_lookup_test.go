@@ -22,7 +22,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Replay of the vectors about lookups; parity_test.go has the others.
+// This file replays the vectors for lookups; parity_test.go replays the others.
 
 // auth is one credential in a vector.
 type auth struct{ Username, Password text }
@@ -35,8 +35,8 @@ func answer(m map[string]auth) *plugin.Response {
 	return resp
 }
 
-// inProcess makes a keyring whose providers match everything that the tests
-// look up, and answer as given.
+// inProcess returns a keyring whose providers match all images of the tests and
+// return the given responses.
 func inProcess(t *testing.T, answers []map[string]auth) *regcred.Keyring {
 	t.Helper()
 	c := &config.Config{}
@@ -64,8 +64,8 @@ func open(t *testing.T, c *config.Config, opts regcred.Options) *regcred.Keyring
 	return k
 }
 
-// compare fails the test unless the credentials are those, in that order. It
-// shows user names only.
+// compare fails the test unless the credentials are equal, in order. It prints
+// only user names.
 func compare(t *testing.T, what string, got []regcred.Credential, want []auth) {
 	t.Helper()
 	var gotUsers, wantUsers []string
@@ -135,14 +135,15 @@ func TestParityDockerConfig(t *testing.T) {
 	}
 }
 
-// identityVector is for whom a provider with tokenAttributes is asked.
+// identityVector is the identity for which a provider with tokenAttributes is
+// called.
 type identityVector struct {
 	Image, Namespace, Name, UID, Token                    string
 	Annotations                                           map[string]string
 	NameLength, UIDLength, AnnotationLength, SecondLength int
 }
 
-// expand carries out the lengths, which keep the vectors small.
+// expand applies the lengths, which keep the vectors small.
 func (id identityVector) expand() identityVector {
 	if id.NameLength > 0 {
 		id.Name = strings.Repeat("n", id.NameLength)
@@ -163,7 +164,7 @@ func (id identityVector) expand() identityVector {
 	return id
 }
 
-// withoutToken reports whether the API server answered with an empty token.
+// withoutToken reports whether the API server returned an empty token.
 func (id identityVector) withoutToken() bool {
 	return id.Token == "" && id.expand().Name != ""
 }
@@ -178,6 +179,8 @@ func (id *identityVector) RequestToken(context.Context, regcred.TokenRequest) (p
 	return plugin.NewSecret(id.Token), nil
 }
 
+// TestParityCache replays series of lookups: when the plugin runs, and which
+// credentials are returned.
 func TestParityCacheKey(t *testing.T) {
 	type vector struct {
 		CacheType      string
@@ -205,7 +208,7 @@ func TestParityCacheKey(t *testing.T) {
 		}
 		a, b := ask(v.A), ask(v.B)
 		if v.A.withoutToken() || v.B.withoutToken() {
-			continue // an empty token is an error here, and passed on by the kubelet
+			continue // regcred rejects an empty token, the kubelet passes it on
 		}
 		if (a.Err != nil) != v.ErrorA || (b.Err != nil) != v.ErrorB {
 			t.Errorf("case %d, %s: errors %v and %v, the kubelet's %t and %t", i, v.CacheType, a.Err, b.Err, v.ErrorA, v.ErrorB)
@@ -216,7 +219,7 @@ func TestParityCacheKey(t *testing.T) {
 	}
 }
 
-// tokenConfig is a provider in service-account mode that selects every
+// tokenConfig returns a provider in service-account mode that selects every
 // annotation of the identities.
 func tokenConfig(cacheType string, ids ...identityVector) *config.Config {
 	var keys []string

@@ -31,7 +31,7 @@ type skewFile struct {
 	Cases    []skewCase
 }
 
-// skewKubelet is a release, and what it says of feature gates.
+// skewKubelet is a kubelet release with its feature gates.
 type skewKubelet struct {
 	Kubelet, Go, GODEBUG string
 	Corpus               skewTally
@@ -39,7 +39,7 @@ type skewKubelet struct {
 	Gates                []skewGate
 }
 
-// skewTally counts comparisons; differences by name.
+// skewTally counts comparisons, and differences by name.
 type skewTally struct {
 	Kind                       string
 	Comparisons, Disagreements int
@@ -52,7 +52,7 @@ type skewGate struct {
 	Default, Locked, Gone bool
 }
 
-// skewCase is what some releases say about one case.
+// skewCase is the result of one case in some releases.
 type skewCase struct {
 	ID, Kind, Name string
 	Case           int
@@ -76,10 +76,10 @@ func skew(t *testing.T) (f skewFile) {
 	return f
 }
 
-// fixed reports whether a kubelet does not start with the gate set away from its default.
+// fixed reports whether the gate is locked to its default.
 func (g skewGate) fixed() bool { return g.Gone || g.Locked }
 
-// gate is one of the kubelet's gates.
+// gate returns one of the kubelet's gates.
 func (k skewKubelet) gate(t *testing.T, name string) skewGate {
 	t.Helper()
 	i := slices.IndexFunc(k.Gates, func(g skewGate) bool { return g.Name == name })
@@ -89,12 +89,13 @@ func (k skewKubelet) gate(t *testing.T, name string) skewGate {
 	return k.Gates[i]
 }
 
-// minor is the "1.33" of v1.33.13.
+// minor returns "1.33" for v1.33.13.
 func (k skewKubelet) minor() string {
 	return strings.Join(strings.Split(strings.TrimPrefix(k.Kubelet, "v"), ".")[:2], ".")
 }
 
-// target is the kubelet with the token gate on or off: set only where it is not so by default.
+// target returns the kubelet with the token gate on or off. The gate is set only
+// if that is not its default.
 func (k skewKubelet) target(g skewGate, on bool) config.Target {
 	t := config.Target{KubeletVersion: k.Kubelet}
 	if !g.fixed() && g.Default != on {
@@ -103,8 +104,8 @@ func (k skewKubelet) target(g skewGate, on bool) config.Target {
 	return t
 }
 
-// TestParitySkewConfig: each configuration is refused for a kubelet if that
-// kubelet refuses it.
+// TestParitySkewConfig: ValidateFor rejects a configuration for a kubelet
+// exactly if that kubelet does.
 func TestParitySkewConfig(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("some file names and links cannot be made on Windows")
@@ -158,8 +159,8 @@ func TestParitySkewConfig(t *testing.T) {
 	}
 }
 
-// TestParitySkewMatch: which patterns older kubelets parse is what match.ParsesLoosely
-// says, by which ValidateFor goes.
+// TestParitySkewMatch: match.ParsesLoosely, which ValidateFor uses, accepts
+// exactly the patterns that older kubelets parse.
 func TestParitySkewMatch(t *testing.T) {
 	type vector struct {
 		Pattern text
@@ -170,7 +171,7 @@ func TestParitySkewMatch(t *testing.T) {
 		number  int
 	}
 	f := skew(t)
-	taken := map[key]bool{} // unlike by the newest
+	taken := map[key]bool{} // by other kubelets than the newest
 	for _, c := range f.Cases {
 		if invalid, ok := c.Says["invalid"]; c.Kind == "match" && ok {
 			for _, k := range c.Kubelets {
@@ -199,7 +200,7 @@ func TestParitySkewMatch(t *testing.T) {
 	}
 }
 
-// section is that of docs/project/parity.md about versions.
+// section returns the section of docs/project/parity.md about versions.
 func section(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("docs", "project", "parity.md"))
@@ -214,8 +215,8 @@ func section(t *testing.T) string {
 	return text
 }
 
-// TestParitySkewTables: the figures of docs/project/parity.md, and the settings of feature
-// gates there, are those that are recorded.
+// TestParitySkewTables: the figures and feature gates in docs/project/parity.md
+// equal the recorded ones.
 func TestParitySkewTables(t *testing.T) {
 	f, text := skew(t), section(t)
 	row := func(cells ...string) {
@@ -233,7 +234,7 @@ func TestParitySkewTables(t *testing.T) {
 			all.Comparisons += g.Comparisons
 			all.Disagreements += g.Disagreements
 			for id, n := range g.Differences {
-				if strings.Contains(text, "\n| `"+id+"` |") { // else it is one of regcred's own
+				if strings.Contains(text, "\n| `"+id+"` |") { // otherwise it is regcred's own difference
 					listed += n
 				}
 			}
@@ -258,7 +259,7 @@ func TestParitySkewTables(t *testing.T) {
 	}
 }
 
-// text is the gate as docs/project/parity.md has it.
+// text returns the gate in the format of docs/project/parity.md.
 func (g skewGate) text() string {
 	text := map[bool]string{true: "on", false: "off"}[g.Default]
 	switch {
@@ -270,7 +271,7 @@ func (g skewGate) text() string {
 	return text
 }
 
-// thousands is a number of up to six digits with a comma in it.
+// thousands formats a number of up to six digits with a comma.
 func thousands(n int) string {
 	if n < 1000 {
 		return strconv.Itoa(n)
@@ -278,10 +279,10 @@ func thousands(n int) string {
 	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
 }
 
-// TestParitySkewListed: each difference that is recorded is in the table of
-// docs/project/parity.md, with its kubelets; and each of that table is recorded.
+// TestParitySkewListed: the table of docs/project/parity.md has each recorded
+// difference with its kubelets, and no others.
 func TestParitySkewListed(t *testing.T) {
-	rows := map[string]string{} // the minor release until which
+	rows := map[string]string{} // the last minor release
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([^|]*) \\|").FindAllStringSubmatch(section(t), -1) {
 		rows[m[1]] = m[2]
 	}
@@ -308,7 +309,7 @@ func TestParitySkewListed(t *testing.T) {
 			if id == "token-gate" && k.gate(t, tokenGate).fixed() {
 				want = false
 			}
-			// What an older difference hides is not seen of this one.
+			// An older difference hides this one.
 			if !seen[id][k.Kubelet] && want && !hidden(id, minor) || seen[id][k.Kubelet] && !want {
 				t.Errorf("%s is listed %q, and of kubelet %s recorded: %t", id, until, minor, seen[id][k.Kubelet])
 			}
@@ -321,12 +322,13 @@ func TestParitySkewListed(t *testing.T) {
 	}
 }
 
-// hidden reports whether all cases of a difference are of an older one too: in
-// 1.33 a configuration with tokens has a cacheType, or the newest refuses it too.
+// hidden reports whether all cases of a difference also belong to an older one:
+// in 1.33 a configuration with tokens has a cacheType, or the newest kubelet
+// rejects it too.
 func hidden(id, minor string) bool { return minor == "1.33" && id == "token-gate" }
 
-// TestParityGates compares what kubelets say of feature gates with what
-// ValidateFor knows of them.
+// TestParityGates compares the kubelets' feature gates with those of
+// ValidateFor.
 func TestParityGates(t *testing.T) {
 	plain, err := config.Parse("f", []byte("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: p\n  matchImages: [a]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"))
 	if err != nil {
@@ -335,7 +337,7 @@ func TestParityGates(t *testing.T) {
 	concerning := regexp.MustCompile(`CredentialProvider|PulledImages`)
 	compared := 0
 	f := skew(t)
-	// Every kubelet has those that set others.
+	// Every kubelet has the gates that set others.
 	named := slices.DeleteFunc(config.FeatureGates(), func(name string) bool { return strings.HasPrefix(name, "All") })
 	for _, k := range f.Kubelets {
 		for _, g := range k.Gates {

@@ -24,7 +24,7 @@ import (
 // These tests replay testdata/parity, which upstream/record recorded from the
 // kubelet's own packages. docs/project/parity.md lists where regcred differs on purpose.
 
-// text is a string in a vector; one that is not UTF-8 is {"base64": "…"}.
+// text is a string in a vector; invalid UTF-8 is {"base64": "…"}.
 type text string
 
 func (s *text) UnmarshalJSON(data []byte) error {
@@ -37,7 +37,7 @@ func (s *text) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// vectors loads a file of testdata/parity. One without cases is a failure.
+// vectors loads a file of testdata/parity. It fails if there are no cases.
 func vectors[T any](t *testing.T, name string) []T {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "parity", name+".json"))
@@ -94,7 +94,7 @@ type configFile struct {
 	Dir           bool
 }
 
-// configVector is a configuration and a kubelet's view of it.
+// configVector is a configuration and the kubelet's result.
 type configVector struct {
 	Name                     string
 	IsDir                    bool
@@ -119,7 +119,7 @@ type configProvider struct {
 	}
 }
 
-// provider returns p as regcred has it.
+// provider converts p to regcred's type.
 func (p configProvider) provider() config.Provider {
 	out := config.Provider{
 		Name: p.Name, MatchImages: p.MatchImages, DefaultCacheDuration: p.CacheDuration, APIVersion: p.APIVersion,
@@ -139,7 +139,7 @@ func (p configProvider) provider() config.Provider {
 	return out
 }
 
-// write makes the configuration's files and returns the path to load.
+// write creates the configuration's files and returns the path to load.
 func (v configVector) write(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -169,11 +169,11 @@ const (
 	refusedInternal = "the kubelet's internal version of the file format"
 	refusedName     = "a provider name that is empty or has a backslash"
 
-	acceptedPredecessor = "registry credential config" // the predecessor's form, and the name of its case
+	acceptedPredecessor = "registry credential config" // the out-of-tree proposal's form, and the name of its case
 )
 
-// refusal returns the deliberate difference because of which regcred refuses
-// v while the kubelet takes it, or "".
+// refusal returns the deliberate difference for which regcred rejects v although
+// the kubelet accepts it, or "".
 func (v configVector) refusal() string {
 	if strings.HasPrefix(v.Name, "internal version") {
 		return refusedInternal
@@ -237,8 +237,8 @@ func TestParityRequest(t *testing.T) {
 	}
 }
 
-// TestParityResponse compares decoding. The kubelet decodes an answer with
-// any cacheKeyType and drops it afterwards, and so do we.
+// TestParityResponse compares decoding. Like the kubelet, regcred decodes a
+// response with any cacheKeyType and rejects it afterwards.
 func TestParityResponse(t *testing.T) {
 	type decoded struct {
 		CacheKeyType  text

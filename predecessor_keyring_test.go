@@ -25,8 +25,8 @@ const (
 	oldHead  = "kind: RegistryCredentialConfig\napiVersion: v1alpha1\n"
 )
 
-// oldKeyring makes a keyring of a loaded configuration whose plugins are the
-// test binary, and returns the image of each exec.
+// oldKeyring returns a keyring whose plugins are the test binary, and the image
+// of each exec.
 func oldKeyring(t *testing.T, content string) (*Keyring, *[]string) {
 	t.Helper()
 	c, err := config.Parse("f", []byte(content))
@@ -52,8 +52,8 @@ func oldKeyring(t *testing.T, content string) (*Keyring, *[]string) {
 	return k, &execs
 }
 
-// A plugin of the predecessor and one of today answer the same lookup, each in
-// its protocol.
+// A plugin of the out-of-tree proposal and a current one serve the same lookup,
+// each with its protocol.
 func TestPredecessorBesideToday(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
@@ -115,8 +115,8 @@ func TestPredecessorBesideToday(t *testing.T) {
 	}
 }
 
-// plugin.Main in the role of a plugin of the predecessor: what it answers for
-// a registry is used for the image alone.
+// plugin.Main as a plugin of the out-of-tree proposal: its response for a
+// registry is used only for the image.
 func TestPredecessorWithPluginMain(t *testing.T) {
 	k, execs := oldKeyring(t, oldHead+"providers:\n- name: a\n  imageMatchers: [registry.example]\n  extraArgs: {regcred_test_plugin: new, region: here}\n")
 	defer k.Close()
@@ -134,7 +134,7 @@ func TestPredecessorWithPluginMain(t *testing.T) {
 	}
 }
 
-// An answer is kept for its image alone, until its expirationTimestamp.
+// A response is cached only for its image, until its expirationTimestamp.
 func TestPredecessorCache(t *testing.T) {
 	const one, other = "registry.example/a", "registry.example/b"
 	type step struct {
@@ -143,7 +143,7 @@ func TestPredecessorCache(t *testing.T) {
 		execs int // so far
 	}
 	for name, tt := range map[string]struct {
-		expires time.Duration // from the start; 0 for no timestamp
+		expires time.Duration // after the start; 0 means no timestamp
 		steps   []step
 	}{
 		"until the timestamp": {10 * time.Minute, []step{
@@ -177,7 +177,7 @@ func TestPredecessorCache(t *testing.T) {
 	}
 }
 
-// A plugin that speaks the other protocol is an Attempt that says so.
+// An Attempt reports that a plugin uses the other protocol.
 func TestPredecessorWrongProtocol(t *testing.T) {
 	old := func(env string) string {
 		return oldHead + "providers:\n- name: p\n  imageMatchers: [registry.example]\n  extraArgs: {" + env + "}\n"

@@ -18,7 +18,7 @@ import (
 
 // proseLimit is the number of unidiomatic phrases that each kind of text may
 // contain per 10,000 words. A limit may only fall: the goal is 8. The markers
-// are signs, not the aim: a sentence is good when a person understands it at once.
+// are signs, not the aim: a sentence is good if a reader understands it at once.
 var proseLimit = map[string]float64{
 	"strings":  8,
 	"docs":     8,

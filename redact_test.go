@@ -83,8 +83,8 @@ func TestResultJSON(t *testing.T) {
 	}
 }
 
-// TestNoVerbPrintsASecret prints every exported type that leads to a secret,
-// also behind pointers, which package fmt follows without asking methods.
+// TestNoVerbPrintsASecret prints every exported type with a secret, also behind
+// pointers, whose methods package fmt does not call.
 func TestNoVerbPrintsASecret(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(file, []byte(`apiVersion: kubelet.config.k8s.io/v1

@@ -11,16 +11,15 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// refreshes reports whether the use of a, with so much of its life left, is
-// reason for a refresh.
+// refreshes reports whether using a with the given time left starts a refresh.
 func (r *runner) refreshes(t *testing.T, a *response, left time.Duration, id *identity) bool {
 	before := a.refreshed.Load()
 	r.refreshIfDue(t.Context(), a, lookupKeyOf(t, "r.example/x"), id.key, a.expires.Add(-left))
 	return a.refreshed.Load() != before
 }
 
-// TestMomentOfARefresh: in the last part of an answer's life, less a tenth; and
-// never where it is off, nor for an identity.
+// TestMomentOfARefresh: in the last part of a response's lifetime, less up to a
+// tenth. Not if the option is off, and not for an identity.
 func TestMomentOfARefresh(t *testing.T) {
 	const minute = time.Minute
 	for _, tt := range []struct {
@@ -41,17 +40,17 @@ func TestMomentOfARefresh(t *testing.T) {
 		{10 * minute, 60 * minute, 0, identity{key: "alice"}, false},
 	} {
 		r := runnerWith(t, &script{}, Options{RefreshAhead: tt.option}, nil)
-		r.retired = true // nothing is run
+		r.retired = true // no exec starts
 		if got := r.refreshes(t, entry("x", time.Now(), tt.life, true), tt.left, &tt.id); got != tt.want {
 			t.Errorf("RefreshAhead %v, %v of %v left, identity %q: %t, want %t", tt.option, tt.left, tt.life, tt.id.key, got, tt.want)
 		}
 	}
 }
 
-// TestRefreshIsJittered: by up to a tenth, all of it.
+// TestRefreshIsJittered: by up to a tenth.
 func TestRefreshIsJittered(t *testing.T) {
 	r := runnerWith(t, &script{}, Options{RefreshAhead: 90}, nil)
-	r.retired = true // nothing is run
+	r.retired = true // no exec starts
 	often := map[time.Duration]int{}
 	for range 500 {
 		for _, left := range []time.Duration{81, 82, 90, 91} {
@@ -65,11 +64,11 @@ func TestRefreshIsJittered(t *testing.T) {
 	}
 }
 
-// TestNextRefresh of the same answer, where one has failed, is begun a tenth of
-// the time and a second later.
+// TestNextRefresh: after a failed refresh, the next one starts a tenth of the
+// time and a second later.
 func TestNextRefresh(t *testing.T) {
 	r, a := runnerWith(t, &script{}, Options{RefreshAhead: 10 * time.Minute}, nil), entry("x", time.Now(), time.Hour, true)
-	r.retired = true // nothing is run
+	r.retired = true // no exec starts
 	const left, next = 8 * time.Minute, time.Minute + time.Second
 	for _, step := range []struct {
 		left time.Duration
@@ -81,15 +80,15 @@ func TestNextRefresh(t *testing.T) {
 	}
 }
 
-// TestOneRefreshAtATime, and none where what it would bring is under way, or
-// once the provider is dropped.
+// TestOneRefreshAtATime: no refresh starts while one is in flight, or after the
+// provider was removed.
 func TestOneRefreshAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
 		r := runnerWith(t, s, Options{RefreshAhead: 10 * time.Minute}, nil)
-		nobody := &identity{origin: r.origin}
+		noIdentity := &identity{origin: r.origin}
 		use := func() {
-			r.refreshes(t, entry("x", time.Now(), time.Hour, true), 0, nobody)
+			r.refreshes(t, entry("x", time.Now(), time.Hour, true), 0, noIdentity)
 			synctest.Wait()
 		}
 		use()
@@ -111,19 +110,19 @@ func TestOneRefreshAtATime(t *testing.T) {
 	})
 }
 
-// TestDroppedProviderEndsItsLookups: who waits for what was begun ahead gets
-// it, also when Reload has dropped the provider.
-func TestDroppedProviderEndsItsLookups(t *testing.T) {
+// TestRemovedProviderServesItsLookups: a lookup that waits for a refresh gets
+// its response, even if Reload has removed the provider.
+func TestRemovedProviderServesItsLookups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
 		r := runnerWith(t, s, Options{RefreshAhead: 10 * time.Minute}, nil)
-		nobody := &identity{origin: r.origin}
-		r.refreshes(t, entry("x", time.Now(), time.Hour, true), 0, nobody)
+		noIdentity := &identity{origin: r.origin}
+		r.refreshes(t, entry("x", time.Now(), time.Hour, true), 0, noIdentity)
 		var got outcome
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			got = r.fetch(t.Context(), lookupKeyOf(t, "r.example/y"), nobody)
+			got = r.fetch(t.Context(), lookupKeyOf(t, "r.example/y"), noIdentity)
 		}()
 		synctest.Wait()
 		r.retire()

@@ -26,7 +26,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// two is a configuration of two providers, each for its own registry.
+// two returns a configuration of two providers, each for its own registry.
 func two() *config.Config {
 	entry := func(name, pattern string) config.Provider {
 		return config.Provider{Name: name, MatchImages: []string{pattern}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1,
@@ -35,7 +35,7 @@ func two() *config.Config {
 	return &config.Config{Providers: []config.Provider{entry("a", "a.example"), entry("b", "b.example")}}
 }
 
-// counted makes a keyring of two, whose execs it counts by provider.
+// counted returns a keyring of two and the number of execs by provider.
 func counted(t *testing.T, opts Options) (*Keyring, map[string]*atomic.Int32) {
 	t.Helper()
 	execs := map[string]*atomic.Int32{"a": {}, "b": {}, "c": {}}
@@ -52,8 +52,8 @@ func counted(t *testing.T, opts Options) (*Keyring, map[string]*atomic.Int32) {
 	return k, execs
 }
 
-// Eight goroutines look up 100,000 times in all while the configuration is
-// replaced by others, good and bad.
+// Eight goroutines do 100,000 lookups while the configuration is replaced by
+// valid and invalid ones.
 func TestReloadUnderLoad(t *testing.T) {
 	in := map[string]plugin.Provider{"a": answerFor("a"), "b": answerFor("b")}
 	k, execs := counted(t, Options{BinDir: "none", InProcess: in})
@@ -128,7 +128,7 @@ func TestReload(t *testing.T) {
 		change(c)
 		return k.Reload(c)
 	}
-	edited := two() // which the program goes on to change
+	edited := two() // which the caller changes later
 	for _, step := range []struct {
 		name   string
 		change func() error
@@ -186,7 +186,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// An executable that is replaced is another one, also under the same name.
+// A replaced executable with the same name counts as changed.
 func TestReloadBinary(t *testing.T) {
 	dir, other := testBinDir(t, "a", "b"), t.TempDir()
 	k, execs := counted(t, Options{BinDir: dir, Environ: testEnviron()})
@@ -227,7 +227,7 @@ func TestReloadBinary(t *testing.T) {
 		t.Error("one that was written in place keeps its answers")
 	}
 
-	// With the size, and the time, of the former, as archives restore them.
+	// With the same size and mtime, as archives restore them.
 	if runtime.GOOS == "windows" {
 		return
 	}
@@ -235,7 +235,7 @@ func TestReloadBinary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(20 * time.Millisecond) // the tick of file systems
+	time.Sleep(20 * time.Millisecond) // the resolution of file times
 	f, err := os.OpenFile(filepath.Join(dir, "a"), os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +249,7 @@ func TestReloadBinary(t *testing.T) {
 	}
 }
 
-// What another executable said meanwhile is not what this one says, when it
+// Responses of a temporary executable are dropped when the previous executable
 // comes back.
 func TestReloadBinaryThereAndBack(t *testing.T) {
 	one, other := testBinDir(t, "a", "b"), t.TempDir()
@@ -277,7 +277,7 @@ func TestReloadBinaryThereAndBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	look() // by the other
+	look() // with the other executable
 	point(one)
 	if err := k.Reload(two()); err != nil {
 		t.Fatal(err)
@@ -287,8 +287,8 @@ func TestReloadBinaryThereAndBack(t *testing.T) {
 	}
 }
 
-// A refresh for later ends with its provider, and one that somebody waits for
-// does not.
+// Reload cancels a background refresh of a removed provider, unless a lookup
+// waits for it.
 func TestReloadEndsRefreshes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running atomic.Int32
@@ -327,7 +327,7 @@ func TestReloadEndsRefreshes(t *testing.T) {
 	})
 }
 
-// Nor does a lookup begin one that ends with the former configuration.
+// A lookup with the previous configuration starts no refresh.
 func TestReloadBeginsNoRefreshes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
@@ -359,7 +359,7 @@ func TestReloadBeginsNoRefreshes(t *testing.T) {
 	})
 }
 
-// sourceFunc is a source that has nothing to say.
+// sourceFunc is a source without credentials.
 type sourceFunc func()
 
 func (sourceFunc) Name() string { return "source" }
@@ -369,7 +369,7 @@ func (f sourceFunc) Auths(context.Context, string) ([]AuthSet, error) {
 	return nil, nil
 }
 
-// What the owner of a map does with it later is his own business.
+// A caller may change its maps and slices after New.
 func TestOptionsAreCopied(t *testing.T) {
 	in := map[string]plugin.Provider{"a": answerFor("a"), "b": answerFor("b")}
 	k, _ := counted(t, Options{BinDir: "none", InProcess: in})
@@ -384,7 +384,7 @@ func TestOptionsAreCopied(t *testing.T) {
 	}
 }
 
-// A lookup that is under way ends with the configuration that it began with.
+// A lookup in progress uses the configuration with which it started.
 func TestReloadDuringALookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
@@ -412,15 +412,15 @@ func TestReloadDuringALookup(t *testing.T) {
 	})
 }
 
-// What a caller keeps of a Result keeps neither the keyring nor what it is made
-// of, nor the plugin's other credentials; nor does that of a failed lookup.
+// A Result that a caller keeps holds neither the keyring nor other credentials
+// in memory, nor does the error of a failed lookup.
 func TestResultLeavesTheKeyring(t *testing.T) {
 	var kept []any
 	gone := func() []func() bool {
 		in := map[string]plugin.Provider{"a": answerFor("a"), "b": plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
 			return nil, errors.New("broken")
 		})}
-		k, err := New(two(), Options{InProcess: in, ServiceAccounts: &accounts{}, Sources: []Source{&outsider{}}})
+		k, err := New(two(), Options{InProcess: in, ServiceAccounts: &accounts{}, Sources: []Source{&misbehaving{}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -446,7 +446,7 @@ func TestResultLeavesTheKeyring(t *testing.T) {
 	for i, gone := range gone {
 		for try := 0; try < 10 && !gone(); try++ {
 			runtime.GC()
-			time.Sleep(10 * time.Millisecond) // what ended has to be swept
+			time.Sleep(10 * time.Millisecond) // wait for the garbage collector
 		}
 		if !gone() {
 			t.Errorf("%d is still there", i)
@@ -455,7 +455,7 @@ func TestResultLeavesTheKeyring(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
-// weakly returns whether what p points to has gone.
+// weakly returns a function that reports whether *p was garbage collected.
 func weakly[T any](p *T) (gone func() bool) {
 	at := weak.Make(p)
 	return func() bool { return at.Value() == nil }
@@ -520,7 +520,7 @@ func TestCommandOptions(t *testing.T) {
 	}
 }
 
-// A provider whose pattern has a path is not passed over in silence.
+// A provider whose pattern has a path is not skipped silently.
 func TestRegistryAgainstPaths(t *testing.T) {
 	c := two()
 	c.Providers[0].MatchImages = []string{"other.example/x", "r.example/team", "r.example/b", "*.example/z"}
@@ -565,7 +565,7 @@ func TestRegistryAgainstPaths(t *testing.T) {
 	}
 }
 
-// TestReloadMovesMasks: the mask of an argument says where it stands now, though
+// TestReloadMovesMasks: the mask of an argument has its current line, although
 // the provider is kept.
 func TestReloadMovesMasks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")

@@ -26,22 +26,22 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestSoak is a command of its own: see docs/project/testing.md.
+// TestSoak runs separately: see docs/project/testing.md.
 var soakFor = flag.Duration("soak", 0, "how long TestSoak runs, e.g. 10m; 0 means not at all")
 
-// soakRate is lookups a second: 200,000 in ten minutes.
+// soakRate is the number of lookups per second: 200,000 in ten minutes.
 const soakRate = 334
 
-// What a soak may have at its end above what it had after its first tenth, at
-// most a minute.
+// Limits for the growth between the first tenth of a soak, at most a minute, and its
+// end.
 const (
 	soakDescriptors = 8
 	soakGoroutines  = 8
-	soakHeap        = 4 << 20  // bytes, beside a quarter
-	soakRSS         = 24 << 20 // bytes, beside a quarter
+	soakHeap        = 4 << 20  // bytes, in addition to a quarter
+	soakRSS         = 24 << 20 // bytes, in addition to a quarter
 )
 
-// soakPlugin is the plugins of a soak, as processes.
+// soakPlugin implements the plugins of a soak as processes.
 func soakPlugin(kind, user string) int {
 	switch kind {
 	case "good":
@@ -53,7 +53,7 @@ func soakPlugin(kind, user string) int {
 		os.Stdout.Write(bytes.Repeat([]byte("x"), 100_000))
 	case "hangs":
 		time.Sleep(time.Minute)
-	case "forks": // leaves something behind that holds its output
+	case "forks": // leaves a process that holds its output open
 		child := exec.Command(os.Args[0])
 		child.Env, child.Stdout, child.Stderr = append(os.Environ(), testPlugin+"=soak-lingers"), os.Stdout, os.Stderr
 		if err := child.Start(); err != nil {
@@ -67,7 +67,7 @@ func soakPlugin(kind, user string) int {
 	return 0
 }
 
-// shortLived answers for a host, for a while.
+// shortLived responds for a host with a short cache duration.
 func shortLived(user string) plugin.Provider {
 	return plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 		resp, err := answerFor(user).GetCredentials(ctx, req)
@@ -76,7 +76,7 @@ func shortLived(user string) plugin.Provider {
 	})
 }
 
-// soak is a keyring that has much to bear.
+// soak is a keyring under load.
 type soak struct {
 	t       *testing.T
 	opts    Options
@@ -90,7 +90,8 @@ type soak struct {
 
 var soakKinds = []string{"good", "fails", "garbage", "hangs", "forks"}
 
-// configuration is that of the n-th reload; some of its entries change.
+// configuration returns the configuration of the n-th reload, in which some
+// entries change.
 func (s *soak) configuration(n int) *config.Config {
 	c := &config.Config{}
 	add := func(name, host string, attributes *config.TokenAttributes) *config.Provider {
@@ -136,13 +137,13 @@ func newSoak(t *testing.T) *soak {
 	return s
 }
 
-// request is a random lookup, and what is expected of it.
+// request returns a random lookup and its expected result.
 func (s *soak) request(rnd *rand.Rand) (req Request, kind string) {
 	switch n := rnd.IntN(1000); {
 	case n < 870:
 		kind = "good"
 	case n < 940:
-		kind = "images" // of which there is no end
+		kind = "images" // new ones each time
 	case n < 980:
 		kind = "tokens"
 		req.Pod = podRequest("", []string{"alice", "bob"}[rnd.IntN(2)], rnd.IntN(1000)).Pod
@@ -159,7 +160,7 @@ func (s *soak) request(rnd *rand.Rand) (req Request, kind string) {
 	return req, kind
 }
 
-// lookup looks up once, and gives some lookups up.
+// lookup looks up once, and cancels some lookups.
 func (s *soak) lookup(rnd *rand.Rand) {
 	req, kind := s.request(rnd)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -189,8 +190,8 @@ func (s *soak) lookup(rnd *rand.Rand) {
 	s.did[what]++
 }
 
-// run looks up for a time, reloads, and opens and closes keyrings in between.
-// It returns when all that has ended.
+// run looks up for d, and in between reloads, opens and closes keyrings. It
+// returns when all of that has ended.
 func (s *soak) run(d time.Duration, seed uint64) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
@@ -217,7 +218,7 @@ func (s *soak) run(d time.Duration, seed uint64) {
 	wg.Wait()
 }
 
-// closeAnother closes a keyring while lookups are under way.
+// closeAnother closes a keyring during lookups.
 func (s *soak) closeAnother(seed uint64) {
 	k, err := New(s.configuration(0), s.opts)
 	if err != nil {
@@ -235,9 +236,9 @@ func (s *soak) closeAnother(seed uint64) {
 	wg.Wait()
 }
 
-// footprint is what the process holds.
+// footprint is the process's use of resources.
 type footprint struct {
-	descriptors, goroutines int // descriptors and rss are -1 where the system does not say
+	descriptors, goroutines int // descriptors and rss are -1 if unknown
 	heap, rss               int64
 }
 
@@ -245,7 +246,7 @@ func (f footprint) String() string {
 	return fmt.Sprintf("%d descriptors, %d goroutines, heap %.1f MiB, RSS %.1f MiB", f.descriptors, f.goroutines, float64(f.heap)/(1<<20), float64(f.rss)/(1<<20))
 }
 
-// exceeds says in what f is above another footprint.
+// exceeds returns the resources of which f uses more than g.
 func (f footprint) exceeds(g footprint) []string {
 	var in []string
 	note := func(what string, over bool) {
@@ -260,8 +261,8 @@ func (f footprint) exceeds(g footprint) []string {
 	return in
 }
 
-// footprintNow is taken when what was started has had the time to end: it
-// waits until two in a row have the same goroutines and descriptors.
+// footprintNow waits until two footprints in a row have the same goroutines and
+// descriptors.
 func footprintNow() footprint {
 	var f, last footprint
 	for range 20 {
@@ -273,7 +274,7 @@ func footprintNow() footprint {
 			break
 		}
 		last = f
-		time.Sleep(1500 * time.Millisecond) // longer than what lingers
+		time.Sleep(1500 * time.Millisecond) // longer than the lingering processes
 	}
 	runtime.GC()
 	runtime.GC()
@@ -290,8 +291,8 @@ func footprintNow() footprint {
 }
 
 // TestSoak: after many lookups with plugins that fail, hang, fork and write
-// garbage, with reloads and with lookups that are given up, the process holds
-// what it held after the first tenth, and after Close what it held before.
+// garbage, with reloads and cancellations, the process uses the same resources
+// as after the first tenth, and after Close the same as before.
 func TestSoak(t *testing.T) {
 	if *soakFor <= 0 {
 		t.Skip("only with -args -soak=10m")
@@ -316,7 +317,7 @@ func TestSoak(t *testing.T) {
 	if in := late.exceeds(early); in != nil {
 		t.Errorf("it grew in %q", in)
 	}
-	if after.goroutines > before.goroutines || after.descriptors > before.descriptors+1 { // the poller's stay
+	if after.goroutines > before.goroutines || after.descriptors > before.descriptors+1 { // the poller keeps one
 		t.Errorf("after Close there is more than before")
 	}
 	for _, want := range []string{"good, answered", "images, answered", "tokens, answered"} {

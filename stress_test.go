@@ -20,11 +20,11 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// longestRun is the longest that a run of the plugin of a storm takes.
+// longestRun is the longest run of a storm's plugin.
 const longestRun = time.Second
 
-// storm is a plugin whose answers, failures and running times are random. The
-// user name of what it returns says to whom it was given, and for what.
+// storm is a plugin with random responses, failures and durations. The user name
+// in a response is the request for which it was issued.
 type storm struct {
 	mu      sync.Mutex
 	rnd     *rand.Rand
@@ -61,7 +61,7 @@ func (s *storm) GetCredentials(ctx context.Context, req *plugin.Request) (*plugi
 		CacheDuration: new([]time.Duration{-time.Hour, 0, longestRun / 2, time.Hour}[s.pick(4)]),
 		Auth:          map[string]plugin.AuthConfig{},
 	}
-	to := given{image: req.Image, scope: resp.CacheKeyType, cached: *resp.CacheDuration > 0, whom: req.ServiceAccountAnnotations["example.com/role"]}
+	to := given{image: req.Image, scope: resp.CacheKeyType, cached: *resp.CacheDuration > 0, account: req.ServiceAccountAnnotations["example.com/role"]}
 	to.pod = podOf(req.ServiceAccountToken)
 	for range s.pick(3) {
 		key := []string{registry, req.Image, "*.example", "other.example"}[s.pick(4)]
@@ -70,21 +70,21 @@ func (s *storm) GetCredentials(ctx context.Context, req *plugin.Request) (*plugi
 	return resp, nil
 }
 
-// given is for what and to whom a credential was given.
+// given is the request for which a credential was issued.
 type given struct {
-	image  string
-	scope  plugin.CacheKeyType
-	cached bool
-	whom   string // service account
-	pod    string
+	image   string
+	scope   plugin.CacheKeyType
+	cached  bool
+	account string // service account
+	pod     string
 }
 
 func (g given) String() string {
-	return fmt.Sprintf("%s %s %t %q %q", g.image, g.scope, g.cached, g.whom, g.pod)
+	return fmt.Sprintf("%s %s %t %q %q", g.image, g.scope, g.cached, g.account, g.pod)
 }
 
-// check says what is wrong with giving c, under which there may be an entry of
-// a cache that was there at begin, to req.
+// check returns why req must not get c, which may come from a cache entry that
+// existed at begin.
 func (g given) check(c Credential, req Request, perPod bool, begin time.Time) error {
 	asked := req.Image + req.Registry
 	registry, _, _ := strings.Cut(asked, "/")
@@ -92,7 +92,7 @@ func (g given) check(c Credential, req Request, perPod bool, begin time.Time) er
 	if key, err := match.Parse(c.Match); err != nil || !key.Match(asked) {
 		return fmt.Errorf("key %q does not match", c.Match)
 	}
-	if req.Pod != nil && (g.whom != req.Pod.ServiceAccount || (perPod || !g.cached) && g.pod != req.Pod.UID) {
+	if req.Pod != nil && (g.account != req.Pod.ServiceAccount || (perPod || !g.cached) && g.pod != req.Pod.UID) {
 		return errors.New("it was given to another identity")
 	}
 	if g.cached == c.CachedUntil.IsZero() || g.cached && c.CachedUntil.Before(begin) {
@@ -116,15 +116,14 @@ func TestCoalesceStorm(t *testing.T) {
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { weather(t, rand.New(rand.NewPCG(seed, seed))) })
+			synctest.Test(t, func(t *testing.T) { stress(t, rand.New(rand.NewPCG(seed, seed))) })
 		})
 	}
 }
 
-// weather sends random lookups into a storm, and holds every answer against
-// the rules of coalescing. That no goroutine is left behind is seen to by
-// synctest.
-func weather(t *testing.T, rnd *rand.Rand) {
+// stress sends random lookups to a storm and checks every result by the rules of
+// coalescing. synctest checks that no goroutine is left.
+func stress(t *testing.T, rnd *rand.Rand) {
 	s := &storm{rnd: rand.New(rand.NewPCG(rnd.Uint64(), 0))}
 	opts := Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, ServiceAccounts: &accounts{}, MaxCacheEntries: 1 + rnd.IntN(20)}
 	var attributes *config.TokenAttributes
@@ -140,7 +139,7 @@ func weather(t *testing.T, rnd *rand.Rand) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.compiled.Load().runners[0].provider = s // without the deadline, after which Close does not wait
+	k.compiled.Load().runners[0].provider = s // without the deadline, after which Close would not wait
 	closes := rnd.IntN(3) == 0
 	var wg sync.WaitGroup
 	for i := range 150 {
@@ -150,7 +149,7 @@ func weather(t *testing.T, rnd *rand.Rand) {
 		}
 		wg.Go(func() {
 			time.Sleep(begin)
-			gust(t, k, s, req, patience, closes)
+			lookUpOnce(t, k, s, req, patience, closes)
 		})
 	}
 	r := k.compiled.Load().runners[0]
@@ -164,7 +163,7 @@ func weather(t *testing.T, rnd *rand.Rand) {
 	wg.Wait()
 	time.Sleep(longestRun / 10)
 	if opts.RefreshAhead > 0 {
-		time.Sleep(longestRun) // a refresh waits for nobody
+		time.Sleep(longestRun) // a refresh has no waiters
 	}
 	synctest.Wait()
 	if s.running != 0 || len(r.inFlight) != 0 {
@@ -173,8 +172,8 @@ func weather(t *testing.T, rnd *rand.Rand) {
 	k.Close()
 }
 
-// TestCoalesceFlightThatWasLeft: while an exec that nobody waits for dies, it
-// is not joined, and its end does not hide the one that took its place.
+// TestCoalesceFlightThatWasLeft: a lookup does not join an exec that is being
+// cancelled, and the end of that exec does not remove its successor.
 func TestCoalesceFlightThatWasLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
@@ -199,7 +198,7 @@ func TestCoalesceFlightThatWasLeft(t *testing.T) {
 					t.Errorf("%s: %v", image, err)
 				}
 			})
-			time.Sleep(time.Second / 2) // the first exec is dead when b comes
+			time.Sleep(time.Second / 2) // the first exec has ended when b starts
 		}
 		wg.Wait()
 		if s.execs() != 2 {
@@ -222,8 +221,8 @@ func randomRequest(rnd *rand.Rand, pods bool, i int) (req Request) {
 	return req
 }
 
-// gust is one lookup; patience is when it is given up, 0 for never.
-func gust(t *testing.T, k *Keyring, s *storm, req Request, patience time.Duration, closes bool) {
+// lookUpOnce is one lookup, cancelled after the given time; 0 means never.
+func lookUpOnce(t *testing.T, k *Keyring, s *storm, req Request, patience time.Duration, closes bool) {
 	ctx, begin := context.Background(), time.Now()
 	if patience > 0 {
 		var cancel context.CancelFunc
@@ -244,7 +243,7 @@ func gust(t *testing.T, k *Keyring, s *storm, req Request, patience time.Duratio
 	}
 	for _, c := range res.Credentials {
 		var g given
-		if _, err := fmt.Sscanf(c.Username, "%s %s %t %q %q", &g.image, &g.scope, &g.cached, &g.whom, &g.pod); err != nil {
+		if _, err := fmt.Sscanf(c.Username, "%s %s %t %q %q", &g.image, &g.scope, &g.cached, &g.account, &g.pod); err != nil {
 			t.Fatal(err)
 		}
 		perPod := k.compiled.Load().runners[0].tokens != nil && k.compiled.Load().runners[0].tokens.CacheType == config.CachePerToken
