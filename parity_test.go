@@ -164,7 +164,7 @@ func (v configVector) write(t *testing.T) string {
 	return filepath.Join(dir, v.Files[0].Name)
 }
 
-// The names of the differences in what is accepted; docs/project/parity.md has the reasons.
+// Names of the differences in validation; docs/project/parity.md has the reasons.
 const (
 	refusedInternal = "the kubelet's internal version of the file format"
 	refusedName     = "a provider name that is empty or has a backslash"

@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// scripted is a registry that answers as a test says.
+// scripted is a registry with the responses of a test.
 type scripted struct {
 	*httptest.Server
 	host string
@@ -47,7 +47,7 @@ func script(t *testing.T, answer func(s *scripted, w http.ResponseWriter, r *htt
 	return s
 }
 
-// requests are those since the last call.
+// requests returns the requests since the last call.
 func (s *scripted) requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,8 +63,8 @@ func refuse(w http.ResponseWriter, challenges ...string) {
 	w.WriteHeader(http.StatusUnauthorized)
 }
 
-// tokens answers as a registry that gives a token to all who ask, and what
-// is asked for with it.
+// tokens behaves like a registry that issues a token to every client, and
+// handles requests with it.
 func (s *scripted) tokens(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/token":
@@ -76,7 +76,7 @@ func (s *scripted) tokens(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// transport has n users, "u0" first.
+// transport returns a transport with n users, "u0" first.
 func (s *scripted) transport(t *testing.T, n int) *Transport {
 	t.Helper()
 	u := &users{only: max(n, 1)}
@@ -108,8 +108,8 @@ func (s *scripted) get(t *testing.T, rt http.RoundTripper) int {
 	return resp.StatusCode
 }
 
-// TestOpenPing: a registry that says nothing of tokens at /v2/, and wants them
-// for its repositories. A container runtime pulls there.
+// TestOpenPing: a registry that sends no challenge at /v2/ but requires tokens
+// for its repositories. Container runtimes pull from it.
 func TestOpenPing(t *testing.T) {
 	for name, tt := range map[string]struct {
 		users int
@@ -136,7 +136,8 @@ func TestOpenPing(t *testing.T) {
 	}
 }
 
-// TestOutOfOrderPing: a Transport that asked during maintenance is not lost for it.
+// TestOutOfOrderPing: a Transport whose first request failed during maintenance
+// works later.
 func TestOutOfOrderPing(t *testing.T) {
 	var once sync.Once
 	s := script(t, func(s *scripted, w http.ResponseWriter, r *http.Request) {
@@ -169,8 +170,8 @@ func TestOutOfOrderPing(t *testing.T) {
 	}
 }
 
-// TestTwoChallenges: where Basic comes first a password is sent, and a wrong one
-// not again, though the registry would also give tokens.
+// TestTwoChallenges: if Basic comes first a password is sent, and a wrong one
+// only once, although the registry also issues tokens.
 func TestTwoChallenges(t *testing.T) {
 	s := script(t, func(s *scripted, w http.ResponseWriter, _ *http.Request) {
 		refuse(w, `Basic realm="x"`, s.bearer())
@@ -188,7 +189,7 @@ func TestTwoChallenges(t *testing.T) {
 	}
 }
 
-// TestOwnRequest: what a caller gets back is the request that it made.
+// TestOwnRequest: a response's Request is the caller's request.
 func TestOwnRequest(t *testing.T) {
 	for name, auth := range map[string]string{"Basic": `Basic realm="x"`, "Bearer": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -221,7 +222,7 @@ func TestOwnRequest(t *testing.T) {
 	}
 }
 
-// TestOpaque: a URL whose path is one, and what is asked for another.
+// TestOpaque: a URL with an opaque part, whose path differs from the request's.
 func TestOpaque(t *testing.T) {
 	s := script(t, func(*scripted, http.ResponseWriter, *http.Request) {})
 	tr := s.transport(t, 1)

@@ -24,8 +24,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestClosedUnderUse: connections and the Keyring are closed under 100 pulls.
-// Each ends, with an answer or an error.
+// TestClosedUnderUse: connections and the Keyring are closed during 100 pulls.
+// Each pull ends with a result or an error.
 func TestClosedUnderUse(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -72,8 +72,8 @@ func TestClosedUnderUse(t *testing.T) {
 	}
 }
 
-// TestLeaderCancelled: who gives up while others wait for it fails alone, be it at
-// the ping, at the token or at the first answer.
+// TestLeaderCancelled: a cancelled request does not fail the requests that wait
+// for it, at the ping, at the token or at the first response.
 func TestLeaderCancelled(t *testing.T) {
 	for _, at := range []string{"/v2/", "/token", "/manifests/"} {
 		t.Run(at, func(t *testing.T) {
@@ -119,7 +119,8 @@ func TestLeaderCancelled(t *testing.T) {
 	}
 }
 
-// TestSharedCall: one runs and the others get its error; a cancelled one's is its own.
+// TestSharedCall: one caller runs and the others get its error, unless its
+// context ended.
 func TestSharedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f sharedCall
@@ -155,7 +156,8 @@ func TestSharedCall(t *testing.T) {
 	})
 }
 
-// TestNeverAnswers: 20 requests to a server that says nothing take as long as one.
+// TestNeverAnswers: 20 requests to a server that does not respond take as long
+// as one.
 func TestNeverAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &users{}
@@ -181,7 +183,7 @@ func TestNeverAnswers(t *testing.T) {
 	})
 }
 
-// silence never answers.
+// silence never responds.
 type silence struct{}
 
 func (silence) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -189,7 +191,7 @@ func (silence) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, context.Cause(req.Context())
 }
 
-// TestSlowLookup: a lookup that does not come to an end is waited for once.
+// TestSlowLookup: concurrent requests wait only once for a lookup that hangs.
 func TestSlowLookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, err := config.Parse("test.yaml", []byte("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: slow\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  defaultCacheDuration: 1h\n  matchImages: [registry.example]\n"))
@@ -224,8 +226,8 @@ func TestSlowLookup(t *testing.T) {
 	})
 }
 
-// TestBodyBreaksOff: what breaks in the middle of a body is its reader's, who
-// finds out; a request before that is repeated.
+// TestBodyBreaksOff: the reader of a truncated body gets the error; an earlier
+// failure is retried.
 func TestBodyBreaksOff(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic}, 1)
 	tr := mustTransport(t, New(good(t, s.Addr()), Options{}), ref.Context())
@@ -248,8 +250,8 @@ func TestBodyBreaksOff(t *testing.T) {
 	}
 }
 
-// TestEndsForAll: the password changes under 30 requests at a time. One renews, and
-// none fails.
+// TestEndsForAll: the password changes during 30 concurrent requests. One looks
+// up again, and none fails.
 func TestEndsForAll(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {

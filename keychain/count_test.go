@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestThousandResolves: of one registry, at once and cold: its provider is asked
-// once.
+// TestThousandResolves: concurrent Resolve calls without a cache run the
+// provider once.
 func TestThousandResolves(t *testing.T) {
 	u := &users{only: 1}
 	u.set(pair{key: "registry.example", user: "good", password: canary.Password})
@@ -49,7 +49,7 @@ func TestThousandResolves(t *testing.T) {
 	}
 }
 
-// warm is a Keychain of one provider with the answer in its cache.
+// warm returns a Keychain of one provider with a cached response.
 func warm(tb testing.TB) (*Keychain, name.Repository) {
 	tb.Helper()
 	u := &users{only: 1}
@@ -62,7 +62,7 @@ func warm(tb testing.TB) (*Keychain, name.Repository) {
 	return keys, repo
 }
 
-// TestResolveAllocates: from a warm cache.
+// TestResolveAllocates: with a cached response.
 func TestResolveAllocates(t *testing.T) {
 	keys, repo := warm(t)
 	n := testing.AllocsPerRun(1000, func() {
@@ -85,7 +85,7 @@ func BenchmarkResolve(b *testing.B) {
 	}
 }
 
-// BenchmarkResolveParallel is of many goroutines at a time.
+// BenchmarkResolveParallel uses many goroutines.
 func BenchmarkResolveParallel(b *testing.B) {
 	keys, repo := warm(b)
 	b.ReportAllocs()
@@ -98,7 +98,8 @@ func BenchmarkResolveParallel(b *testing.B) {
 	})
 }
 
-// TestTransportNil: the default transport serves, and another is asked for all.
+// TestTransportNil: nil means the default transport; another one gets all
+// requests.
 func TestTransportNil(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
 	if err := pull(t.Context(), ref, mustTransport(t, New(good(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
@@ -119,7 +120,7 @@ func TestTransportNil(t *testing.T) {
 	}
 }
 
-// TestNothingFor: a question without an answer, and a resource that cannot be one.
+// TestNothingFor: a lookup without a credential, and an invalid resource.
 func TestNothingFor(t *testing.T) {
 	keys := New(bare(t), Options{})
 	if a, err := keys.Resolve(reference(t, "registry.example/x").Context()); err != nil || a != authn.Anonymous {

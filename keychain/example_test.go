@@ -25,8 +25,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// What is built on remote pulls with every credential that a node would try. Here
-// the first is refused.
+// Programs based on remote pull with every credential that a node would try.
+// Here the first is rejected.
 func ExampleTransport() {
 	keyring, host, stop := exampleRegistry("team/app")
 	defer stop()
@@ -49,8 +49,8 @@ func ExampleTransport() {
 	// 2 layers, pulled by puller <nil>
 }
 
-// Crane's library takes the same transport. A copy has one for each side: they are
-// two repositories, with credentials of their own.
+// Crane's library takes the same transport. A copy needs one for each side,
+// because they are two repositories with different credentials.
 func ExampleTransport_copy() {
 	keyring, host, stop := exampleRegistry("team/app")
 	defer stop()
@@ -78,8 +78,8 @@ func ExampleTransport_copy() {
 	// <nil>
 }
 
-// What takes an authn.Keychain and nothing else has the first credential. If that
-// is the right one all is well.
+// APIs that accept only an authn.Keychain get the first credential, which is
+// enough if it works.
 func ExampleKeychain() {
 	keyring, host, stop := exampleRegistry("team/app")
 	defer stop()
@@ -92,7 +92,7 @@ func ExampleKeychain() {
 	// refused: true
 }
 
-// A controller pulls for a pod: with its pull secrets, and the identity of its
+// A controller pulls for a pod, with its pull secrets and the identity of its
 // service account.
 func ExampleOptions_pod() {
 	keyring, host, stop := exampleRegistry("team/app")
@@ -126,8 +126,9 @@ func ExampleOptions_pod() {
 	// team/app registry-login <nil>
 }
 
-// exampleRegistry is a registry with an image that "puller" may pull and push, and
-// a Keyring with two providers for it, whose first credential is stale.
+// exampleRegistry returns a registry with an image that "puller" may pull and
+// push, and a Keyring with two providers for it, of which the first has a stale
+// credential.
 func exampleRegistry(repository string) (keyring *regcred.Keyring, host string, stop func()) {
 	registry, err := testregistry.New(testregistry.Options{Auth: testregistry.Bearer, Users: map[string]string{"puller": "open-sesame"}})
 	if err != nil {
@@ -162,7 +163,8 @@ func exampleRegistry(repository string) (keyring *regcred.Keyring, host string, 
 	}
 }
 
-// exampleCluster is an API server with a pod of one image and one pull secret.
+// exampleCluster returns an API server with a pod of one image and one pull
+// secret.
 func exampleCluster(host string) (client *kube.Client, stop func()) {
 	api, err := testkube.New(testkube.Options{})
 	if err != nil {

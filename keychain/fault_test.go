@@ -19,13 +19,13 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// user is whose request it is, with Basic authentication.
+// user returns the user of a request with Basic authentication.
 func user(r interface{ BasicAuth() (string, string, bool) }) string {
 	name, _, _ := r.BasicAuth()
 	return name
 }
 
-// byUser answers requests for manifests by whose they are.
+// byUser responds to requests for manifests by user.
 func byUser(statuses map[string]int) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		status := statuses[user(r)]
@@ -40,11 +40,11 @@ func byUser(statuses map[string]int) func(http.ResponseWriter, *http.Request) bo
 	}
 }
 
-// TestStatus: what is answered when two credentials fail, and with which request
+// TestStatus: the response when two credentials fail, and the requests for which
 // the second is not tried.
 func TestStatus(t *testing.T) {
 	for _, tt := range []struct {
-		other, good int // what a user is answered; 0: the image
+		other, good int // status for each user; 0: the image
 		want        int
 		asked       int // requests of "good"
 	}{
@@ -105,7 +105,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestHead: the refusal of a HEAD has what became of each credential as well.
+// TestHead: the response to a rejected HEAD also has a message for each
+// credential.
 func TestHead(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, byUser(map[string]int{"other": 401, "good": 403}))
 	tr := mustTransport(t, New(two(t, f.host()), Options{}), ref.Context())
@@ -124,8 +125,8 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// TestQuota: who is told to come back later does not keep the next credential
-// waiting; if it is the last, it is asked again when it may.
+// TestQuota: after a 429 the next credential is tried at once; the last one is
+// retried after Retry-After.
 func TestQuota(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, byUser(map[string]int{"other": 429}))
 	if err := pull(t.Context(), ref, mustTransport(t, New(two(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
@@ -161,7 +162,7 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestNoRetriesOnTop: go-containerregistry adds none of its own.
+// TestNoRetriesOnTop: go-containerregistry adds no retries.
 func TestNoRetriesOnTop(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		if strings.Contains(r.URL.Path, "/manifests/") {
@@ -178,8 +179,8 @@ func TestNoRetriesOnTop(t *testing.T) {
 	}
 }
 
-// TestCredentialWithoutUser: it is not sent, and what the others are answered is
-// the answer.
+// TestCredentialWithoutUser: it is not sent, and the response is that to the
+// other credentials.
 func TestCredentialWithoutUser(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
 	missing := reference(t, f.host()+"/team/app:missing")
@@ -227,7 +228,7 @@ func TestOddUsers(t *testing.T) {
 	}
 }
 
-// TestEcho: a registry that sends back what it was sent, in every place.
+// TestEcho: a registry that returns every value that it receives.
 func TestEcho(t *testing.T) {
 	for _, status := range []int{400, 401, 403, 404, 501} {
 		for _, method := range []string{"GET", "HEAD", "POST"} {

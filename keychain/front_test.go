@@ -23,12 +23,12 @@ import (
 
 var discard = log.New(io.Discard, "", 0)
 
-// front is a server that sees what goes to a registry behind it, and answers
-// some of it itself.
+// front is a proxy for a registry that records requests and responds to some
+// itself.
 type front struct {
 	*httptest.Server
 	registry *testregistry.Server
-	answer   func(http.ResponseWriter, *http.Request) bool // reports whether it has answered
+	answer   func(http.ResponseWriter, *http.Request) bool // reports whether it sent the response
 
 	mu   sync.Mutex
 	seen []seen
@@ -50,7 +50,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// requests returns those whose path contains a text.
+// requests returns the requests whose path contains a text.
 func (f *front) requests(path string) (list []seen) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,7 +64,7 @@ func (f *front) requests(path string) (list []seen) {
 
 func (f *front) host() string { return f.Listener.Addr().String() }
 
-// serve puts a front before a registry with team/app for the user "good".
+// serve starts a front for a registry with team/app for the user "good".
 func serve(t testing.TB, opts testregistry.Options, layers int, answer func(http.ResponseWriter, *http.Request) bool) (*front, name.Reference) {
 	t.Helper()
 	f := unstarted(t, opts, layers, answer)
@@ -72,8 +72,8 @@ func serve(t testing.TB, opts testregistry.Options, layers int, answer func(http
 	return f, reference(t, f.host()+"/team/app:v1")
 }
 
-// serveTLS is serve for the names that the certificate of httptest has,
-// registry.example.com among them, and a transport that knows it.
+// serveTLS is serve with TLS, for the host names of httptest's certificate such
+// as registry.example.com, and a transport that trusts it.
 func serveTLS(t testing.TB, opts testregistry.Options, layers int, answer func(http.ResponseWriter, *http.Request) bool) (*front, *http.Transport) {
 	t.Helper()
 	f := unstarted(t, opts, layers, answer)
@@ -104,7 +104,7 @@ func reference(t testing.TB, image string) name.Reference {
 	return ref
 }
 
-// stranger is a server to which nothing may be shown.
+// stranger is a server that must not get any credential.
 func stranger(t testing.TB, answer http.HandlerFunc) *front {
 	t.Helper()
 	f := &front{answer: func(w http.ResponseWriter, r *http.Request) bool { answer(w, r); return true }}
@@ -123,7 +123,8 @@ func stranger(t testing.TB, answer http.HandlerFunc) *front {
 	return f
 }
 
-// good is a keyring that knows the right user alone, and two the second of which is.
+// good returns a keyring with only the right user, and one with two users of
+// which the second is right.
 func good(t testing.TB, hosts ...string) *regcred.Keyring {
 	u := &users{}
 	u.set(pair{key: hosts[0], user: "good", password: canary.Password})

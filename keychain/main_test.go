@@ -26,12 +26,12 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// users are those that a plugin knows, in the order in which a kubelet tries
-// them, which is that of their providers. What it answers may change.
+// users are the plugins' users, in the order in which a kubelet tries them. The
+// responses may change.
 type users struct {
-	uncached bool          // the Keyring keeps no answer
-	wait     chan struct{} // if set, who asks waits for its end
-	only     int           // how many providers there are; 0 means 3
+	uncached bool          // the Keyring caches no response
+	wait     chan struct{} // if set, providers wait until it is closed
+	only     int           // number of providers; 0 means 3
 
 	mu    sync.Mutex
 	pairs []pair
@@ -71,7 +71,8 @@ func (u *users) answer(n int, cached time.Duration) (*plugin.Response, error) {
 	return resp, nil
 }
 
-// keyring has three providers for whatever host, of which each knows one user.
+// keyring returns a keyring with three providers for any host, with one user
+// each.
 func (u *users) keyring(t testing.TB, hosts ...string) *regcred.Keyring {
 	t.Helper()
 	var text strings.Builder
@@ -102,7 +103,7 @@ func (u *users) keyring(t testing.TB, hosts ...string) *regcred.Keyring {
 	return k
 }
 
-// start serves an image for the user "good" alone.
+// start serves an image only for the user "good".
 func start(t testing.TB, opts testregistry.Options, layers int) (*testregistry.Server, name.Reference) {
 	t.Helper()
 	opts.Users = map[string]string{"good": canary.Password, "other": canary.Password}
@@ -133,7 +134,8 @@ func pull(ctx context.Context, ref name.Reference, rt http.RoundTripper) error {
 	return read(img)
 }
 
-// openLayers asks for each layer of an image; before is told which comes next.
+// openLayers requests each layer of an image; it calls before with the number of
+// the next one.
 func openLayers(t *testing.T, ref name.Reference, rt http.RoundTripper, before func(i int)) {
 	t.Helper()
 	img, err := remote.Image(ref, remote.WithTransport(rt))
@@ -183,7 +185,7 @@ func mustTransport(t testing.TB, k *Keychain, resource interface {
 	return tr
 }
 
-// logins counts pings, and tokens and passwords that were asked for or refused.
+// logins counts pings, and requested and rejected tokens and passwords.
 func logins(s *testregistry.Server) (pings, anonymousTokens int, refused map[string]int) {
 	refused = map[string]int{}
 	for _, r := range s.Requests() {

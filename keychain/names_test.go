@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// resource is one that says what it likes.
+// resource is a resource with arbitrary names.
 type resource struct{ name, registry string }
 
 func (r resource) String() string      { return r.name }
@@ -79,8 +79,8 @@ func TestQuestion(t *testing.T) {
 	}
 }
 
-// FuzzQuestion: what is asked about is of the resource's registry.
-func FuzzQuestion(f *testing.F) {
+// FuzzRequest: the lookup is for the resource's registry.
+func FuzzRequest(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"registry.example/team/app", "registry.example"}, {"index.docker.io/library/x", "index.docker.io"}, {"registry/app", "registry"},
 		{"registry.example", "registry.example"}, {"[::1]:5000/x", "[::1]:5000"}, {"a/b@sha256:" + strings.Repeat("0", 64), "a"}, {"localhost/x:y", "localhost"},
@@ -103,7 +103,7 @@ func FuzzQuestion(f *testing.F) {
 	})
 }
 
-// dialer connects whatever host to one address.
+// dialer connects to one address for every host.
 func dialer(to string, rt *http.Transport) *http.Transport {
 	rt = rt.Clone()
 	rt.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -112,8 +112,8 @@ func dialer(to string, rt *http.Transport) *http.Transport {
 	return rt
 }
 
-// TestTLS: a registry with a certificate of its own, over HTTP/2, by names in
-// capitals, with the port written or not, with a transport that knows the authority.
+// TestTLS: a registry with a private CA over HTTP/2, with upper-case names, with
+// and without the port.
 func TestTLS(t *testing.T) {
 	for scheme, auth := range schemes {
 		for _, host := range []string{"registry.example.com", "REGISTRY.example.com", "registry.example.com:443", "registry.example.com:5000"} {
@@ -140,8 +140,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestPortOfRequests: 443 may be written in a request and not in the name, and the
-// other way round. A credential goes along either way.
+// TestPortOfRequests: the request may have port 443 and the name not, and vice
+// versa. The credential is sent in both cases.
 func TestPortOfRequests(t *testing.T) {
 	for _, tt := range []struct{ name, request string }{{"registry.example.com", "registry.example.com:443"}, {"registry.example.com:443", "registry.example.com"}, {"registry.example.com", "Registry.Example.com"}} {
 		for scheme, auth := range schemes {
@@ -157,14 +157,14 @@ func TestPortOfRequests(t *testing.T) {
 	}
 }
 
-// TestHub: Docker Hub by its names, from the one transport.
+// TestHub: all names of Docker Hub, with one transport.
 func TestHub(t *testing.T) {
 	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.Bearer, BaseURL: "https://auth.docker.io", Rules: []testregistry.Rule{{User: "good", Pull: true}}}, 1, nil)
 	if _, err := f.registry.Push("library/x", "v1", testregistry.Image{}); err != nil {
 		t.Fatal(err)
 	}
 	rt = dialer(f.host(), rt)
-	rt.TLSClientConfig.InsecureSkipVerify = true // the test's server has no name of Docker's
+	rt.TLSClientConfig.InsecureSkipVerify = true // the test server's certificate is not Docker's
 	keys := New(good(t, "docker.io"), Options{Transport: rt})
 	ref := reference(t, "x:v1")
 	tr := mustTransport(t, keys, ref.Context())
@@ -183,7 +183,7 @@ func TestHub(t *testing.T) {
 	}
 }
 
-// TestIPv6: a registry that is named by its address.
+// TestIPv6: a registry with an IPv6 address as its name.
 func TestIPv6(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// TestInsecure: plain HTTP to a registry that is not on loopback takes a permission.
+// TestInsecure: plain HTTP to a registry outside loopback needs permission.
 func TestInsecure(t *testing.T) {
 	f, _ := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
 	rt := dialer(f.host(), http.DefaultTransport.(*http.Transport))
@@ -221,7 +221,7 @@ func TestInsecure(t *testing.T) {
 	}
 }
 
-// TestCatalog: a transport of a registry as such lists it.
+// TestCatalog: a transport for a registry can list its catalog.
 func TestCatalog(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic}, 1)
 	tr := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context().Registry)
@@ -231,8 +231,8 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
-// TestAuthenticator: what a Keychain hands out asks again when its time is over,
-// and says that nobody is known any more.
+// TestAuthenticator: an Authenticator looks up again when its credential
+// expires, and returns an anonymous one if there is no credential any more.
 func TestAuthenticator(t *testing.T) {
 	u := &users{}
 	u.set(pair{key: "registry.example", user: "good", password: canary.Password})

@@ -75,7 +75,7 @@ func TestCheckPath(t *testing.T) {
 }
 
 // TestPathsAtRegistry: tags and repositories with the names of endpoints, and
-// paths that are another's once they are resolved.
+// paths that belong to another repository once they are resolved.
 func TestPathsAtRegistry(t *testing.T) {
 	f, _ := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
 	ref := reference(t, f.host()+"/team/blobs/x:tags")
@@ -99,8 +99,8 @@ func TestPathsAtRegistry(t *testing.T) {
 	}
 }
 
-// FuzzPath: whatever is let through for a repository is of that, or of none, for
-// servers that decode escapes, resolve dots, or do both in whatever order.
+// FuzzPath: an accepted path belongs to the repository or to none, for servers
+// that decode escapes, resolve dots, or do both in any order.
 func FuzzPath(f *testing.F) {
 	for _, seed := range []string{
 		"/v2/team/app/manifests/v1", "/v2/team/app/../db/manifests/x", "/v2/team%2Fapp/manifests/x", "//v2/db/blobs/uploads/",
@@ -137,7 +137,8 @@ func unescape(p string) string {
 
 func cleaned(p string) string { return path.Clean("/" + p) }
 
-// naive is how a server finds the repository of a path: by the last endpoint.
+// naive returns the repository of a path as a simple server would: up to the
+// last endpoint.
 func naive(p string) (repo string, ok bool) {
 	rest, ok := strings.CutPrefix(p, "/v2/")
 	if !ok {

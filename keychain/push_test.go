@@ -24,13 +24,14 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// pushRights let "other" pull, and "good" push too.
+// pushRights allow "other" to pull, and "good" to pull and push.
 var pushRights = []testregistry.Rule{
 	{User: "other", Prefix: "team", Pull: true},
 	{User: "good", Prefix: "team", Pull: true, Push: true},
 }
 
-// TestPush: the third credential may push. What the second may is pulled with it.
+// TestPush: the third credential may push. What the second may pull is pulled
+// with it.
 func TestPush(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -56,7 +57,8 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestPullerStays: who may push does not take the place of who pulls.
+// TestPullerStays: the credential accepted for pushing does not replace the one
+// for pulling.
 func TestPullerStays(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic, Rules: pushRights}, 1)
 	tr := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context())
@@ -75,8 +77,8 @@ func TestPullerStays(t *testing.T) {
 	}
 }
 
-// TestPushStream: a layer that can be read once, to a Bearer registry whose tokens
-// end between the requests of the upload.
+// TestPushStream: a layer that can be read only once, to a Bearer registry whose
+// tokens expire between the requests of the upload.
 func TestPushStream(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -98,7 +100,7 @@ func TestPushStream(t *testing.T) {
 	}
 }
 
-// counted is a body that counts how often it is closed.
+// counted is a body that counts calls of Close.
 type counted struct {
 	io.Reader
 	closed *atomic.Int32
@@ -106,7 +108,7 @@ type counted struct {
 
 func (c *counted) Close() error { c.closed.Add(1); return nil }
 
-// TestUploadBodies: a body is sent whole or not at all, and closed in every case.
+// TestUploadBodies: a body is sent completely or not at all, and always closed.
 func TestUploadBodies(t *testing.T) {
 	const text = "what is uploaded"
 	for _, tt := range []struct {
@@ -114,9 +116,9 @@ func TestUploadBodies(t *testing.T) {
 		auth   testregistry.Auth
 		users  []string // of the keyring
 		path   string
-		again  bool // there is a GetBody
-		expire bool // tokens end before it is sent
-		want   int  // status; 0: an error
+		again  bool // with GetBody
+		expire bool // tokens expire before it is sent
+		want   int  // status; 0 means an error
 	}{
 		{"accepted", testregistry.Basic, []string{"good"}, "team/app", false, false, 202},
 		{"second credential", testregistry.Basic, []string{"other", "good"}, "team/app", true, false, 202},
@@ -142,7 +144,7 @@ func TestUploadBodies(t *testing.T) {
 			if tt.expire {
 				f.registry.ExpireTokens()
 			}
-			if !strings.Contains(tt.name, "token") && len(tt.users) > 1 { // who pushed is not remembered
+			if !strings.Contains(tt.name, "token") && len(tt.users) > 1 { // a failed push stores no credential
 				tr = mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
 			}
 			var closed atomic.Int32
@@ -152,7 +154,7 @@ func TestUploadBodies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			req.ContentLength = -1 // chunked: half of it would be taken for all
+			req.ContentLength = -1 // chunked, so that half of it looks complete
 			if tt.again {
 				req.GetBody = func() (io.ReadCloser, error) { made++; return body(), nil }
 			}
@@ -176,7 +178,8 @@ func TestUploadBodies(t *testing.T) {
 	}
 }
 
-// TestPushRefused: a write that all refuse, and one whose body cannot be had again.
+// TestPushRefused: a write with every credential rejected, and one whose body
+// cannot be sent again.
 func TestPushRefused(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic, Rules: pushRights}, 1)
 	u := &users{}
@@ -203,7 +206,7 @@ func TestPushRefused(t *testing.T) {
 	}
 }
 
-// TestParallelPush: 30 layers at a time.
+// TestParallelPush: 30 layers concurrently.
 func TestParallelPush(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.Bearer, Rules: pushRights}, 1)
 	tr := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context())

@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestRedirects: content is had from where the registry redirects to, and no
-// credential goes there. A redirect back is the registry's own again.
+// TestRedirects: content comes from the redirect target, which gets no
+// credential. A redirect back to the registry does.
 func TestRedirects(t *testing.T) {
 	for scheme, auth := range schemes {
 		for _, kind := range []string{"blobs", "manifests"} {
@@ -49,8 +49,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestHostHeader: a credential goes by the host that is connected to, and by the
-// one in the header: both are to be the registry's.
+// TestHostHeader: a credential is sent only if both the URL's host and the Host
+// header are the registry's.
 func TestHostHeader(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -88,7 +88,8 @@ func TestHostHeader(t *testing.T) {
 	}
 }
 
-// TestElsewhereFirst: a request for another host needs no login, nor makes one.
+// TestElsewhereFirst: a request to another host neither needs nor causes a
+// login.
 func TestElsewhereFirst(t *testing.T) {
 	other := stranger(t, func(w http.ResponseWriter, r *http.Request) {})
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.Bearer}, 1, nil)
@@ -108,8 +109,8 @@ func TestElsewhereFirst(t *testing.T) {
 	}
 }
 
-// TestTLSRedirects: from a registry with TLS, a redirect to plain HTTP is refused,
-// and one to another name of the same server shows nothing.
+// TestTLSRedirects: a redirect from TLS to plain HTTP fails, and a redirect to
+// another name of the same server gets no credential.
 func TestTLSRedirects(t *testing.T) {
 	to := ""
 	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.Basic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
@@ -143,7 +144,7 @@ func TestTLSRedirects(t *testing.T) {
 	}
 }
 
-// TestRealms: which token servers a password goes to.
+// TestRealms: the token servers to which a password is sent.
 func TestRealms(t *testing.T) {
 	for _, tt := range []struct{ realm, want string }{
 		{"https://auth.example.com/token", ""},
@@ -178,7 +179,7 @@ func TestRealms(t *testing.T) {
 	}
 }
 
-// guard lets nothing out of this machine but what its server has the names of.
+// guard allows requests only to the host names of its server.
 type guard struct {
 	t     *testing.T
 	inner http.RoundTripper
@@ -192,8 +193,8 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.inner.RoundTrip(req)
 }
 
-// TestTokenServerRedirects: a token server that sends on elsewhere takes no
-// password there.
+// TestTokenServerRedirects: the redirect target of a token server gets no
+// password.
 func TestTokenServerRedirects(t *testing.T) {
 	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.Bearer, BaseURL: "https://auth.example.com"}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		switch {
@@ -220,7 +221,7 @@ func TestTokenServerRedirects(t *testing.T) {
 	}
 }
 
-// TestPingRedirects: the registry's first answer comes from elsewhere.
+// TestPingRedirects: the ping is redirected to another host.
 func TestPingRedirects(t *testing.T) {
 	other := stranger(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="elsewhere"`)

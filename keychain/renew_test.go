@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestTokenEnds: tokens end several times in the middle of a copy of 30 blobs.
-// Nobody is asked for another password, nor is one refused.
+// TestTokenEnds: tokens expire several times during a copy of 30 blobs. No
+// further lookup happens, and no password is rejected.
 func TestTokenEnds(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.Bearer}, 30)
 	u := &users{}
@@ -39,8 +39,8 @@ func TestTokenEnds(t *testing.T) {
 	}
 }
 
-// TestPasswordEnds: ECR answers 403 to a password that has ended, by when the
-// Keyring has another.
+// TestPasswordEnds: ECR returns 403 for an expired password, when the Keyring
+// already has another.
 func TestPasswordEnds(t *testing.T) {
 	var ended atomic.Bool
 	anybody := []testregistry.Rule{{User: testregistry.AnyUser, Pull: true}}
@@ -67,15 +67,15 @@ func TestPasswordEnds(t *testing.T) {
 			refused++
 		}
 	}
-	if c := tr.Credential(); c == nil || c.Username != "other" || refused != 11 { // once in vain
+	if c := tr.Credential(); c == nil || c.Username != "other" || refused != 11 { // one without effect
 		t.Errorf("%+v has it, %d requests by the former", c, refused)
 	}
 }
 
-// minutes plays registry.example for one user, whose password may change.
+// minutes simulates registry.example for one user, whose password may change.
 type minutes struct {
 	password string
-	shown    []string // by requests for manifests
+	shown    []string // passwords in requests for manifests
 }
 
 func (m *minutes) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -90,8 +90,9 @@ func (m *minutes) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: http.Header{"Www-Authenticate": {`Basic realm="x"`}}, Body: http.NoBody, Request: req}, nil
 }
 
-// TestMemoryOfRefusals: a wrong password is shown once a minute, and the Keyring
-// asked as often; it is told of each refusal, though it has found the same again.
+// TestMemoryOfRefusals: a wrong password is sent once a minute, with one lookup
+// each. Each rejection is reported to the Keyring, even if it returns the same
+// password again.
 func TestMemoryOfRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &minutes{password: "right"}
@@ -134,8 +135,8 @@ func TestMemoryOfRefusals(t *testing.T) {
 	})
 }
 
-// TestRenewalRemembers: one that stays when another has changed is not shown
-// again within its minute.
+// TestRenewalRemembers: a rejected password that is still there after another
+// one has changed is not sent again within its minute.
 func TestRenewalRemembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &minutes{password: "new"}
@@ -156,7 +157,7 @@ func TestRenewalRemembers(t *testing.T) {
 	})
 }
 
-// changing has the provider change its mind once its password is refused.
+// changing changes the provider's password once it is rejected.
 type changing struct {
 	*minutes
 	users *users
@@ -170,8 +171,8 @@ func (c *changing) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// TestNotCovered: a registry answers 401 to a token for something it does not
-// cover, as several do where others say 403. The password serves the rest.
+// TestNotCovered: a registry returns 401 instead of 403 for a token that does
+// not cover a request, as several do. The password is used for other requests.
 func TestNotCovered(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.Bearer}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.Contains(r.URL.Path, "/referrers/") {
@@ -190,7 +191,7 @@ func TestNotCovered(t *testing.T) {
 	}
 }
 
-// TestRenewalFails: what the registry said stays the answer.
+// TestRenewalFails: the response is still the registry's.
 func TestRenewalFails(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic}, 1)
 	u := &users{}
@@ -211,7 +212,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// TestRenewsOnceAMinute: also where 403, which is not remembered, is all that is said.
+// TestRenewsOnceAMinute: also if every status is 403, after which a credential
+// is sent again.
 func TestRenewsOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &users{uncached: true, only: 1}
@@ -234,7 +236,7 @@ func TestRenewsOnceAMinute(t *testing.T) {
 	})
 }
 
-// status is 403 to whoever is known.
+// status returns 403 for every known user.
 func status(req *http.Request) int {
 	if user(req) != "" {
 		return http.StatusForbidden
@@ -242,8 +244,8 @@ func status(req *http.Request) int {
 	return http.StatusUnauthorized
 }
 
-// TestRenewalCancelled: who gives up while the Keyring is asked does not keep others
-// from asking.
+// TestRenewalCancelled: a request that is cancelled during the lookup does not
+// keep others from looking up.
 func TestRenewalCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &minutes{password: "new"}
@@ -264,7 +266,7 @@ func TestRenewalCancelled(t *testing.T) {
 		u.wait = hold
 		u.set(pair{key: "registry.example", user: "good", password: "new"})
 		go get(ctx)
-		synctest.Wait() // it waits for the provider
+		synctest.Wait() // the lookup waits for the provider
 		result := make(chan int)
 		go func() {
 			resp, err := get(t.Context())

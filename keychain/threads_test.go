@@ -21,14 +21,14 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// rights are those of a registry with two teams, as in the threads: each user may
-// pull one repository.
+// rights are the rules of a registry with two teams, as in the threads: each
+// user may pull one repository.
 var rights = []testregistry.Rule{
 	{User: "good", Prefix: "team/app", Pull: true, Push: true},
 	{User: "other", Prefix: "team/db", Pull: true},
 }
 
-// secret is a pull secret with one login.
+// secret returns a pull secret with one credential.
 func secret(t testing.TB, title, key, user, password string) regcred.PullSecret {
 	t.Helper()
 	file, err := json.Marshal(map[string]any{"auths": map[string]any{key: map[string]string{"username": user, "password": password}}})
@@ -38,7 +38,7 @@ func secret(t testing.TB, title, key, user, password string) regcred.PullSecret 
 	return regcred.PullSecret{Namespace: "ci", Name: title, Type: "kubernetes.io/dockerconfigjson", Data: map[string][]byte{".dockerconfigjson": file}}
 }
 
-// bare is a keyring of pull secrets alone.
+// bare returns a keyring without providers.
 func bare(t testing.TB) *regcred.Keyring {
 	t.Helper()
 	k, err := regcred.New(new(config.Config), regcred.Options{})
@@ -49,7 +49,7 @@ func bare(t testing.TB) *regcred.Keyring {
 	return k
 }
 
-// twoTeams is a registry with team/app and team/db.
+// twoTeams returns a registry with team/app and team/db.
 func twoTeams(t testing.TB, auth testregistry.Auth) (s *testregistry.Server, app, db name.Reference) {
 	t.Helper()
 	s, app = start(t, testregistry.Options{Auth: auth, Rules: rights}, 2)
@@ -64,8 +64,9 @@ func twoTeams(t testing.TB, auth testregistry.Auth) (s *testregistry.Server, app
 }
 
 // TestSecretsOfOneRegistry: google/go-containerregistry#723 and
-// knative/serving#13126. A pod has two containers and two secrets for one registry,
-// with rights to one image each; whichever is listed first, both are pulled.
+// knative/serving#13126. A pod has two containers and two secrets for one
+// registry, each for one of the images. Both images are pulled, in either order
+// of the secrets.
 func TestSecretsOfOneRegistry(t *testing.T) {
 	for scheme, auth := range schemes {
 		for _, turned := range []bool{false, true} {
@@ -93,8 +94,8 @@ func TestSecretsOfOneRegistry(t *testing.T) {
 	}
 }
 
-// TestStaleSecretFirst: google/go-containerregistry#1431. Of two logins for the
-// same registry one is no good any more; a kubelet goes on to the next.
+// TestStaleSecretFirst: google/go-containerregistry#1431. One of two credentials
+// for a registry has expired; a kubelet tries the next.
 func TestStaleSecretFirst(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -114,8 +115,8 @@ func TestStaleSecretFirst(t *testing.T) {
 	}
 }
 
-// TestSecretsBeforeProviders: a kubelet tries pull secrets in the order of their
-// keys, the longest first, and the node's providers behind them.
+// TestSecretsBeforeProviders: a kubelet tries pull secrets by auth key, longest
+// first, and then the node's providers.
 func TestSecretsBeforeProviders(t *testing.T) {
 	s, app, _ := twoTeams(t, testregistry.Basic)
 	u := &users{}
@@ -139,8 +140,9 @@ func TestSecretsBeforeProviders(t *testing.T) {
 	}
 }
 
-// TestHelperFails: where a provider fails and there is no other credential, nothing
-// is asked of the registry, by a Keychain either; where there is another, it serves.
+// TestHelperFails: if a provider fails and there is no other credential, no
+// request is sent to the registry, not by a Keychain either. If there is another
+// credential, it is used.
 func TestHelperFails(t *testing.T) {
 	s, app, _ := twoTeams(t, testregistry.Bearer)
 	u := &users{}
@@ -165,8 +167,8 @@ func TestHelperFails(t *testing.T) {
 	}
 }
 
-// TestRegistryAndRepository: of a registry as such no provider with a path in its
-// pattern is asked, and no secret of a path is taken.
+// TestRegistryAndRepository: a registry lookup calls no provider with a path in
+// its pattern and uses no pull secret with a path.
 func TestRegistryAndRepository(t *testing.T) {
 	s, app, _ := twoTeams(t, testregistry.Basic)
 	u := &users{}

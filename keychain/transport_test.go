@@ -22,8 +22,8 @@ import (
 
 var schemes = map[string]testregistry.Auth{"basic": testregistry.Basic, "bearer": testregistry.Bearer}
 
-// TestOrder: the third credential is the right one. The first two are shown
-// once, however many ask at a time; there is one ping and no anonymous token.
+// TestOrder: the third credential is right. The first two are sent once, even by
+// concurrent requests, with one ping and no anonymous token.
 func TestOrder(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -54,7 +54,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestAllRefused: the answer names them all, and the registry is asked no more.
+// TestAllRefused: the response has all of them, and later requests are not sent
+// to the registry.
 func TestAllRefused(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -84,7 +85,7 @@ func TestAllRefused(t *testing.T) {
 	}
 }
 
-// TestProviderFails: nothing is asked of the registry.
+// TestProviderFails: no request is sent to the registry.
 func TestProviderFails(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.None}, 1)
 	u := &users{}
@@ -110,7 +111,7 @@ func TestAnonymous(t *testing.T) {
 	}
 }
 
-// TestEnds: the password changes in the middle of a copy of 30 blobs.
+// TestEnds: the password changes during a copy of 30 blobs.
 func TestEnds(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -132,7 +133,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestOtherRepository: the credentials of one are not for another.
+// TestOtherRepository: a transport does not send its credentials for another
+// repository.
 func TestOtherRepository(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic}, 1)
 	k := New((&users{}).keyring(t, s.Addr()), Options{})
@@ -149,8 +151,8 @@ func TestOtherRepository(t *testing.T) {
 	}
 }
 
-// TestManyRefusals: clients read 8 KiB of an answer, and show nothing of what
-// they cannot read to the end.
+// TestManyRefusals: clients read 8 KiB of a response, and show nothing if they
+// cannot decode it.
 func TestManyRefusals(t *testing.T) {
 	out := &outcome{}
 	for range 40 {

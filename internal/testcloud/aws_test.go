@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// TestAWSRefuses: what an SDK would not send is not answered. That what it
-// does send is, shows in the tests of provider/ecr.
+// TestAWSRefuses: requests that an SDK would not send are rejected. The tests of
+// provider/ecr show that an SDK's requests succeed.
 func TestAWSRefuses(t *testing.T) {
 	cloud, err := testcloud.NewAWS()
 	if err != nil {
@@ -101,7 +101,7 @@ func TestAWSRefuses(t *testing.T) {
 	}
 }
 
-// TestAWSEnviron: every variable that is given is unset or leads here.
+// TestAWSEnviron: every variable is empty or selects this server.
 func TestAWSEnviron(t *testing.T) {
 	cloud, err := testcloud.NewAWS()
 	if err != nil {

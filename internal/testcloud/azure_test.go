@@ -17,7 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// azureAsk asks by a name of the cloud and returns the status and the answer.
+// azureAsk sends a request to one of the cloud's host names and returns the
+// status and the body.
 func azureAsk(t *testing.T, client *http.Client, address string, form url.Values, header ...string) (int, map[string]any) {
 	t.Helper()
 	method, body := http.MethodGet, io.Reader(nil)
@@ -44,8 +45,8 @@ func azureAsk(t *testing.T, client *http.Client, address string, form url.Values
 	return resp.StatusCode, answer
 }
 
-// TestAzure: each part answers the question that it wants, and refuses it
-// with any one piece missing.
+// TestAzure: each endpoint accepts a valid request, and rejects it without any
+// one of its parts.
 func TestAzure(t *testing.T) {
 	az := testcloud.NewAzure()
 	defer az.Close()
@@ -63,10 +64,10 @@ func TestAzure(t *testing.T) {
 	access := canary.Token + "-access"
 	for _, test := range []struct {
 		name, address string
-		form          url.Values // nil for GET, where the fields are in the query
+		form          url.Values // nil for GET, whose fields are in the query
 		query         url.Values
 		header        []string
-		member        string // of the answer
+		member        string // of the response
 	}{
 		{"IMDS", az.URL() + "/metadata/identity/oauth2/token", nil,
 			url.Values{"api-version": {"2018-02-01"}, "resource": {resource}, "client_id": {"client-1"}}, []string{"Metadata", "true"}, "access_token"},
@@ -85,7 +86,7 @@ func TestAzure(t *testing.T) {
 			ask := func(form, query url.Values, header []string) (int, map[string]any) {
 				client := client
 				if strings.HasPrefix(test.address, az.URL()) {
-					client = http.DefaultClient // loopback has no name in the net
+					client = http.DefaultClient // loopback is not in the net
 				}
 				return azureAsk(t, client, test.address+"?"+query.Encode(), form, header...)
 			}

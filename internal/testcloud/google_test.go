@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// TestGoogle: who asks as the real services want it is answered, and nobody else.
+// TestGoogle: only requests that the real services accept succeed.
 func TestGoogle(t *testing.T) {
 	net, err := testcloud.NewNet()
 	if err != nil {
@@ -37,7 +37,7 @@ func TestGoogle(t *testing.T) {
 	metadata := func(path string) string { return google.URL() + path }
 	for name, tt := range map[string]struct {
 		address, header, body string
-		want                  string // status, and a part of the body
+		want                  string // status and part of the body
 	}{
 		"token":               {metadata(testcloud.GoogleTokenPath), "Metadata-Flavor: Google", "", `200 "access_token":"open-sesame","expires_in":3600`},
 		"email":               {metadata(testcloud.GoogleEmailPath), "Metadata-Flavor: Google", "", "200 node@project.iam.gserviceaccount.com"},
@@ -91,7 +91,7 @@ func TestGoogle(t *testing.T) {
 	}
 }
 
-// TestGoogleEnviron: no variable that Google's SDKs follow leads elsewhere.
+// TestGoogleEnviron: no variable of Google's SDKs selects another endpoint.
 func TestGoogleEnviron(t *testing.T) {
 	net, err := testcloud.NewNet()
 	if err != nil {

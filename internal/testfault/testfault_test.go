@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestNext: of several faults the first one strikes, and alone counts.
+// TestNext: of several faults only the first applies and counts.
 func TestNext(t *testing.T) {
 	var s Set[string]
 	first := s.Inject("a", 1, 0)

@@ -48,8 +48,8 @@ func ask(t *testing.T, s *Server, method, path, body string) (int, []byte) {
 	return resp.StatusCode, raw
 }
 
-// TestToken: a token is a JSON Web Token that a search for planted secrets
-// finds, unless it is meant to be shown.
+// TestToken: a token is a JSON Web Token with the marker for planted secrets,
+// unless the test must show it.
 func TestToken(t *testing.T) {
 	for _, tt := range []struct {
 		secret  string
@@ -87,7 +87,7 @@ func TestKubeconfig(t *testing.T) {
 	}
 }
 
-// TestStartStop: it comes back at its address, with what it had.
+// TestStartStop: the server restarts at the same address with the same objects.
 func TestStartStop(t *testing.T) {
 	s := newServer(t, Options{})
 	s.AddServiceAccount(ServiceAccount{Namespace: "ci", Name: "builder", UID: "u"})

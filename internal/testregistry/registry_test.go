@@ -236,7 +236,7 @@ func TestSetUser(t *testing.T) {
 	}
 }
 
-// get sends one request without any client's cleverness.
+// get sends one request without a client library.
 func get(t *testing.T, method, url string, header map[string]string, body string) (*http.Response, []byte, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -473,7 +473,7 @@ func TestCloseEndsSlowRequests(t *testing.T) {
 	}
 }
 
-// waitFor polls, for what happens in another goroutine without telling.
+// waitFor polls until another goroutine has done its work.
 func waitFor(t *testing.T, cond func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -25,10 +25,10 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// docs/library.md quotes these examples; TestDocsQuoteExamples holds them together.
+// docs/library.md quotes these examples; TestDocsQuoteExamples checks that.
 
-// exampleRegistry serves team/app:v1 to the user "team", and a keyring finds "guest" for
-// its host before it finds "team" for the path.
+// exampleRegistry serves team/app:v1 to the user "team". The keyring returns
+// "guest" for its host before "team" for the path.
 func exampleRegistry() (host string, keyring *regcred.Keyring, end func()) {
 	registry, err := testregistry.New(testregistry.Options{
 		Auth:  testregistry.Bearer,
@@ -64,7 +64,7 @@ func exampleRegistry() (host string, keyring *regcred.Keyring, end func()) {
 	return host, keyring, func() { keyring.Close(); registry.Close() }
 }
 
-// Oras-go pulls as the node does: whichever credential is the right one, it is found.
+// oras-go pulls as a node does: it tries every credential.
 func Example() {
 	host, keyring, end := exampleRegistry()
 	defer end()
@@ -83,7 +83,7 @@ func Example() {
 	// application/vnd.oci.image.manifest.v1+json <nil>
 }
 
-// Where every credential is refused, the error says what became of each.
+// If every credential is rejected, the error has a message for each.
 func ExampleClient_Do() {
 	host, keyring, end := exampleRegistry()
 	defer end()
@@ -106,8 +106,8 @@ func ExampleClient_Do() {
 	// provider "guest", user "guest": HTTP 403 (this credential is not allowed to pull from this repository)
 }
 
-// Programs that insist on an auth.Client, or on an [http.Client] as Helm's library
-// does, have the Client below it.
+// Programs that need an auth.Client, or an [http.Client] like Helm's library,
+// use the Client as its transport.
 func ExampleClient_RoundTrip() {
 	host, keyring, end := exampleRegistry()
 	defer end()

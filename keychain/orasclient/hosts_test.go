@@ -29,8 +29,8 @@ import (
 	"github.com/regcred/regcred/keychain"
 )
 
-// TestRedirects: a blob comes from another host, for which there is a
-// credential too. None goes there.
+// TestRedirects: a blob comes from another host, which gets no credential,
+// although the Keyring has one for it.
 func TestRedirects(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		store := start(t, testregistry.Options{Rules: []testregistry.Rule{{User: testregistry.Anonymous, Pull: true}}}, small)
@@ -50,8 +50,7 @@ func TestRedirects(t *testing.T) {
 	})
 }
 
-// TestSignatures: an error of where a registry has redirected to, with an answer
-// or without, says nothing of what may fetch the blob.
+// TestSignatures: errors after a redirect do not contain the URL's signature.
 func TestSignatures(t *testing.T) {
 	denies := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 	defer denies.Close()
@@ -70,7 +69,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// TestLoop: redirects end.
+// TestLoop: redirect loops end.
 func TestLoop(t *testing.T) {
 	var n atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -87,8 +86,8 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// TestElsewhere: a registry that redirects to another of its repositories gets no
-// other credential for it.
+// TestElsewhere: a redirect to another repository of the registry does not use
+// that repository's credential.
 func TestElsewhere(t *testing.T) {
 	var sent sync.Map
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -118,15 +117,15 @@ func TestElsewhere(t *testing.T) {
 	})
 }
 
-// TestHub: oras-go asks Docker Hub by another name than go-containerregistry.
-// Both are its own, and no third is.
+// TestHub: oras-go and go-containerregistry use different hosts for Docker Hub.
+// Both get its credential, and no other host does.
 func TestHub(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme, BaseURL: "https://auth.docker.io"}, small)
 		front := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s.ServeHTTP(&absolute{w, r.Host}, r)
 		}))
-		front.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that are not needed after all
+		front.Config.ErrorLog = log.New(io.Discard, "", 0) // do not log unused connections
 		front.StartTLS()
 		defer front.Close()
 		var hosts sync.Map
@@ -157,7 +156,7 @@ func TestHub(t *testing.T) {
 	})
 }
 
-// absolute makes addresses of uploads whole ones.
+// absolute makes upload URLs absolute.
 type absolute struct {
 	http.ResponseWriter
 	host string
@@ -170,7 +169,7 @@ func (a *absolute) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// TestPlainHTTP: it takes the Keychain's word, beyond loopback.
+// TestPlainHTTP: outside loopback it needs the Keychain's Insecure.
 func TestPlainHTTP(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
 	tr := http.DefaultTransport.(*http.Transport).Clone()
@@ -191,8 +190,7 @@ func TestPlainHTTP(t *testing.T) {
 	}
 }
 
-// TestBareHost: what go-containerregistry would read as a repository of Docker Hub
-// is not one.
+// TestBareHost: a registry name without a dot is not a repository on Docker Hub.
 func TestBareHost(t *testing.T) {
 	asked := roundTripper(func(req *http.Request) (*http.Response, error) {
 		t.Errorf("asked %s", req.URL)
@@ -204,8 +202,8 @@ func TestBareHost(t *testing.T) {
 	}
 }
 
-// TestConcurrent: 100 at a time, on more repositories than are kept, while the
-// Keyring is closed.
+// TestConcurrent: 100 concurrent requests to more repositories than are cached,
+// while the Keyring is closed.
 func TestConcurrent(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
 	k := keyring(t, user{s.Addr(), "nobody", canary.Password, nil}, user{s.Addr(), "reader", canary.Password, nil})
@@ -234,8 +232,8 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestKept: the one that was not used for longest goes first.
-func TestKept(t *testing.T) {
+// TestCachedTransports: the least recently used one is removed first.
+func TestCachedTransports(t *testing.T) {
 	c := client(t, user{"registry.example", "reader", canary.Password, nil})
 	ask := func(name string) *keychain.Transport {
 		req, err := http.NewRequest("GET", "https://registry.example/v2/"+name+"/manifests/v1", nil)
@@ -258,7 +256,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestCancelled: whoever asked first goes away, and the others do not suffer.
+// TestCancelled: cancelling the first request does not affect the others.
 func TestCancelled(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.Bearer}, small)
 	hangs := s.Inject(testregistry.Fault{Kind: testregistry.Slow, Endpoint: testregistry.Tokens, Delay: time.Hour})

@@ -22,14 +22,15 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// user is whom a provider knows for what it is asked about.
+// user is a provider's user and pattern.
 type user struct {
-	image          string // the provider's pattern, and the key of its answer
+	image          string // the provider's pattern and auth key
 	name, password string
 	err            error
 }
 
-// keyring has a provider for each user, in the order in which a kubelet tries them.
+// keyring returns a keyring with a provider for each user, in the order in which
+// a kubelet tries them.
 func keyring(t testing.TB, users ...user) *regcred.Keyring {
 	t.Helper()
 	var text strings.Builder
@@ -83,13 +84,13 @@ func start(t testing.TB, opts testregistry.Options, image testregistry.Image) *t
 	return s
 }
 
-// both runs a test with either way to log in.
+// both runs a test with both authentication methods.
 func both(t *testing.T, f func(t *testing.T, auth testregistry.Auth)) {
 	t.Run("basic", func(t *testing.T) { f(t, testregistry.Basic) })
 	t.Run("bearer", func(t *testing.T) { f(t, testregistry.Bearer) })
 }
 
-// repository is one over plain HTTP.
+// repository returns a repository over plain HTTP.
 func repository(t testing.TB, c remote.Client, reference string) *remote.Repository {
 	t.Helper()
 	repo, err := remote.NewRepository(reference)
@@ -121,7 +122,7 @@ func summary(s *testregistry.Server) map[string]int {
 
 var small = testregistry.Image{}
 
-// roundTripper is a function as an [http.RoundTripper].
+// roundTripper makes a function an [http.RoundTripper].
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

@@ -30,8 +30,8 @@ import (
 	"github.com/regcred/regcred/keychain"
 )
 
-// TestOrder: the third credential is the right one. The other two are shown
-// once, however many ask at a time, and nobody asks anonymously.
+// TestOrder: the third credential is right. The other two are sent once, even by
+// concurrent requests, and there is no anonymous login.
 func TestOrder(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, testregistry.Image{Layers: 8})
@@ -71,8 +71,8 @@ func TestPaths(t *testing.T) {
 	})
 }
 
-// TestNotFound: once a credential has been accepted that something is not there
-// is an answer, and the others are not asked.
+// TestNotFound: once a credential was accepted, a 404 is final and no other
+// credential is tried.
 func TestNotFound(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
 	c := client(t, user{s.Addr(), "reader", canary.Password, nil}, user{s.Addr(), "pusher", canary.Password, nil})
@@ -91,7 +91,7 @@ func TestNotFound(t *testing.T) {
 	}
 }
 
-// TestRetries: what is retried is not retried by two.
+// TestRetries: requests are not retried twice.
 func TestRetries(t *testing.T) {
 	for _, tt := range []struct{ times, want int }{{1, 2}, {testregistry.Forever, 4}} {
 		t.Run(fmt.Sprint(tt.times), func(t *testing.T) {
@@ -107,8 +107,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestEnds: the token ends in the middle of a copy, of layers larger than an
-// answer to a login may be.
+// TestEnds: the token expires during a copy of layers that are larger than the
+// limit for login responses.
 func TestEnds(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.Bearer}, testregistry.Image{Layers: 5, LayerSize: 2 << 20})
 	var blobs atomic.Int32
@@ -127,7 +127,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestAllRefused: the error has what became of each credential, and no password.
+// TestAllRefused: the error has a message for each credential, and no password.
 func TestAllRefused(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, small)
@@ -146,7 +146,8 @@ func TestAllRefused(t *testing.T) {
 	})
 }
 
-// TestProviderFails: that is the error, and nothing is asked of the registry.
+// TestProviderFails: the error is the provider's, and no request is sent to the
+// registry.
 func TestProviderFails(t *testing.T) {
 	s := start(t, testregistry.Options{}, small)
 	c := client(t, user{s.Addr(), "", "", errors.New("no network")})
@@ -156,8 +157,8 @@ func TestProviderFails(t *testing.T) {
 	}
 }
 
-// TestRegistry: a ping and the catalog are the registry's own, and repositories
-// that are derived from it have their own credentials.
+// TestRegistry: a ping and the catalog use the registry's credentials; its
+// repositories use their own.
 func TestRegistry(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, small)
@@ -190,8 +191,8 @@ func TestRegistry(t *testing.T) {
 	})
 }
 
-// TestWithin: an auth.Client may have the Client below it. It never sees a
-// challenge, asks for no credential of its own, and signs the requests.
+// TestWithin: an auth.Client may use the Client as its transport. It sees no
+// challenge, needs no credential, and requests are authorized.
 func TestWithin(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, small)
@@ -230,9 +231,9 @@ func TestWithin(t *testing.T) {
 	})
 }
 
-// TestBeside: oras-go's own way has one credential for a host, the first that
-// there is, and it is that of another repository.
-func TestBeside(t *testing.T) {
+// TestComparedWithAuthClient: oras-go's auth.Client uses one credential per
+// host, which is another repository's here.
+func TestComparedWithAuthClient(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
 	basic := func(user string) string {
 		return base64.StdEncoding.EncodeToString([]byte(user + ":" + canary.Password))
@@ -261,8 +262,9 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// TestRequestOfAnswer: oras-go sends what is in it along with the next.
-func TestRequestOfAnswer(t *testing.T) {
+// TestRequestOfResponse: oras-go copies headers from a response's Request to the
+// next request.
+func TestRequestOfResponse(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, small)
 		req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL()+"/v2/team/app/manifests/v1", nil)
