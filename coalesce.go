@@ -17,8 +17,8 @@ import (
 //
 // A lookup finds a flight by the scope that its response is expected to have: the
 // scope of the provider's last response. If that was Global or is unknown,
-// lookups for the same host share a flight. Lookups for other hosts wait for it
-// too, but for a limited time (see waitLimit), and then start their own.
+// lookups for the same host share a flight. Lookups for other hosts also wait for
+// it, but only for a limited time (see waitLimit), and then start their own.
 //
 // The expected scope is only a hint; the response decides. It serves waiters for
 // the same image, and waiters whose image its scope covers and one of its auth
@@ -147,8 +147,8 @@ func (f *flight) canShareResult(key lookupKey, id *identity) bool {
 	return f.response.serves(key)
 }
 
-// join makes w wait for a flight, which it starts if there is none. If the cache
-// has a response by now, join returns that instead.
+// join makes w wait for a flight, and starts one if necessary. If the cache has a
+// response by now, join returns that instead.
 func (r *runner) join(ctx context.Context, key lookupKey, id *identity, w *waiter) *response {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -74,7 +74,7 @@ func (e *env) emitAttempts(ctx context.Context, attempts []Attempt, image string
 	}
 }
 
-// eventKind returns "" if there is no event for the outcome of a.
+// eventKind returns "" if the outcome of a has no event.
 func eventKind(a *Attempt) EventKind {
 	if a.Err != nil {
 		return EventFailure

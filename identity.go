@@ -50,10 +50,10 @@ type TokenRequest struct {
 // identity is the service account for which a provider is called. It is zero for
 // a provider without tokenAttributes, and for a pod without a service account.
 type identity struct {
-	key         string // the identity's part of the cache key; "" if there is none
+	key         string // the identity's part of the cache key; "" without identity
 	annotations map[string]string
 	origin      *origin
-	report      *Identity // for the Attempt; nil if there is none
+	report      *Identity // for the Attempt; nil without identity
 
 	// pod describes the token to request; it is zero for Request.Token. It is a
 	// copy, because an exec may outlive the lookup and its Request.

@@ -61,7 +61,7 @@ func (k *Keyring) Reload(c *config.Config) error {
 
 // Lookup returns the credentials for an image, in the kubelet's order.
 //
-// If there is no credential and an attempt failed, the error is a
+// If no credential was found and an attempt failed, the error is a
 // [*LookupError]. With that error, and if ctx ends first, Lookup also returns
 // the Result with its Attempts. Other errors are [ErrClosed], or mean that the
 // request is invalid.

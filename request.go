@@ -24,7 +24,7 @@ type Request struct {
 	// name. Providers whose pattern has a path are skipped.
 	Registry string
 
-	// Pod is the pod that pulls the image; nil if there is none.
+	// Pod is the pod that pulls the image. It may be nil.
 	Pod *Pod
 
 	// PullSecrets are the pod's image pull secrets. They are not cached.

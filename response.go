@@ -116,9 +116,9 @@ func (r *response) credential(e authEntry) Credential {
 	}
 }
 
-// appendMatches appends the credentials for key that one kubelet keyring, made
-// of the responses, would return: by auth key in reverse byte order, then in
-// the order of the responses. attempts[i].Matched counts those of responses[i].
+// appendMatches appends the credentials for key that one kubelet keyring with
+// these responses would return: by auth key in reverse byte order, then in the
+// order of the responses. It counts the matches of responses[i] in attempts[i].
 func appendMatches(creds []Credential, key lookupKey, responses []*response, attempts []Attempt) []Credential {
 	from := len(creds)
 	creds = appendEntries(creds, responses, attempts, func(e authEntry) bool { return e.key.Matches(key.location) })

@@ -14,8 +14,8 @@ import (
 // Result is the result of a lookup. Its JSON form has no passwords.
 type Result struct {
 	// Credentials are in the order in which a kubelet would try them: each once,
-	// until the registry accepts one. If all are rejected, the pull fails. If
-	// there are none, the pull is anonymous.
+	// until the registry accepts one. If all are rejected, the pull fails.
+	// Without credentials the pull is anonymous.
 	Credentials []Credential `json:"credentials"`
 
 	// Attempts are the outcomes of each pull secret, source and matching
@@ -84,7 +84,7 @@ type Attempt struct {
 	Skipped string `json:"skipped,omitempty"`
 
 	// Identity is the service account of a provider in service-account mode; nil
-	// in other modes, and if there is no service account.
+	// in other modes, and without a service account.
 	Identity *Identity `json:"identity,omitempty"`
 
 	Cache       CacheResult         `json:"cache,omitempty"`
@@ -144,7 +144,7 @@ func (a *Attempt) fail(err error) {
 	a.Stage, a.Err = stageOf(err), err
 }
 
-// LookupError means that there is no credential and at least one source or
+// LookupError means that no credential was found and at least one source or
 // provider failed, so the image may still need a credential. Do not pull
 // anonymously after it.
 type LookupError struct {

@@ -92,7 +92,7 @@ func (s *PullSecret) attempt() (a Attempt, resp *response, ok bool) {
 type NodePaths struct {
 	RootDir string // the kubelet's --root-dir, e.g. /var/lib/kubelet
 	WorkDir string // its working directory
-	Home    string // its $HOME; "" if it has none, as under systemd
+	Home    string // its $HOME; "" if unset, as under systemd
 }
 
 // NodeDockerConfig returns a source that reads a node's docker config files: the

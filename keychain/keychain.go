@@ -80,10 +80,10 @@ func (k *Keychain) Resolve(resource authn.Resource) (authn.Authenticator, error)
 }
 
 // ResolveContext returns the first credential for a repository or a registry.
-// For a registry, providers whose pattern has a path are skipped. If there is no
+// For a registry, providers whose pattern has a path are skipped. Without a
 // credential it returns [authn.Anonymous], so that [authn.NewMultiKeychain] uses
-// the next keychain. If a provider failed and there is no credential, the error
-// is a [*regcred.LookupError].
+// the next keychain. If no credential was found because a provider failed, the
+// error is a [*regcred.LookupError].
 //
 // The Authenticator looks up the credential again when its cache entry expires,
 // or after a minute if it was not cached. It does not notice that a registry

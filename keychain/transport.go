@@ -19,15 +19,15 @@ import (
 	"github.com/regcred/regcred/internal/login"
 )
 
-// minRenewInterval is the minimum time between lookups after a refusal, like
-// that of Invalidate.
+// minRenewInterval is the minimum time between lookups after a refusal.
+// Invalidate has the same interval.
 const minRenewInterval = time.Minute
 
 // Transport is an [http.RoundTripper] for one repository, or for a registry. The
 // first request looks up the credentials and tries each in the kubelet's order
 // until the registry accepts one. Later requests use the accepted credential.
-// Reads and writes may use different ones. If there is no credential, the
-// Transport logs in anonymously, otherwise never.
+// Reads and writes may use different ones. The Transport logs in anonymously only
+// if the lookup returned no credential.
 //
 // Next credential: after 401, 403, 429 and 5xx, and after 404 if the current
 // credential was not accepted before, because many registries hide repositories
@@ -172,7 +172,7 @@ func (t *Transport) newCredentialSet(res *regcred.Result, before *credentialSet)
 	return newCredentialSet(t.keyring, registry, res.Credentials, before)
 }
 
-// renew returns new credentials, or refused if there are none.
+// renew returns new credentials, or refused if nothing has changed.
 func (t *Transport) renew(ctx context.Context, refused *credentialSet) (*credentialSet, error) {
 	for {
 		last := refused.renewed.Load() // load before current, which is stored earlier

@@ -137,7 +137,7 @@ type AWSSignature struct {
 	KeyID, Region, Service string
 }
 
-// AWSSigned reads the signature of a request; ok is false if it has none.
+// AWSSigned reads the signature of a request; ok is false if it is unsigned.
 func AWSSigned(header http.Header) (sig AWSSignature, ok bool) {
 	rest, ok := strings.CutPrefix(header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential=")
 	if !ok {

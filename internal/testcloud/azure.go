@@ -35,7 +35,7 @@ const azureResource = "https://containerregistry.azure.net"
 // accepts any value.
 type AzureState struct {
 	AccessToken string // issued by managed identities and Microsoft Entra ID
-	// RefreshToken is what a registry issues for AccessToken; "" means a JSON Web
+	// RefreshToken is issued by a registry for AccessToken; "" means a JSON Web
 	// Token that is valid for Life.
 	RefreshToken string
 	Life         time.Duration

@@ -74,7 +74,7 @@ func (s *Set[F]) Clear() {
 	s.list = nil
 }
 
-// Injected is a fault in a server. The zero value is no fault.
+// Injected is a fault in a server. The zero value does nothing.
 type Injected struct {
 	after int          // matching requests still to skip; guarded by the set's mu
 	left  atomic.Int64 // matching requests still to fail

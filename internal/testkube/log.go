@@ -25,7 +25,7 @@ type Request struct {
 	BoundKind           string // "v1/Pod"; "" if it is not bound
 	BoundName, BoundUID string
 	ExpirationSeconds   *int64
-	Token               plugin.Secret // the issued token; empty if there is none
+	Token               plugin.Secret // the issued token; empty after an error
 
 	index int // in the log
 }

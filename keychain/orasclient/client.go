@@ -57,7 +57,7 @@ func New(keys *keychain.Keychain) *Client {
 // credential to another host. Its errors contain no query parameters of redirect
 // URLs, which may be signatures.
 //
-// If a provider failed and there is no credential, the error wraps a
+// If no credential was found because a provider failed, the error wraps a
 // [*regcred.LookupError]. If the registry rejected every credential, the
 // response has a message for each, which oras-go returns as an
 // errcode.ErrorResponse.
