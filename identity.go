@@ -20,33 +20,6 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// ServiceAccountClient reads service accounts and requests tokens for providers
-// with tokenAttributes (KEP-4412). Implementations must be safe for concurrent
-// use. After ctx ends the keyring stops waiting and drops the result. Errors are
-// shown and logged, so they must not contain secrets.
-type ServiceAccountClient interface {
-	// GetServiceAccount reads a service account. A kubelet does so for each
-	// lookup; an implementation may cache it for a few seconds.
-	GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error)
-	// RequestToken returns a token with the API's default expiry. Like a
-	// kubelet, an implementation should reuse a pod's token for most of its
-	// lifetime: with cacheType Token, the token is part of the cache key.
-	RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error)
-}
-
-// ServiceAccount has the fields of a Kubernetes service account that a keyring uses.
-type ServiceAccount struct {
-	Namespace, Name, UID string
-	Annotations          map[string]string
-}
-
-// TokenRequest describes a service-account token for one audience, bound to a pod.
-type TokenRequest struct {
-	Namespace, ServiceAccount, ServiceAccountUID string
-	PodName, PodUID                              string
-	Audience                                     string
-}
-
 // identity is the service account for which a provider is called. It is zero for
 // a provider without tokenAttributes, and for a pod without a service account.
 type identity struct {
