@@ -11,44 +11,45 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/executable"
 	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// program is the executable of one provider, as found.
+// program is the executable of a provider.
 type program struct {
-	path string
-	near func() (name, cure string) // what is there in place of a file that is not
-	info fs.FileInfo
-	err  error // it cannot be found or, if info is set, not be read
+	path    string
+	similar func() (name, fix string) // returns an existing file with a similar name
+	info    fs.FileInfo
+	err     error // from finding the file or, if info is set, from reading it
 
 	executable.Info
 	goos   string
 	goarch string
-	reader reader
+	host   pluginHost
 }
 
-func binaryRules() []rule[*program] {
-	return []rule[*program]{
-		{"missing-binary", finding.SeverityError, ruleMissingBinary},
-		{"unreadable-binary", finding.SeverityInfo, ruleUnreadableBinary},
-		{"not-a-file", finding.SeverityError, ruleNotAFile},
-		{"not-executable", finding.SeverityError, ruleNotExecutable},
-		{"writable-binary", finding.SeverityWarning, ruleWritableBinary},
-		{"not-a-program", finding.SeverityError, ruleNotAProgram},
-		{"wrong-platform", finding.SeverityError, ruleWrongPlatform},
-		{"crlf-shebang", finding.SeverityError, ruleCRLFShebang},
-		{"missing-interpreter", finding.SeverityError, ruleMissingInterpreter},
-		{"dynamic-binary", finding.SeverityInfo, ruleDynamicBinary},
+func binaryRules() []rules.Rule[*program] {
+	return []rules.Rule[*program]{
+		rules.Error("missing-binary", checkMissingBinary),
+		rules.Info("unreadable-binary", checkUnreadableBinary),
+		rules.Error("not-executable", checkNotAFile),
+		rules.Error("not-executable", checkNoExecuteBit),
+		rules.Warning("writable-by-others", checkWritableBinary),
+		rules.Error("unusable-binary", checkNotAProgram),
+		rules.Error("unusable-binary", checkWrongPlatform),
+		rules.Error("unusable-binary", checkCRLFShebang),
+		rules.Error("unusable-binary", checkMissingInterpreter),
+		rules.Info("dynamic-binary", checkDynamicBinary),
 	}
 }
 
-// inspectBinary looks at name in dir; taken says which other names are in use.
-func inspectBinary(dir, name string, by reader, taken func(string) bool) *program {
-	b := &program{goos: runtime.GOOS, goarch: runtime.GOARCH, reader: by}
-	b.near = func() (string, string) { return executable.Near(dir, name, taken) }
+// inspectBinary reads the executable name in dir. taken reports whether another
+// provider uses a file.
+func inspectBinary(dir, name string, host pluginHost, taken func(string) bool) *program {
+	b := &program{goos: runtime.GOOS, goarch: runtime.GOARCH, host: host}
+	b.similar = func() (string, string) { return executable.Near(dir, name, taken) }
 	b.path, b.info, b.err = findBinary(dir, name)
 	if b.err == nil && b.info.Mode().IsRegular() {
 		b.Info, b.err = executable.Read(b.path)
@@ -56,51 +57,51 @@ func inspectBinary(dir, name string, by reader, taken func(string) bool) *progra
 	return b
 }
 
-func ruleMissingBinary(b *program) []remark {
+func checkMissingBinary(b *program) []rules.Result {
 	if b.info != nil || !errors.Is(b.err, fs.ErrNotExist) {
 		return nil
 	}
 	if target, missing := executable.Dangling(b.path); missing != "" {
-		return say("install the target, or recreate the link", "%s is a dangling symlink to %s: %s does not exist, so %s", b.path, excerpt.Value(target), missing, b.reader.fails())
+		return rules.New("install the target, or recreate the link", "%s is a dangling symlink to %s: %s does not exist, so %s", b.path, excerpt.Value(target), missing, b.host.fails())
 	}
-	if near, cure := b.near(); near != "" {
-		return say(cure, "%s does not exist (but %s exists), so %s", b.path, filepath.Join(filepath.Dir(b.path), near), b.reader.fails())
+	if near, fix := b.similar(); near != "" {
+		return rules.New(fix, "%s does not exist (but %s exists), so %s", b.path, filepath.Join(filepath.Dir(b.path), near), b.host.fails())
 	}
-	return say("install the plugin there, or set --bin-dir", "%s does not exist, so %s", b.path, b.reader.fails())
+	return rules.New("install the plugin there, or set --bin-dir", "%s does not exist, so %s", b.path, b.host.fails())
 }
 
-func ruleUnreadableBinary(b *program) []remark {
+func checkUnreadableBinary(b *program) []rules.Result {
 	if b.err == nil || b.info == nil && errors.Is(b.err, fs.ErrNotExist) {
 		return nil
 	}
-	return say("run this command as root", "%s cannot be inspected: %v", b.path, regularfile.Cause(b.err))
+	return rules.New("run this command as root", "%s cannot be inspected: %v", b.path, regularfile.Cause(b.err))
 }
 
-func ruleNotAFile(b *program) []remark {
+func checkNotAFile(b *program) []rules.Result {
 	switch {
 	case b.info == nil || b.info.Mode().IsRegular():
 		return nil
 	case b.info.IsDir():
-		return say("", "%s is a directory, so %s", b.path, b.reader.fails())
+		return rules.New("", "%s is a directory, so %s", b.path, b.host.fails())
 	}
-	return say("", "%s is not a regular file", b.path)
+	return rules.New("", "%s is not a regular file", b.path)
 }
 
-func ruleNotExecutable(b *program) []remark {
+func checkNoExecuteBit(b *program) []rules.Result {
 	if b.info == nil || !b.info.Mode().IsRegular() || !lacksExecBit(b.info) {
 		return nil
 	}
-	return say("chmod 0755", "%s has no execute permission (mode %04o), so %s", b.path, b.info.Mode().Perm(), b.reader.fails())
+	return rules.New("chmod 0755", "%s has no execute permission (mode %04o), so %s", b.path, b.info.Mode().Perm(), b.host.fails())
 }
 
-func ruleWritableBinary(b *program) []remark {
+func checkWritableBinary(b *program) []rules.Result {
 	if b.info == nil {
 		return nil
 	}
 	who := writableByOthers(b.path, true)
 	if target, err := filepath.EvalSymlinks(b.path); who == "" && err == nil {
 		if info, err := os.Lstat(b.path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			who = tamperable(target, trustedOwner)
+			who = changeableByOthers(target, trustedOwner)
 		}
 	}
 	if who == "" {
@@ -109,32 +110,32 @@ func ruleWritableBinary(b *program) []remark {
 	if who == "" {
 		return nil
 	}
-	return say("change the owner to root, and make it writable only by root", "%s, so other users can change what %s", who, b.reader.runs())
+	return rules.New("change the owner to root, and make it writable only by root", "%s, so other users can change what %s", who, b.host.runs())
 }
 
 // readable reports whether b's content was seen.
 func (b *program) readable() bool { return b.err == nil && b.info.Mode().IsRegular() }
 
-func ruleNotAProgram(b *program) []remark {
+func checkNotAProgram(b *program) []rules.Result {
 	switch {
 	case !b.readable():
 		return nil
 	case b.Damage != nil:
-		return say("reinstall it", "%s cannot run: %v", b.path, b.Damage)
+		return rules.New("reinstall it", "%s cannot run: %v", b.path, b.Damage)
 	case b.Format == executable.MarkedScript:
-		return say("save it without a byte order mark", "%s cannot run, because a byte order mark precedes its #! line", b.path)
+		return rules.New("save it without a byte order mark", "%s cannot run, because a byte order mark precedes its #! line", b.path)
 	case b.Format == executable.Script && b.goos == "windows":
-		return say("install a Windows executable", "%s is a #! script, which Windows cannot run", b.path)
+		return rules.New("install a Windows executable", "%s is a #! script, which Windows cannot run", b.path)
 	case b.Format == executable.Script && b.Interpreter == "":
-		return say("begin the script with #!/bin/sh", "%s has no interpreter after #!, so it cannot run", b.path)
+		return rules.New("begin the script with #!/bin/sh", "%s has no interpreter after #!, so it cannot run", b.path)
 	}
-	if what, cure := b.Format.Instead(); what != "" {
-		return say(cure, "%s is %s, so starting it fails with an exec format error", b.path, what)
+	if what, fix := b.Format.Instead(); what != "" {
+		return rules.New(fix, "%s is %s, so starting it fails with an exec format error", b.path, what)
 	}
 	return nil
 }
 
-func ruleWrongPlatform(b *program) []remark {
+func checkWrongPlatform(b *program) []rules.Result {
 	native := map[string]executable.Format{"windows": executable.PE, "darwin": executable.MachO}[b.goos]
 	if native == "" {
 		native = executable.ELF
@@ -144,30 +145,30 @@ func ruleWrongPlatform(b *program) []remark {
 	case system == "":
 		return nil
 	case b.Format != native:
-		return say("", "%s is built for %s (%s), but this system is %s", b.path, system, b.Format, b.goos)
+		return rules.New("", "%s is built for %s (%s), but this system is %s", b.path, system, b.Format, b.goos)
 	case b.Arch != "" && !runsOn(b.Arch, b.goarch):
-		return say("", "%s is built for %s, but this machine is %s", b.path, b.Arch, b.goarch)
+		return rules.New("", "%s is built for %s, but this machine is %s", b.path, b.Arch, b.goarch)
 	}
 	return nil
 }
 
-// runsOn reports whether a machine can run programs for another: those whose
-// kernels commonly run 32-bit programs too are given the benefit of the doubt.
+// runsOn reports whether a machine can run a program. It assumes that a 64-bit
+// kernel runs 32-bit programs.
 func runsOn(program, machine string) bool {
 	return program == machine ||
 		program == "386" && machine == "amd64" ||
 		program == "arm" && machine == "arm64"
 }
 
-func ruleCRLFShebang(b *program) []remark {
+func checkCRLFShebang(b *program) []rules.Result {
 	if b.Format != executable.Script || !strings.HasSuffix(b.Interpreter, "\r") {
 		return nil
 	}
-	return say("save it with LF line endings", "%s cannot run, because its first line ends with a carriage return, which becomes part of the interpreter path", b.path)
+	return rules.New("save it with LF line endings", "%s cannot run, because its first line ends with a carriage return, which becomes part of the interpreter path", b.path)
 }
 
-func ruleMissingInterpreter(b *program) []remark {
-	if b.Interpreter == "" || strings.HasSuffix(b.Interpreter, "\r") || b.goos == "windows" || len(ruleWrongPlatform(b)) > 0 {
+func checkMissingInterpreter(b *program) []rules.Result {
+	if b.Interpreter == "" || strings.HasSuffix(b.Interpreter, "\r") || b.goos == "windows" || len(checkWrongPlatform(b)) > 0 {
 		return nil
 	}
 	if _, err := os.Stat(b.Interpreter); !errors.Is(err, fs.ErrNotExist) {
@@ -177,12 +178,12 @@ func ruleMissingInterpreter(b *program) []remark {
 	if b.Format == executable.Script {
 		suggestion = "install the interpreter, or change the #! line"
 	}
-	return say(suggestion, "%s needs %s, which does not exist here, so starting the plugin fails with \"no such file or directory\"", b.path, excerpt.Value(b.Interpreter))
+	return rules.New(suggestion, "%s needs %s, which does not exist here, so starting the plugin fails with \"no such file or directory\"", b.path, excerpt.Value(b.Interpreter))
 }
 
-func ruleDynamicBinary(b *program) []remark {
+func checkDynamicBinary(b *program) []rules.Result {
 	if b.Format != executable.ELF || b.Interpreter == "" {
 		return nil
 	}
-	return say("", "%s is dynamically linked (%s), so it needs shared libraries on this machine", b.path, excerpt.Value(b.Interpreter))
+	return rules.New("", "%s is dynamically linked (%s), so it needs shared libraries on this machine", b.path, excerpt.Value(b.Interpreter))
 }

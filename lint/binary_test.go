@@ -35,7 +35,7 @@ func TestBinary(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			for _, f := range Binary(tt.path) {
-				got = append(got, f.Rule)
+				got = append(got, caseName(f))
 				if f.File != tt.path || f.Message == "" || f.Severity == "" || f.Provider != "" {
 					t.Errorf("got %+v", f)
 				}

@@ -9,26 +9,26 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/executable"
 	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// binDirectory is the directory of the executables, as found.
+// binDirectory is the directory of the plugins.
 type binDirectory struct {
 	config  *config.Config
 	path    string
-	err     error    // it cannot be used
-	helpers []string // docker credential helpers in it that no provider names
+	err     error    // the directory cannot be used
+	helpers []string // docker credential helpers that are not a provider's plugin
 }
 
-func binDirRules() []rule[*binDirectory] {
-	return []rule[*binDirectory]{
-		{"missing-bin-dir", finding.SeverityError, ruleMissingBinDir},
-		{"writable-bin-dir", finding.SeverityWarning, ruleWritableBinDir},
-		{"noexec-mount", finding.SeverityError, ruleNoexecMount},
-		{"docker-helper-in-bin-dir", finding.SeverityInfo, ruleDockerHelperInBinDir},
+func binDirRules() []rules.Rule[*binDirectory] {
+	return []rules.Rule[*binDirectory]{
+		rules.Error("missing-bin-dir", checkMissingBinDir),
+		rules.Warning("writable-by-others", checkWritableBinDir),
+		rules.Error("noexec-mount", checkNoexecMount),
+		rules.Info("docker-helper-in-bin-dir", checkDockerHelpers),
 	}
 }
 
@@ -46,20 +46,20 @@ func inspectBinDir(c *config.Config, path string) *binDirectory {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return d // a directory that may not be listed can still be used
+		return d // usable without permission to list it
 	}
 	defer f.Close()
 	entries, _ := f.ReadDir(maxBinDirEntries)
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "docker-credential-") && !names(c, e.Name()) {
+		if strings.HasPrefix(e.Name(), "docker-credential-") && !hasProvider(c, e.Name()) {
 			d.helpers = append(d.helpers, e.Name())
 		}
 	}
 	return d
 }
 
-// names reports whether c has a provider of that name.
-func names(c *config.Config, name string) bool {
+// hasProvider reports whether c has a provider with this name.
+func hasProvider(c *config.Config, name string) bool {
 	for i := range c.Providers {
 		if c.Providers[i].Name == name {
 			return true
@@ -68,37 +68,37 @@ func names(c *config.Config, name string) bool {
 	return false
 }
 
-func ruleMissingBinDir(d *binDirectory) []remark {
+func checkMissingBinDir(d *binDirectory) []rules.Result {
 	if d.err == nil {
 		return nil
 	}
-	return inFile(d.path, 0, "", "the plugin directory cannot be used (%v), so %s", regularfile.Cause(d.err), readerOfAny(d.config).fails())
+	return rules.At(config.Position{File: d.path}, "", "the plugin directory cannot be used (%v), so %s", regularfile.Cause(d.err), hostOfAny(d.config).fails())
 }
 
-func ruleWritableBinDir(d *binDirectory) []remark {
+func checkWritableBinDir(d *binDirectory) []rules.Result {
 	if d.err != nil {
 		return nil
 	}
-	who := tamperable(d.path, trustedOwner)
+	who := changeableByOthers(d.path, trustedOwner)
 	if who == "" {
 		who = writableByOthers(d.path, false)
 	}
 	if who == "" {
 		return nil
 	}
-	return inFile(d.path, 0, "make the directory and its parents writable only by root", "%s, so other users can change what %s", who, readerOfAny(d.config).runs())
+	return rules.At(config.Position{File: d.path}, "make the directory and its parents writable only by root", "%s, so other users can change what %s", who, hostOfAny(d.config).runs())
 }
 
-func ruleNoexecMount(d *binDirectory) []remark {
+func checkNoexecMount(d *binDirectory) []rules.Result {
 	if d.err != nil || !executable.Noexec(d.path) {
 		return nil
 	}
-	return inFile(d.path, 0, "use a directory on a file system that allows exec", "the directory is on a file system mounted with noexec, so no plugin in it can run")
+	return rules.At(config.Position{File: d.path}, "use a directory on a file system that allows exec", "the directory is on a file system mounted with noexec, so no plugin in it can run")
 }
 
-func ruleDockerHelperInBinDir(d *binDirectory) (rs []remark) {
+func checkDockerHelpers(d *binDirectory) (rs []rules.Result) {
 	for _, name := range d.helpers {
-		rs = append(rs, inFile(d.path, 0, "", "%q is a docker credential helper, which a kubelet cannot use, and no provider refers to it", excerpt.Value(name))...)
+		rs = append(rs, rules.At(config.Position{File: d.path}, "", "%q is a docker credential helper, which a kubelet cannot use, and no provider refers to it", excerpt.Value(name))...)
 	}
 	return rs
 }

@@ -157,7 +157,7 @@ func TestLintBinDirEntries(t *testing.T) {
 	names := []string{"good", "folder", "pipe", "dangling", "link", "loop", "missing", "docker-credential-b", "../good", "", "."}
 	var got []string
 	for _, f := range lintBin(dir, names...) {
-		got = append(got, f.Path+" "+f.Rule+" "+strings.ReplaceAll(f.Message, dir, "DIR"))
+		got = append(got, f.Path+" "+caseName(f)+" "+strings.ReplaceAll(f.Message, dir, "DIR"))
 	}
 	want := []string{
 		` docker-helper-in-bin-dir "docker-credential-a" is a docker credential helper, which a kubelet cannot use, and no provider refers to it`,
@@ -204,7 +204,7 @@ func TestLintBinDirOfPredecessor(t *testing.T) {
 	} {
 		var got []string
 		for _, f := range BinDir(tt.c, tt.dir) {
-			got = append(got, f.Rule+" "+strings.ReplaceAll(f.Message, dir, "DIR"))
+			got = append(got, caseName(f)+" "+strings.ReplaceAll(f.Message, dir, "DIR"))
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Error(diff)
@@ -358,7 +358,7 @@ func TestLintBinDirGoBuild(t *testing.T) {
 	}
 	var got []string
 	for _, f := range lintBin(dir, names...) {
-		got = append(got, f.Path+" "+f.Rule)
+		got = append(got, f.Path+" "+caseName(f))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -386,7 +386,7 @@ func TestLintWritableConfig(t *testing.T) {
 		t.Helper()
 		got := ""
 		for _, f := range Check(loadForLint(t, path)) {
-			got += f.Rule + " " + f.File + " " + f.Message
+			got += caseName(f) + " " + f.File + " " + f.Message
 		}
 		if message != "" {
 			message = "writable-config " + message + tail
@@ -407,7 +407,7 @@ func TestLintWritableConfig(t *testing.T) {
 	}
 	above := filepath.Dir(dir)
 	chmod(above, 0o777)
-	if got := len(slices.DeleteFunc(Check(loadForLint(t, dir)), func(f finding.Finding) bool { return f.Rule != "writable-config" })); got != 1 {
+	if got := len(slices.DeleteFunc(Check(loadForLint(t, dir)), func(f finding.Finding) bool { return caseName(f) != "writable-config" })); got != 1 {
 		t.Errorf("%d findings about one directory above two files", got)
 	}
 	chmod(above, 0o755)

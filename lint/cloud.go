@@ -13,27 +13,27 @@ import (
 	"github.com/regcred/regcred/internal/family"
 	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/mirror"
+	"github.com/regcred/regcred/lint/internal/location"
+	"github.com/regcred/regcred/lint/internal/rules"
 	"github.com/regcred/regcred/match"
 )
 
-// The rules of this file are about the clouds' registries and their plugins,
-// upstream's and regcred's, which go by the same names.
-
-// ruleOtherHosts is about patterns that reach hosts of strangers.
-func ruleOtherHosts(p *config.Provider) (rs []remark) {
+// checkOtherHosts reports patterns of a cloud provider's plugin that also match hosts
+// outside the cloud. regcred's plugins and the originals have the same names.
+func checkOtherHosts(p *config.Provider) (rs []rules.Result) {
 	cloud := cloudplugin.Named(p.Name)
 	if cloud == nil || len(flagValues(p, "--other-hosts", "--any-host")) > 0 {
 		return nil
 	}
-	patterns := listOf(p.MatchImages)
+	patterns := newPatternList(p.MatchImages)
 	for k, pattern := range p.MatchImages {
-		if patterns.rung(pattern) && pattern != patterns.rungs[0] {
-			continue // said of the ladder
+		if patterns.inCatchAll(pattern) && pattern != patterns.catchAll[0] {
+			continue // reported for the first pattern of the catch-all
 		}
-		if len(pattern) > maxReachLength || cloudplugin.Host(pattern) == "" || cloud.Reach(pattern) != cloudplugin.Wide {
+		if len(pattern) > maxPatternLength || cloudplugin.Host(pattern) == "" || cloud.Reach(pattern) != cloudplugin.Wide {
 			continue
 		}
-		rs = and(rs, within(config.FieldPath{"matchImages", k},
+		rs = rules.Append(rs, rules.InField(config.FieldPath{"matchImages", k},
 			"list the exact hosts, or pass regcred's plugin --other-hosts="+string(hostpattern.EmptyOthers),
 			"%q also matches hosts that do not belong to %s: regcred's plugin fails for these hosts, but the Amazon and Google plugins return a password",
 			excerpt.Value(excerpt.Pattern(pattern)), cloud.Owner)...)
@@ -41,22 +41,22 @@ func ruleOtherHosts(p *config.Provider) (rs []remark) {
 	return rs
 }
 
-// ruleNoSuchRegistry is about patterns with the marks of registries whose hosts
-// have a form of their own, and in which no host of theirs fits. Images could
-// still be named so, hence it is no error.
-func ruleNoSuchRegistry(w *written) []remark {
-	if !w.valid || len(w.raw) > maxReachLength || !matchable(w.mended) {
+// checkNoSuchRegistry reports patterns that look like hosts of a known registry
+// service but match none of them. Images can have such names, so this is not an
+// error.
+func checkNoSuchRegistry(p *pattern) []rules.Result {
+	if !p.valid || len(p.raw) > maxPatternLength || !location.Matchable(p.repaired) {
 		return nil
 	}
-	stray, ok := family.Check(w.mended)
-	instead := w.mended
-	if instead.Host, instead.Port = stray.Instead, ""; !ok || w.lists(instead.String()) {
-		return nil // or there is nothing to mend
+	near, ok := family.Check(p.repaired)
+	instead := p.repaired
+	if instead.Host, instead.Port = near.Instead, ""; !ok || p.hasSibling(instead.String()) {
+		return nil
 	}
-	return say(instead.String(), "%q does not match any %s host: the nearest form is %s, but %s", w.shown, stray.Owner, stray.Form, stray.Reason)
+	return rules.New(instead.String(), "%q does not match any %s host: the nearest form is %s, but %s", p.shown, near.Owner, near.Form, near.Reason)
 }
 
-// mirrors are those among the arguments of a cloud's plugin.
+// mirrors returns the mirrors in the arguments of a cloud provider's plugin.
 func mirrors(p *config.Provider) []cloudplugin.Mirror {
 	if cloud := cloudplugin.Named(p.Name); cloud != nil {
 		return cloud.Mirrors(p.Arguments())
@@ -64,8 +64,8 @@ func mirrors(p *config.Provider) []cloudplugin.Mirror {
 	return nil
 }
 
-// ruleMirrorOrigin says who else is shown the credential of a mirror.
-func ruleMirrorOrigin(p *config.Provider) (rs []remark) {
+// checkMirrorOrigin reports mirrors whose credential the original registry can receive.
+func checkMirrorOrigin(p *config.Provider) (rs []rules.Result) {
 	if slices.ContainsFunc(flagValues(p, "--mirror-origin"), func(a cloudplugin.Argument) bool { return a.Value == string(mirror.OriginNone) }) {
 		return nil
 	}
@@ -73,7 +73,7 @@ func ruleMirrorOrigin(p *config.Provider) (rs []remark) {
 		if !m.Strange {
 			continue
 		}
-		rs = and(rs, within(config.FieldPath{"args", m.Arg},
+		rs = rules.Append(rs, rules.InField(config.FieldPath{"args", m.Arg},
 			"set server in hosts.toml to the mirror, and pass --mirror-origin="+string(mirror.OriginNone),
 			"the original registry can receive this credential: containerd sends it there if the mirror fails, "+
 				"and CRI-O and podman send it only to that registry")...)
@@ -81,23 +81,23 @@ func ruleMirrorOrigin(p *config.Provider) (rs []remark) {
 	return rs
 }
 
-// ruleMirrorNotAsked is about a map for images of which the plugin never hears.
-func ruleMirrorNotAsked(p *config.Provider) (rs []remark) {
+// checkUnmatchedMirror reports mirrors for images that matchImages does not match.
+func checkUnmatchedMirror(p *config.Provider) (rs []rules.Result) {
 	for _, m := range mirrors(p) {
-		asked := slices.ContainsFunc(p.MatchImages, func(pattern string) bool {
+		matched := slices.ContainsFunc(p.MatchImages, func(pattern string) bool {
 			at, err := match.ParseLocation(pattern)
-			return err == nil && hostpattern.Match(cloudplugin.Host(pattern), m.Host) && begins(strings.TrimPrefix(m.Source, m.Host), at.Path)
+			return err == nil && hostpattern.Match(cloudplugin.Host(pattern), m.Host) && eitherPrefix(strings.TrimPrefix(m.Source, m.Host), at.Path)
 		})
-		if !asked {
-			rs = and(rs, within(config.FieldPath{"args", m.Arg}, "add the mirrored registry to matchImages",
+		if !matched {
+			rs = rules.Append(rs, rules.InField(config.FieldPath{"args", m.Arg}, "add the mirrored registry to matchImages",
 				"the kubelet never runs the plugin for these images, because no pattern in matchImages matches the mirrored registry")...)
 		}
 	}
 	return rs
 }
 
-// begins reports whether one of two paths begins with the other.
-func begins(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
+// eitherPrefix reports whether one of the strings is a prefix of the other.
+func eitherPrefix(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
 func flagValues(p *config.Provider, names ...string) []cloudplugin.Argument {
 	return cloudplugin.Flag(p.Arguments(), names...)

@@ -37,7 +37,7 @@ func ExampleCheck() {
 		fmt.Printf("  write %s\n", f.Fix)
 	}
 	// Output:
-	// config.yaml:6:5: error: "harbor.example.com/*" never matches, because globs do not work in paths, which are matched as prefixes [path-glob]
+	// config.yaml:6:5: error: "harbor.example.com/*" never matches, because globs do not work in paths, which are matched as prefixes [unmatchable-pattern]
 	//   write harbor.example.com
 	// config.yaml:7:5: warning: "*.example.com/team" also matches a.example.com/team-other/app, because paths are matched as plain string prefixes; a trailing slash excludes that repository, but also excludes the image a.example.com/team [sibling-path]
 	//   write *.example.com/team/
@@ -74,5 +74,5 @@ func ExampleBinary() {
 		fmt.Printf("%s: %s: %s\n", f.Severity, f.Rule, f.Fix)
 	}
 	// Output:
-	// error: crlf-shebang: save it with LF line endings
+	// error: unusable-binary: save it with LF line endings
 }

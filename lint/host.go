@@ -7,56 +7,57 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/regcred/regcred/lint/internal/location"
+	"github.com/regcred/regcred/lint/internal/rules"
 	"github.com/regcred/regcred/match"
 )
 
-// The rules for the host of a pattern.
-
-func ruleNoHost(w *written) []remark {
-	if !w.valid || w.meant.Host != "" {
+func checkNoHost(p *pattern) []rules.Result {
+	if !p.valid || p.parsed.Host != "" {
 		return nil
 	}
-	return say("", "%q never matches, because it has no host", w.shown)
+	return rules.New("", "%q never matches, because it has no host", p.shown)
 }
 
-func ruleEmptyLabel(w *written) []remark {
-	h := w.meant.Host
+func checkEmptyLabel(p *pattern) []rules.Result {
+	h := p.parsed.Host
 	if h == "" || !strings.HasPrefix(h, ".") && !strings.HasSuffix(h, ".") && !strings.Contains(h, "..") {
 		return nil
 	}
-	return say(w.fixed(), "%q never matches, because a host cannot begin or end with a dot or have two dots in a row", w.shown)
+	return rules.New(p.fix(), "%q never matches, because a host cannot begin or end with a dot or have two dots in a row", p.shown)
 }
 
-func ruleDotlessHost(w *written) []remark {
-	if _, bad := badLabel(w.meant); bad || w.scheme != "" || !dotless(w.meant) || domainPossible(w.meant) {
+func checkDotlessHost(p *pattern) []rules.Result {
+	if _, bad := location.BadLabel(p.parsed); bad || p.scheme != "" || !location.Dotless(p.parsed) || location.IsDomain(p.parsed) {
 		return nil
 	}
-	hub := "docker.io/" + w.mended.Host + w.mended.Path
-	if w.mended.Path == "" {
-		hub = "docker.io/library/" + w.mended.Host
+	hub := "docker.io/" + p.repaired.Host + p.repaired.Path
+	if p.repaired.Path == "" {
+		hub = "docker.io/library/" + p.repaired.Host
 	}
-	if strings.Contains(hub, "*") || !pathPossible(hub[len("docker.io"):]) {
+	if strings.Contains(hub, "*") || !location.ValidPath(hub[len("docker.io"):]) {
 		hub = ""
 	}
-	return say(hub, "%q never matches, because a host without a dot or a port is part of a Docker Hub image name", w.shown)
+	return rules.New(hub, "%q never matches, because a host without a dot or a port is part of a Docker Hub image name", p.shown)
 }
 
-func ruleBareWildcard(w *written) []remark {
-	if w.rung || w.scheme != "" || !dotless(w.meant) || !strings.Contains(w.meant.Host, "*") || !domainPossible(w.meant) {
+func checkBareWildcard(p *pattern) []rules.Result {
+	if p.catchAll || p.scheme != "" || !location.Dotless(p.parsed) || !strings.Contains(p.parsed.Host, "*") || !location.IsDomain(p.parsed) {
 		return nil
 	}
-	return say("list the registries, using one * for each label", "%q matches only single-label hosts without a port (in practice, only localhost)", w.shown)
+	return rules.New("list the registries, using one * for each label", "%q matches only single-label hosts without a port (in practice, only localhost)", p.shown)
 }
 
-func ruleDoubleWildcard(w *written) []remark {
-	if !strings.Contains(w.meant.Host, "**") {
+func checkDoubleWildcard(p *pattern) []rules.Result {
+	if !strings.Contains(p.parsed.Host, "**") {
 		return nil
 	}
-	return say(w.fixed(), "%q: ** is the same as *, which never matches a dot", w.shown)
+	return rules.New(p.fix(), "%q: ** is the same as *, which never matches a dot", p.shown)
 }
 
-// openLabels returns those of the last two labels that have a wildcard, in a
-// host whose owner anybody could be: not an IP address, not a private domain.
+// openLabels returns those of the last two labels that contain a *, so that anyone
+// can register a matching domain. It returns nil for IP addresses and private
+// domains.
 func openLabels(host string) []string {
 	labels := lastLabels(host, 2)
 	if len(labels) < 2 || slices.Contains(privateDomains(), labels[1]) || strings.Trim(host, "0123456789.*") == "" && strings.Trim(host, ".*") != "" {
@@ -65,7 +66,7 @@ func openLabels(host string) []string {
 	return slices.DeleteFunc(labels, func(s string) bool { return !strings.Contains(s, "*") })
 }
 
-// lastLabels returns the last labels of a host, at most n.
+// lastLabels returns at most n labels from the end of a host.
 func lastLabels(host string, n int) []string {
 	at := len(host)
 	for range n {
@@ -76,8 +77,8 @@ func lastLabels(host string, n int) []string {
 	return strings.Split(host[at+1:], ".")
 }
 
-// privateDomains are top-level domains in which nobody can register a name
-// that others see (RFC 2606, RFC 6761, RFC 6762, RFC 8375, ICANN's .internal).
+// privateDomains returns top-level domains without public registration (RFC 2606,
+// RFC 6761, RFC 6762, RFC 8375, and ICANN's .internal).
 func privateDomains() []string {
 	return []string{"internal", "local", "localdomain", "localhost", "lan", "corp", "home", "intranet", "private",
 		"test", "example", "invalid", "arpa", "svc", "cluster"}
@@ -85,74 +86,74 @@ func privateDomains() []string {
 
 func isWildcard(label string) bool { return strings.Trim(label, "*") == "" }
 
-func ruleGluedWildcard(w *written) []remark {
-	open := slices.DeleteFunc(openLabels(w.meant.Host), isWildcard)
-	if len(open) == 0 || !w.matches {
+func checkGluedWildcard(p *pattern) []rules.Result {
+	open := slices.DeleteFunc(openLabels(p.parsed.Host), isWildcard)
+	if len(open) == 0 || !p.matches {
 		return nil
 	}
-	suggestion := "" // only a missing dot can be mended
-	if rest, ok := strings.CutPrefix(w.mended.Host, "*"); ok && !strings.Contains(rest, "*") && rest[0] != '-' {
-		l := w.mended
+	suggestion := "" // only a missing dot can be fixed
+	if rest, ok := strings.CutPrefix(p.repaired.Host, "*"); ok && !strings.Contains(rest, "*") && rest[0] != '-' {
+		l := p.repaired
 		l.Host = "*." + rest
 		suggestion = l.String()
 	}
-	return say(suggestion, "%q also matches %s, a domain that anyone can register", w.shown, strings.ReplaceAll(w.mended.Host, "*", "evil"))
+	return rules.New(suggestion, "%q also matches %s, a domain that anyone can register", p.shown, strings.ReplaceAll(p.repaired.Host, "*", "evil"))
 }
 
-func openDomain(w *written) bool {
-	return w.matches && slices.ContainsFunc(openLabels(w.meant.Host), isWildcard)
+func openDomain(p *pattern) bool {
+	return p.matches && slices.ContainsFunc(openLabels(p.parsed.Host), isWildcard)
 }
 
-func ruleOpenDomain(w *written) []remark {
-	if !openDomain(w) || w.tokens || w.rung {
+func checkOpenDomain(p *pattern) []rules.Result {
+	if !openDomain(p) || p.tokens || p.catchAll {
 		return nil
 	}
-	return say("", "%q matches registries you do not control, so the kubelet runs the plugin for each of them", w.shown)
+	return rules.New("", "%q matches registries you do not control, so the kubelet runs the plugin for each of them", p.shown)
 }
 
-func ruleOpenDomainToken(w *written) []remark {
-	if !openDomain(w) || !w.tokens || w.rung && w.raw != w.beside.rungs[len(w.beside.rungs)-1] {
+func checkOpenDomainToken(p *pattern) []rules.Result {
+	if !openDomain(p) || !p.tokens || p.catchAll && p.raw != p.siblings.catchAll[len(p.siblings.catchAll)-1] {
 		return nil
 	}
-	return say("", "%q matches registries you do not control, so the plugin receives service account tokens for pulls from them", w.shown)
+	return rules.New("", "%q matches registries you do not control, so the plugin receives service account tokens for pulls from them", p.shown)
 }
 
-func ruleUpperCaseHost(w *written) []remark {
-	if _, bad := badLabel(w.meant); bad || w.scheme != "" || !hasCapital(w.meant.Host) || strings.Contains(w.meant.Host, ":") {
+func checkUpperCaseHost(p *pattern) []rules.Result {
+	if _, bad := location.BadLabel(p.parsed); bad || p.scheme != "" || !location.HasCapital(p.parsed.Host) || strings.Contains(p.parsed.Host, ":") {
 		return nil
 	}
-	return say(w.fixed(), "%q matches only images with the same capitalization, because matching is case-sensitive", w.shown)
+	return rules.New(p.fix(), "%q matches only images with the same capitalization, because matching is case-sensitive", p.shown)
 }
 
-func ruleDockerIndexHost(w *written) []remark {
-	if w.scheme != "" || w.meant.Host != "index.docker.io" || w.meant.Port != "" {
+func checkDockerIndexHost(p *pattern) []rules.Result {
+	if p.scheme != "" || p.parsed.Host != "index.docker.io" || p.parsed.Port != "" {
 		return nil
 	}
-	return say(w.fixed(), "%q never matches, because Docker Hub images are matched as docker.io/…, even if they name index.docker.io", w.shown)
+	return rules.New(p.fix(), "%q never matches, because Docker Hub images are matched as docker.io/…, even if they name index.docker.io", p.shown)
 }
 
-func ruleDockerHubHost(w *written) []remark {
-	host := w.meant.Host
-	if w.scheme != "" || !dockerAlias(host) || host == "index.docker.io" || w.meant.Port != "" || w.lists(w.mended.String()) || w.lists("docker.io") {
+func checkDockerHubHost(p *pattern) []rules.Result {
+	host := p.parsed.Host
+	if p.scheme != "" || !location.IsHubAlias(host) || host == "index.docker.io" || p.parsed.Port != "" || p.hasSibling(p.repaired.String()) || p.hasSibling("docker.io") {
 		return nil
 	}
-	return say(w.fixed(), "%q does not match Docker Hub images, which are matched as docker.io/…", w.shown)
+	return rules.New(p.fix(), "%q does not match Docker Hub images, which are matched as docker.io/…", p.shown)
 }
 
-func ruleIPv6WithoutPort(w *written) []remark {
-	if !strings.HasPrefix(w.meant.Host, "[") {
+func checkIPv6WithoutPort(p *pattern) []rules.Result {
+	if !strings.HasPrefix(p.parsed.Host, "[") {
 		return nil
 	}
-	return say("", "%q never matches, because an IPv6 address without a port is parsed as a character class: add the port to the pattern and the image", w.shown)
+	return rules.New("", "%q never matches, because an IPv6 address without a port is parsed as a character class: add the port to the pattern and the image", p.shown)
 }
 
-// ruleGoVersion names patterns that net/url accepted before Go 1.26: several
-// colons, brackets that hold no IPv6 address or do not begin the host.
-func ruleGoVersion(w *written) []remark {
-	if w.valid || w.alone {
+// checkGoVersion reports patterns that net/url accepted before Go 1.26: with several
+// colons, or brackets that do not enclose an IPv6 address at the start of the host.
+func checkGoVersion(p *pattern) []rules.Result {
+	if p.valid || p.outOfTree {
 		return nil
 	}
-	rest, _, _ := strings.Cut(w.raw, "#")
+	rest, _, _ := strings.Cut(p.raw, "#")
 	rest, _, _ = strings.Cut(rest, "?")
 	authority, path, _ := strings.Cut(rest, "/")
 	if !olderGoAccepts(authority[strings.LastIndexByte(authority, '@')+1:]) {
@@ -161,12 +162,12 @@ func ruleGoVersion(w *written) []remark {
 	if _, err := match.ParseLocation("x/" + path); err != nil {
 		return nil
 	}
-	return say("list each host separately, and put an IPv6 address in brackets, followed by the port", "%q is valid only for kubelets built with an older Go version: kubelet 1.36 rejects the whole configuration", w.shown)
+	return rules.New("list each host separately, and put an IPv6 address in brackets, followed by the port", "%q is valid only for kubelets built with an older Go version: kubelet 1.36 rejects the whole configuration", p.shown)
 }
 
-// olderGoAccepts asks today's parser about the host without what only today's
-// minds: the port begins at the last colon or, after an address in brackets,
-// behind these.
+// olderGoAccepts reports whether Go before 1.26 accepts a host. There, the port
+// begins at the last colon or after the closing bracket; other colons and brackets
+// are ordinary characters.
 func olderGoAccepts(host string) bool {
 	name, port := host, ""
 	if strings.HasPrefix(host, "[") {

@@ -5,6 +5,7 @@ package lint
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +19,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/lint/internal/rules"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -44,7 +46,7 @@ func lintTokens(p config.Provider, change func(*config.TokenAttributes)) config.
 func briefly(fs []finding.Finding) []string {
 	var lines []string
 	for _, f := range fs {
-		line := f.Rule + " " + f.Path
+		line := caseName(f) + " " + f.Path
 		if f.Fix != "" {
 			line += ": " + f.Fix
 		}
@@ -53,49 +55,44 @@ func briefly(fs []finding.Finding) []string {
 	return lines
 }
 
-// allRules returns every rule and its severity.
-func allRules() map[string]finding.Severity {
+// TestDocumented compares the rules with the headings of docs/lint/README.md.
+func TestDocumented(t *testing.T) {
 	all := map[string]finding.Severity{}
-	collect(all, patternRules())
-	collect(all, providerRules())
-	collect(all, configRules())
-	collect(all, binDirRules())
-	collect(all, binaryRules())
-	collect(all, dockerRules())
-	collect(all, entryRules())
-	collect(all, secretRules())
-	collect(all, manifestRules())
-	collect(all, pathRules())
-	return all
-}
-
-func collect[T any](all map[string]finding.Severity, rules []rule[T]) {
-	for _, r := range rules {
-		all[r.name] = r.severity
-	}
-}
-
-func TestLintRulesAreDocumented(t *testing.T) {
+	collect(t, all, configRules())
+	collect(t, all, overlapRules(nil, nil))
+	collect(t, all, providerRules())
+	collect(t, all, patternRules())
+	collect(t, all, binDirRules())
+	collect(t, all, fileRules())
+	collect(t, all, binaryRules())
 	doc, err := os.ReadFile("../docs/lint/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var headings, names []string
-	for _, m := range regexp.MustCompile("(?m)^### `([a-z0-9-]+)` \\((error|warning|info)\\)$").FindAllStringSubmatch(string(doc), -1) {
-		headings = append(headings, m[1]+" "+m[2])
+	text, _, found := strings.Cut(string(doc), "\n## Docker configs and pull secrets\n")
+	if !found {
+		t.Fatal("the section for docker configs is missing")
 	}
-	for name, severity := range allRules() {
-		names = append(names, name+" "+string(severity))
+	headings := map[string]finding.Severity{}
+	for _, m := range regexp.MustCompile("(?m)^### `([a-z0-9-]+)` \\((error|warning|info)\\)$").FindAllStringSubmatch(text, -1) {
+		headings[m[1]] = finding.Severity(m[2])
 	}
-	slices.Sort(headings)
-	slices.Sort(names)
-	if diff := cmp.Diff(names, headings); diff != "" {
-		t.Errorf("rules (-) and headings of docs/lint/README.md (+):\n%s", diff)
+	if diff := cmp.Diff(all, headings); diff != "" {
+		t.Errorf("rules (-) and headings (+):\n%s", diff)
 	}
-	n := len(patternRules()) + len(providerRules()) + len(configRules()) + len(binDirRules()) + len(binaryRules()) + len(pathRules()) +
-		len(dockerRules()) + len(entryRules()) + len(secretRules()) + len(manifestRules())
-	if len(names) != n {
-		t.Errorf("%d different names for %d rules", len(names), n)
+	if names := slices.Sorted(maps.Keys(all)); !slices.Equal(Rules(), names) {
+		t.Errorf("Rules() is %q, want %q", Rules(), names)
+	}
+}
+
+// collect adds rules to all. The cases of a rule have the same severity.
+func collect[T any](t *testing.T, all map[string]finding.Severity, list []rules.Rule[T]) {
+	t.Helper()
+	for _, r := range list {
+		if other, ok := all[r.Name]; ok && other != r.Severity {
+			t.Errorf("%s is %s and %s", r.Name, other, r.Severity)
+		}
+		all[r.Name] = r.Severity
 	}
 }
 
@@ -114,7 +111,7 @@ func loadForLint(t *testing.T, path string) *config.Config {
 // findingsIn leaves out writable-config, which depends on the checkout.
 func findingsIn(t *testing.T, path string) []finding.Finding {
 	t.Helper()
-	return slices.DeleteFunc(Check(loadForLint(t, path)), func(f finding.Finding) bool { return f.Rule == "writable-config" })
+	return slices.DeleteFunc(Check(loadForLint(t, path)), func(f finding.Finding) bool { return caseName(f) == "writable-config" })
 }
 
 func TestLintRealConfigsAreClean(t *testing.T) {
@@ -181,9 +178,9 @@ func TestLintPositions(t *testing.T) {
 			var got []at
 			for _, f := range findingsIn(t, file) {
 				if f.File != file {
-					t.Errorf("file of %s is %q", f.Rule, f.File)
+					t.Errorf("file of %s is %q", caseName(f), f.File)
 				}
-				got = append(got, at{f.Rule, f.Path, f.Line, f.Column})
+				got = append(got, at{caseName(f), f.Path, f.Line, f.Column})
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
@@ -204,7 +201,7 @@ func TestLintDirectoryIsInFileOrder(t *testing.T) {
 	}
 	var got []string
 	for _, f := range findingsIn(t, dir) {
-		got = append(got, filepath.Base(f.File)+" "+f.Rule+" "+f.Path)
+		got = append(got, filepath.Base(f.File)+" "+caseName(f)+" "+f.Path)
 	}
 	want := []string{
 		"a.yaml path-glob providers[0].matchImages[0]", "a.yaml zero-cache providers[0].defaultCacheDuration",
@@ -237,7 +234,7 @@ func TestLintHidesSecrets(t *testing.T) {
 	canary.Check(t, "the findings", string(text))
 	seen := map[string]bool{}
 	for _, f := range findings {
-		seen[f.Rule] = true
+		seen[caseName(f)] = true
 	}
 	for _, rule := range []string{"userinfo", "query", "scheme", "path-glob", "go-version", "duplicate-pattern", "whitespace", "overlapping-providers",
 		"secret-in-args", "joined-args", "unexpanded-variable", "secret-in-env", "duplicate-env", "proxied-metadata", "env-name", "echoed-token"} {

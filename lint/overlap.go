@@ -4,97 +4,89 @@
 package lint
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/lint/internal/location"
+	"github.com/regcred/regcred/lint/internal/rules"
 	"github.com/regcred/regcred/match"
 )
 
-// maxComparisons bounds each rule that compares patterns with each other. It
-// is enough for 2,000 patterns; of more, the first are compared.
-const maxComparisons = 5_000_000
+// Limits of the comparison of patterns with each other.
+const (
+	maxComparisons   = 5_000_000 // for each rule; enough for 2,000 patterns
+	globCost         = 32        // comparisons that a pair of globs counts as
+	maxPatterns      = 16 << 10  // of one provider, and of all providers together
+	maxPatternLength = 1 << 10   // longer hosts do not exist
+	maxOverlaps      = 10        // other providers that one is reported to overlap with
+)
 
-// globCost is how many comparisons one of two globs takes.
-const globCost = 32
-
-// reach is a pattern that can match, and where it stands in matchImages.
-type reach struct {
-	index   int
+// candidate is a pattern that some image matches.
+type candidate struct {
+	index   int // in matchImages
 	text    string
 	at      match.Location
 	address bool     // the host is an IPv6 address
 	labels  []string // of the host
-	fixed   []string // labels with a NUL, which a star alone can match, for each star
+	marked  []string // labels with a NUL for each *, which only a * can match
 }
 
-func newReach(index int, text string, at match.Location) reach {
+func newCandidate(index int, text string, at match.Location) candidate {
 	labels := strings.Split(at.Host, ".")
-	fixed := labels
+	marked := labels
 	if strings.Contains(at.Host, "*") {
-		fixed = strings.Split(strings.ReplaceAll(at.Host, "*", "\x00"), ".")
+		marked = strings.Split(strings.ReplaceAll(at.Host, "*", "\x00"), ".")
 	}
-	return reach{index, text, at, strings.ContainsAny(at.Host, ":["), labels, fixed}
+	return candidate{index, text, at, strings.ContainsAny(at.Host, ":["), labels, marked}
 }
 
-func (r reach) shown() string { return excerpt.Value(excerpt.Pattern(r.text)) }
+func (c candidate) shown() string { return excerpt.Value(excerpt.Pattern(c.text)) }
 
-// maxReaches bounds how many patterns of one provider, and of all together, are
-// compared; maxReachLength how long they are. Longer hosts are nobody's.
-const (
-	maxReaches     = 16 << 10
-	maxReachLength = 1 << 10
-)
-
-// reachOf returns those patterns of a provider that can match, at most as many
-// as there is room for. A ladder is left out: it overlaps with everybody, and
-// one finding says so.
-func reachOf(p *config.Provider, room int) []reach {
-	var rs []reach
-	others := listOf(p.MatchImages)
+// candidates returns at most limit patterns of a provider. It omits a catch-all,
+// which overlaps with everything and is reported once.
+func candidates(p *config.Provider, limit int) []candidate {
+	var list []candidate
+	siblings := newPatternList(p.MatchImages)
 	for k, s := range p.MatchImages {
-		if len(rs) == room {
+		if len(list) == limit {
 			break
 		}
-		if len(s) > maxReachLength {
+		if len(s) > maxPatternLength {
 			continue
 		}
-		if at, err := match.ParseLocation(s); err == nil && !others.rung(s) && matchable(at) {
-			rs = append(rs, newReach(k, s, at))
+		if at, err := match.ParseLocation(s); err == nil && !siblings.inCatchAll(s) && location.Matchable(at) {
+			list = append(list, newCandidate(k, s, at))
 		}
 	}
-	return rs
+	return list
 }
 
-// maxOverlaps bounds how many other providers one is reported to overlap with.
-const maxOverlaps = 10
-
-// overlap is a pair of providers that share an image, with patterns that match
-// it; they differ if any such patterns do.
+// overlap is a pair of providers with patterns that match the same image. The
+// patterns differ if the providers have any such patterns that differ.
 type overlap struct {
-	a, b   int // providers; b is the later one
-	pa, pb *reach
-	image  string
+	first, second               int // providers, in their order
+	firstPattern, secondPattern *candidate
+	image                       string
 }
 
-func overlapsOf(c *config.Config) (found []overlap) {
+func findOverlaps(c *config.Config) (found []overlap) {
 	type patterns struct {
 		provider int
-		list     []reach
+		list     []candidate
 	}
 	var all []patterns
-	for i, room := 0, maxReaches; i < len(c.Providers) && room > 0; i++ {
-		if rs := reachOf(&c.Providers[i], room); len(rs) > 0 {
-			all = append(all, patterns{i, rs})
-			room -= len(rs)
+	for i, room := 0, maxPatterns; i < len(c.Providers) && room > 0; i++ {
+		if list := candidates(&c.Providers[i], room); len(list) > 0 {
+			all = append(all, patterns{i, list})
+			room -= len(list)
 		}
 	}
 	budget := maxComparisons
 	for k, b := range all {
-		first := len(found)
+		before := len(found)
 		for _, a := range all[:k] {
-			if budget < 0 || len(found)-first == maxOverlaps {
+			if budget < 0 || len(found)-before == maxOverlaps {
 				break
 			}
 			if pa, pb, image := firstOverlap(a.list, b.list, &budget); image != "" {
@@ -105,22 +97,19 @@ func overlapsOf(c *config.Config) (found []overlap) {
 	return found
 }
 
-// remark is about the later provider's pattern.
-func (o *overlap) remark(format string, args ...any) remark {
-	return remark{at: spot{provider: o.b, rest: config.FieldPath{"matchImages", o.pb.index}}, message: fmt.Sprintf(format, args...)}
-}
-
-func firstOverlap(as, bs []reach, budget *int) (pa, pb *reach, image string) {
+// firstOverlap returns patterns that match the same image, preferably different
+// ones.
+func firstOverlap(as, bs []candidate, budget *int) (pa, pb *candidate, image string) {
 	for i := range bs {
 		for k := range as {
 			a, b := &as[k], &bs[i]
 			if *budget--; *budget < 0 {
 				return pa, pb, image
 			}
-			if !hostsMeet(a.labels, b.labels, budget) {
-				continue // which settles nearly all pairs, without memory
+			if !hostsIntersect(a.labels, b.labels, budget) {
+				continue // decides nearly all pairs without allocating
 			}
-			example := exampleImage(a.at, b.at)
+			example := commonImage(a.at, b.at)
 			if example == "" || image != "" && a.text == b.text {
 				continue
 			}
@@ -132,21 +121,90 @@ func firstOverlap(as, bs []reach, budget *int) (pa, pb *reach, image string) {
 	return pa, pb, image
 }
 
-func ruleShadowedPattern(p *config.Provider) (rs []remark) {
-	reach := reachOf(p, maxReaches)
+// overlapRules returns the rules for the overlaps of a provider with those before
+// it. Their subject is the provider's index.
+func overlapRules(c *config.Config, all []overlap) []rules.Rule[int] {
+	return []rules.Rule[int]{
+		rules.Warning("overlapping-providers", func(provider int) []rules.Result { return checkOverlaps(c, all, provider) }),
+		rules.Info("duplicate-pattern", func(provider int) []rules.Result { return checkSharedPattern(c, all, provider) }),
+	}
+}
+
+func checkOverlaps(c *config.Config, all []overlap, provider int) (rs []rules.Result) {
+	for _, o := range all {
+		if o.second != provider || o.firstPattern.text == o.secondPattern.text {
+			continue
+		}
+		first := excerpt.Value(c.Providers[o.first].Name)
+		rs = rules.Append(rs, rules.InField(config.FieldPath{"matchImages", o.secondPattern.index}, "",
+			"%q also matches %s, as does %q from provider %q: both plugins run, and credentials from %q are tried first for the same auth key",
+			o.secondPattern.shown(), o.image, o.firstPattern.shown(), first, first)...)
+	}
+	return rs
+}
+
+// checkSharedPattern reports providers that overlap only in equal patterns, which
+// is often intended. It reports a provider once.
+func checkSharedPattern(c *config.Config, all []overlap, provider int) []rules.Result {
+	for _, o := range all {
+		if o.second != provider || o.firstPattern.text != o.secondPattern.text {
+			continue
+		}
+		first := excerpt.Value(c.Providers[o.first].Name)
+		return rules.InField(config.FieldPath{"matchImages", o.secondPattern.index}, "",
+			"provider %q also has the pattern %q: both plugins run for its images, and credentials from %q are tried first for the same auth key",
+			first, o.secondPattern.shown(), first)
+	}
+	return nil
+}
+
+func checkDuplicatePattern(p *config.Provider) (rs []rules.Result) {
+	first := map[string]int{}
+	for k, s := range p.MatchImages {
+		if i, seen := first[s]; seen {
+			rs = rules.Append(rs, rules.InField(config.FieldPath{"matchImages", k}, "remove the duplicate", "%q is already in matchImages[%d]", excerpt.Value(excerpt.Pattern(s)), i)...)
+			continue
+		}
+		first[s] = k
+	}
+	return rs
+}
+
+// checkCoveredPattern reports patterns whose images another pattern of the provider
+// matches too.
+func checkCoveredPattern(p *config.Provider) (rs []rules.Result) {
+	list := candidates(p, maxPatterns)
 	budget := maxComparisons
-	for k, b := range reach {
-		for i, a := range reach {
+	for k, b := range list {
+		for i, a := range list {
 			if budget--; budget < 0 {
 				return rs
 			}
 			same := a.text == b.text
 			if !same && covers(a, b) && (i < k || !covers(b, a)) {
-				rs = and(rs, within(config.FieldPath{"matchImages", b.index}, "remove the pattern", "%q is redundant, because %q matches all its images",
+				rs = rules.Append(rs, rules.InField(config.FieldPath{"matchImages", b.index}, "remove the pattern", "%q is redundant, because %q matches all its images",
 					b.shown(), a.shown())...)
 				break
 			}
 		}
 	}
 	return rs
+}
+
+// covers reports whether a matches every image that b matches. It can return false
+// in hard cases.
+func covers(a, b candidate) bool {
+	last := len(a.labels) - 1
+	if last != len(b.labels)-1 || a.at.Port != b.at.Port || !strings.HasPrefix(b.at.Path, a.at.Path) {
+		return false
+	}
+	if a.address || b.address {
+		return a.at.Host == b.at.Host
+	}
+	for i, label := range a.labels {
+		if !match.Label(label, b.marked[i]) {
+			return false
+		}
+	}
+	return true
 }

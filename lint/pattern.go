@@ -8,169 +8,176 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/lint/internal/location"
+	"github.com/regcred/regcred/lint/internal/rules"
 	"github.com/regcred/regcred/match"
 )
 
-// patternRules are the rules for one entry of matchImages. A pattern that
-// kubelet 1.37 rejects is [config.Config.Validate]'s business, except where older
-// ones accept it.
-func patternRules() []rule[*written] {
-	return []rule[*written]{
-		{"go-version", finding.SeverityError, ruleGoVersion},
-		{"scheme", finding.SeverityError, ruleScheme},
-		{"whitespace", finding.SeverityError, ruleWhitespace},
-		{"userinfo", finding.SeverityWarning, ruleUserinfo},
-		{"query", finding.SeverityWarning, ruleQuery},
-		{"no-host", finding.SeverityError, ruleNoHost},
-		{"empty-label", finding.SeverityError, ruleEmptyLabel},
-		{"dotless-host", finding.SeverityError, ruleDotlessHost},
-		{"bare-wildcard", finding.SeverityWarning, ruleBareWildcard},
-		{"double-wildcard", finding.SeverityWarning, ruleDoubleWildcard},
-		{"glued-wildcard", finding.SeverityWarning, ruleGluedWildcard},
-		{"open-domain", finding.SeverityInfo, ruleOpenDomain},
-		{"open-domain-token", finding.SeverityWarning, ruleOpenDomainToken},
-		{"upper-case-host", finding.SeverityWarning, ruleUpperCaseHost},
-		{"docker-index-host", finding.SeverityError, ruleDockerIndexHost},
-		{"docker-hub-host", finding.SeverityWarning, ruleDockerHubHost},
-		{"ipv6-without-port", finding.SeverityError, ruleIPv6WithoutPort},
-		{"port-range", finding.SeverityError, rulePortRange},
-		{"default-port", finding.SeverityWarning, ruleDefaultPort},
-		{"empty-port", finding.SeverityInfo, ruleEmptyPort},
-		{"path-glob", finding.SeverityError, rulePathGlob},
-		{"tag-or-digest", finding.SeverityError, ruleTagOrDigest},
-		{"upper-case-path", finding.SeverityError, ruleUpperCasePath},
-		{"percent-escape", finding.SeverityWarning, rulePercentEscape},
-		{"api-path", finding.SeverityWarning, ruleAPIPath},
-		{"sibling-path", finding.SeverityWarning, ruleSiblingPath},
-		{"slash-only", finding.SeverityInfo, ruleSlashOnly},
-		{"unmatchable", finding.SeverityError, ruleUnmatchable},
-		{"no-such-registry", finding.SeverityWarning, ruleNoSuchRegistry},
+// patternRules returns the rules for one entry of matchImages. Patterns that kubelet
+// 1.37 rejects are reported by [config.Config.Validate]; only go-version covers
+// them, because older kubelets accept some.
+func patternRules() []rules.Rule[*pattern] {
+	const (
+		unmatchable = "unmatchable-pattern" // matches no image
+		narrow      = "narrow-pattern"      // matches only images with unusual names
+		misleading  = "misleading-pattern"  // is not parsed as it reads
+		redundant   = "redundant-suffix"
+	)
+	return []rules.Rule[*pattern]{
+		rules.Error("go-version", checkGoVersion),
+		rules.Error(unmatchable, checkScheme),
+		rules.Error(unmatchable, checkWhitespace),
+		rules.Warning(misleading, checkUserinfo),
+		rules.Warning(misleading, checkQuery),
+		rules.Error(unmatchable, checkNoHost),
+		rules.Error(unmatchable, checkEmptyLabel),
+		rules.Error(unmatchable, checkDotlessHost),
+		rules.Warning("bare-wildcard", checkBareWildcard),
+		rules.Warning(misleading, checkDoubleWildcard),
+		rules.Warning("glued-wildcard", checkGluedWildcard),
+		rules.Info("open-domain", checkOpenDomain),
+		rules.Warning("open-domain-token", checkOpenDomainToken),
+		rules.Warning(narrow, checkUpperCaseHost),
+		rules.Error(unmatchable, checkDockerIndexHost),
+		rules.Warning(misleading, checkDockerHubHost),
+		rules.Error(unmatchable, checkIPv6WithoutPort),
+		rules.Error(unmatchable, checkPortRange),
+		rules.Warning(narrow, checkDefaultPort),
+		rules.Info(redundant, checkEmptyPort),
+		rules.Error(unmatchable, checkPathGlob),
+		rules.Error(unmatchable, checkTagOrDigest),
+		rules.Error(unmatchable, checkUpperCasePath),
+		rules.Warning(misleading, checkPercentEscape),
+		rules.Warning(misleading, checkAPIPath),
+		rules.Warning("sibling-path", checkSiblingPath),
+		rules.Info(redundant, checkSlashOnly),
+		rules.Error(unmatchable, checkInvalidName),
+		rules.Warning("no-such-registry", checkNoSuchRegistry),
 	}
 }
 
-func ruleScheme(w *written) []remark {
-	if w.scheme == "" {
+func checkScheme(p *pattern) []rules.Result {
+	if p.scheme == "" {
 		return nil
 	}
-	return say(w.fixed(), "%q never matches, because a pattern cannot have a scheme: %q is parsed as the host", w.shown, strings.TrimSuffix(w.scheme, "//"))
+	return rules.New(p.fix(), "%q never matches, because a pattern cannot have a scheme: %q is parsed as the host", p.shown, strings.TrimSuffix(p.scheme, "//"))
 }
 
-func ruleWhitespace(w *written) []remark {
-	if !w.blank {
+func checkWhitespace(p *pattern) []rules.Result {
+	if !p.hasSpace {
 		return nil
 	}
-	return say(w.fixed(), "%q never matches, because an image name cannot contain whitespace", w.shown)
+	return rules.New(p.fix(), "%q never matches, because an image name cannot contain whitespace", p.shown)
 }
 
-func ruleUserinfo(w *written) []remark {
-	authority, _, _ := strings.Cut(w.body, "/")
-	if !w.valid || !strings.Contains(authority, "@") {
+func checkUserinfo(p *pattern) []rules.Result {
+	authority, _, _ := strings.Cut(p.body, "/")
+	if !p.valid || !strings.Contains(authority, "@") {
 		return nil
 	}
-	return say(w.fixed(), "%q: the kubelet ignores the text before the @, including any credential", w.shown)
+	return rules.New(p.fix(), "%q: the kubelet ignores the text before the @, including any credential", p.shown)
 }
 
-func ruleQuery(w *written) []remark {
-	i := strings.IndexAny(w.body, "?#")
+func checkQuery(p *pattern) []rules.Result {
+	i := strings.IndexAny(p.body, "?#")
 	if i < 0 {
 		return nil
 	}
-	return say(w.fixed(), "%q: the kubelet ignores everything from the first %q onward", w.shown, w.body[i:i+1])
+	return rules.New(p.fix(), "%q: the kubelet ignores everything from the first %q onward", p.shown, p.body[i:i+1])
 }
 
-func rulePathGlob(w *written) []remark {
-	if !strings.ContainsAny(w.meant.Path, "*[") {
+func checkPathGlob(p *pattern) []rules.Result {
+	if !strings.ContainsAny(p.parsed.Path, "*[") {
 		return nil
 	}
-	return say(w.fixed(), "%q never matches, because globs do not work in paths, which are matched as prefixes", w.shown)
+	return rules.New(p.fix(), "%q never matches, because globs do not work in paths, which are matched as prefixes", p.shown)
 }
 
-func ruleTagOrDigest(w *written) []remark {
-	if w.scheme == "" && strings.ContainsAny(w.meant.Path, ":@") {
-		return say(w.fixed(), "%q never matches, because matching ignores tags and digests", w.shown)
+func checkTagOrDigest(p *pattern) []rules.Result {
+	if p.scheme == "" && strings.ContainsAny(p.parsed.Path, ":@") {
+		return rules.New(p.fix(), "%q never matches, because matching ignores tags and digests", p.shown)
 	}
 	return nil
 }
 
-func ruleUpperCasePath(w *written) []remark {
-	path, _, _ := strings.Cut(w.meant.Path, ":")
+func checkUpperCasePath(p *pattern) []rules.Result {
+	path, _, _ := strings.Cut(p.parsed.Path, ":")
 	path, _, _ = strings.Cut(path, "@")
 	if !strings.ContainsFunc(path, unicode.IsUpper) {
 		return nil
 	}
-	return say(w.fixed(), "%q never matches, because image paths must be lowercase", w.shown)
+	return rules.New(p.fix(), "%q never matches, because image paths must be lowercase", p.shown)
 }
 
-func rulePercentEscape(w *written) []remark {
-	raw, _, _ := strings.Cut(w.body, "?")
+func checkPercentEscape(p *pattern) []rules.Result {
+	raw, _, _ := strings.Cut(p.body, "?")
 	raw, _, _ = strings.Cut(raw, "#")
-	if _, path, _ := strings.Cut(raw, "/"); !w.valid || !strings.Contains(path, "%") {
+	if _, path, _ := strings.Cut(raw, "/"); !p.valid || !strings.Contains(path, "%") {
 		return nil
 	}
-	return say(w.fixed(), "%q is decoded to the path %q before matching", w.shown, excerpt.Value(w.meant.Path))
+	return rules.New(p.fix(), "%q is decoded to the path %q before matching", p.shown, excerpt.Value(p.parsed.Path))
 }
 
-func ruleAPIPath(w *written) []remark {
-	if !apiPath(w.meant.Path) {
+func checkAPIPath(p *pattern) []rules.Result {
+	if !location.IsAPIPath(p.parsed.Path) {
 		return nil
 	}
-	return say(w.fixed(), "%q matches only repositories named %s, because the registry's API path is not part of an image name",
-		w.shown, strings.Trim(w.meant.Path, "/"))
+	return rules.New(p.fix(), "%q matches only repositories named %s, because the registry's API path is not part of an image name",
+		p.shown, strings.Trim(p.parsed.Path, "/"))
 }
 
-func ruleSiblingPath(w *written) []remark {
-	path := w.meant.Path
-	if !w.matches || path == "" || apiPath(path) || !validRepositoryPath(path[1:]) {
+func checkSiblingPath(p *pattern) []rules.Result {
+	path := p.parsed.Path
+	if !p.matches || path == "" || location.IsAPIPath(path) || !location.ValidRepository(path[1:]) {
 		return nil
 	}
-	image := match.Location{Host: meetHosts(w.meant.Host, w.meant.Host), Port: w.meant.Port, Path: path}.String()
-	return say(w.mended.String()+"/", "%q also matches %s-other/app, because paths are matched as plain string prefixes; a trailing slash excludes that repository, but also excludes the image %s",
-		w.shown, image, image)
+	image := match.Location{Host: commonHost(p.parsed.Host, p.parsed.Host), Port: p.parsed.Port, Path: path}.String()
+	return rules.New(p.repaired.String()+"/", "%q also matches %s-other/app, because paths are matched as plain string prefixes; a trailing slash excludes that repository, but also excludes the image %s",
+		p.shown, image, image)
 }
 
-func ruleSlashOnly(w *written) []remark {
-	if !w.matches || w.meant.Path != "/" {
+func checkSlashOnly(p *pattern) []rules.Result {
+	if !p.matches || p.parsed.Path != "/" {
 		return nil
 	}
-	return say(w.fixed(), "%q matches the same images with or without the trailing slash, except that with the slash it does not match registry lookups without a path", w.shown)
+	return rules.New(p.fix(), "%q matches the same images with or without the trailing slash, except that with the slash it does not match registry lookups without a path", p.shown)
 }
 
-func rulePortRange(w *written) []remark {
-	if portPossible(w.meant.Port) {
+func checkPortRange(p *pattern) []rules.Result {
+	if location.ValidPort(p.parsed.Port) {
 		return nil
 	}
-	return say("", "%q never matches, because %s is not a valid port", w.shown, excerpt.Value(w.meant.Port))
+	return rules.New("", "%q never matches, because %s is not a valid port", p.shown, excerpt.Value(p.parsed.Port))
 }
 
-func ruleDefaultPort(w *written) []remark {
-	without := w.mended
+func checkDefaultPort(p *pattern) []rules.Result {
+	without := p.repaired
 	without.Port = ""
-	if w.scheme != "" || w.meant.Port != "443" || w.lists(without.String()) || !matchable(without) {
+	if p.scheme != "" || p.parsed.Port != "443" || p.hasSibling(without.String()) || !location.Matchable(without) {
 		return nil
 	}
-	return say(without.String(), "%q matches only images with an explicit port: ports are compared as text, and %s has none",
-		w.shown, fmt.Sprintf("%s/app", strings.TrimSuffix(without.String(), "/")))
+	return rules.New(without.String(), "%q matches only images with an explicit port: ports are compared as text, and %s has none",
+		p.shown, fmt.Sprintf("%s/app", strings.TrimSuffix(without.String(), "/")))
 }
 
-func ruleEmptyPort(w *written) []remark {
-	authority, _, _ := strings.Cut(w.body, "/")
-	if !w.valid || !strings.HasSuffix(authority, ":") || w.meant.Host == "" {
+func checkEmptyPort(p *pattern) []rules.Result {
+	authority, _, _ := strings.Cut(p.body, "/")
+	if !p.valid || !strings.HasSuffix(authority, ":") || p.parsed.Host == "" {
 		return nil
 	}
-	return say(w.fixed(), "%q: a colon without a port has no effect", w.shown)
+	return rules.New(p.fix(), "%q: a colon without a port has no effect", p.shown)
 }
 
-func ruleUnmatchable(w *written) []remark {
-	if !w.valid || w.scheme != "" || w.mended.Host == "" {
+func checkInvalidName(p *pattern) []rules.Result {
+	if !p.valid || p.scheme != "" || p.repaired.Host == "" {
 		return nil
 	}
-	if label, bad := badLabel(w.mended); bad && label != "" && !strings.HasPrefix(label, "[") {
-		return say("", "%q never matches, because a registry host cannot contain the label %q", w.shown, excerpt.Value(label))
+	if label, bad := location.BadLabel(p.repaired); bad && label != "" && !strings.HasPrefix(label, "[") {
+		return rules.New("", "%q never matches, because a registry host cannot contain the label %q", p.shown, excerpt.Value(label))
 	}
-	if !pathPossible(w.mended.Path) {
-		return say("", "%q never matches, because an image path cannot begin with %q", w.shown, excerpt.Value(w.mended.Path))
+	if !location.ValidPath(p.repaired.Path) {
+		return rules.New("", "%q never matches, because an image path cannot begin with %q", p.shown, excerpt.Value(p.repaired.Path))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/lint/internal/location"
 	"github.com/regcred/regcred/match"
 )
 
@@ -155,7 +156,7 @@ func TestLintPatterns(t *testing.T) {
 		t.Run(pattern, func(t *testing.T) {
 			var got []string
 			for _, f := range lintOne(pattern, false) {
-				s := f.Rule
+				s := caseName(f)
 				if f.Fix != drop {
 					s += ": " + f.Fix
 				}
@@ -273,7 +274,7 @@ func TestLintErrorsAreSound(t *testing.T) {
 			}
 			for _, g := range lintOne(f.Fix, false) {
 				if g.Severity == finding.SeverityError {
-					t.Errorf("%q: %s suggests %q, of which %s says: %s", s, f.Rule, f.Fix, g.Rule, g.Message)
+					t.Errorf("%q: %s suggests %q, of which %s says: %s", s, caseName(f), f.Fix, caseName(g), g.Message)
 				}
 			}
 		}
@@ -287,8 +288,8 @@ func TestLintErrorsAreSound(t *testing.T) {
 			t.Fatal(err)
 		}
 		example := ""
-		if matchable(at) {
-			example = exampleImage(at, at)
+		if location.Matchable(at) {
+			example = commonImage(at, at)
 		}
 		if dead != (example == "") {
 			t.Errorf("%q: dead %v, example %q", s, dead, example)
@@ -325,15 +326,15 @@ func TestLintPairsAreSound(t *testing.T) {
 		}
 		atA, _ := match.ParseLocation(sa)
 		atB, _ := match.ParseLocation(sb)
-		if !matchable(atA) || !matchable(atB) {
+		if !location.Matchable(atA) || !location.Matchable(atB) {
 			continue
 		}
-		example := exampleImage(atA, atB)
+		example := commonImage(atA, atB)
 		checkExample(t, example, a, b)
 		if example != "" {
 			overlaps++
 		}
-		cover := covers(newReach(0, "", atA), newReach(0, "", atB))
+		cover := covers(newCandidate(0, "", atA), newCandidate(0, "", atB))
 		if cover {
 			covered++
 		}
@@ -363,11 +364,11 @@ func TestMeetLabels(t *testing.T) {
 	} {
 		for _, p := range [][2]string{{tt.a, tt.b}, {tt.b, tt.a}} {
 			got := ""
-			if validLabel(p[0]) && validLabel(p[1]) {
-				got = meetLabels(p[0], p[1], "")
+			if location.ValidLabel(p[0]) && location.ValidLabel(p[1]) {
+				got = commonLabel(p[0], p[1], "")
 			}
 			if got != tt.want && (len(got) != len(tt.want) || got == "") {
-				t.Errorf("meetLabels(%q, %q) = %q, want %q", p[0], p[1], got, tt.want)
+				t.Errorf("commonLabel(%q, %q) = %q, want %q", p[0], p[1], got, tt.want)
 			}
 		}
 	}
@@ -388,8 +389,8 @@ func TestMeetLabelsIsExact(t *testing.T) {
 		}
 		return all
 	}
-	labels := slices.DeleteFunc(all("ab-", 7), func(s string) bool { return !validLabel(s) })
-	globs := slices.DeleteFunc(all("ab-*", 4), func(s string) bool { return !validLabel(s) })
+	labels := slices.DeleteFunc(all("ab-", 7), func(s string) bool { return !location.ValidLabel(s) })
+	globs := slices.DeleteFunc(all("ab-*", 4), func(s string) bool { return !location.ValidLabel(s) })
 	matched := make([]map[string]bool, len(globs))
 	for i, glob := range globs {
 		matched[i] = map[string]bool{}
@@ -401,7 +402,7 @@ func TestMeetLabelsIsExact(t *testing.T) {
 	}
 	for i, a := range globs {
 		for j, b := range globs {
-			got, any := meetLabels(a, b, ""), false
+			got, any := commonLabel(a, b, ""), false
 			for label := range matched[i] {
 				if any = matched[j][label]; any {
 					break
@@ -410,7 +411,7 @@ func TestMeetLabelsIsExact(t *testing.T) {
 			if any != (got != "") {
 				t.Errorf("%q and %q: got %q, but whether they meet is %v", a, b, got, any)
 			}
-			if got != "" && !(validLabel(got) && match.Label(a, got) && match.Label(b, got)) {
+			if got != "" && !(location.ValidLabel(got) && match.Label(a, got) && match.Label(b, got)) {
 				t.Errorf("%q and %q: got %q", a, b, got)
 			}
 		}
@@ -431,11 +432,11 @@ func FuzzLintPattern(f *testing.F) {
 		for _, f := range lintOne(s, true) {
 			dead = dead || f.Severity == finding.SeverityError
 		}
-		if err == nil && dead == matchable(pat.Location()) {
+		if err == nil && dead == location.Matchable(pat.Location()) {
 			t.Errorf("%q: dead %v", s, dead)
 		}
 		if err == nil && !dead {
-			checkExample(t, exampleImage(pat.Location(), pat.Location()), pat, pat)
+			checkExample(t, commonImage(pat.Location(), pat.Location()), pat, pat)
 		}
 	})
 }

@@ -12,8 +12,7 @@ import (
 	"path/filepath"
 )
 
-// ownership says whom a file may belong to. Access control lists of Windows are
-// not looked at, and a browser has no files.
+// ownership tells which owners of a file are accepted. Windows ACLs are not checked.
 type ownership bool
 
 const (
@@ -21,7 +20,7 @@ const (
 	trustedOwner ownership = true
 )
 
-// findBinary finds an executable, on Windows with the extensions of PATHEXT.
+// findBinary finds an executable, on Windows with the extensions in PATHEXT.
 func findBinary(dir, name string) (string, fs.FileInfo, error) {
 	abs, err := filepath.Abs(filepath.Join(dir, name)) // never a search in PATH
 	if err != nil {
@@ -37,7 +36,7 @@ func findBinary(dir, name string) (string, fs.FileInfo, error) {
 
 func lacksExecBit(fs.FileInfo) bool { return false }
 
-func tamperable(string, ownership) string { return "" }
+func changeableByOthers(string, ownership) string { return "" }
 
 func writableByOthers(string, bool) string { return "" }
 

@@ -13,12 +13,12 @@ import (
 	"syscall"
 )
 
-// ownership says whom a file may belong to.
+// ownership tells which owners of a file are accepted.
 type ownership bool
 
 const (
 	anyOwner     ownership = false
-	trustedOwner ownership = true // root, or whoever runs this
+	trustedOwner ownership = true // root or the current user
 )
 
 // findBinary finds an executable as exec.LookPath does with a path.
@@ -30,10 +30,9 @@ func findBinary(dir, name string) (string, fs.FileInfo, error) {
 
 func lacksExecBit(info fs.FileInfo) bool { return info.Mode().Perm()&0o111 == 0 }
 
-// tamperable says who, beside root and the owner, can change the file or
-// replace it through a directory above it, as written and as resolved; "" if
-// nobody.
-func tamperable(path string, owner ownership) string {
+// changeableByOthers describes which users other than root and the owner can change a
+// file, its symlink target or a parent directory; "" if there are none.
+func changeableByOthers(path string, owner ownership) string {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return ""
@@ -60,9 +59,9 @@ func tamperable(path string, owner ownership) string {
 	return ""
 }
 
-// writableByOthers says who, beside root and the owner, can write to a file or
-// directory; "" if nobody. In a sticky directory they can add files, but not
-// replace those of others.
+// writableByOthers describes which users other than root and the owner can write to a
+// file or directory; "" if there are none. In a sticky directory, users can add files
+// but not replace files of other users.
 func writableByOthers(path string, stickyIsSafe bool) string {
 	info, err := os.Stat(path)
 	if err != nil || stickyIsSafe && info.IsDir() && info.Mode()&fs.ModeSticky != 0 {
@@ -73,15 +72,14 @@ func writableByOthers(path string, stickyIsSafe bool) string {
 		return fmt.Sprintf("%s is writable by all users (mode %04o)", path, perm)
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
-	// A group of number 0 or of the owner's own number has nobody else in it.
+	// Group 0 and the owner's private group have no other members.
 	if ok && perm&0o020 != 0 && st.Gid != 0 && st.Gid != st.Uid {
 		return fmt.Sprintf("%s is writable by group %d (mode %04o)", path, st.Gid, perm)
 	}
 	return ""
 }
 
-// foreignOwner says whom a file belongs to, if that is neither root nor
-// whoever runs this.
+// foreignOwner describes the owner of a file unless it is root or the current user.
 func foreignOwner(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -53,7 +53,7 @@ kind: Other
 	}
 	var got []string
 	for _, f := range Check(c) {
-		got = append(got, fmt.Sprintf("%d:%d %s %s: %s", f.Line, f.Column, f.Path, f.Rule, f.Message))
+		got = append(got, fmt.Sprintf("%d:%d %s %s: %s", f.Line, f.Column, f.Path, caseName(f), f.Message))
 	}
 	canary.Check(t, "findings", fmt.Sprint(got))
 	want := []string{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/lint/internal/rules"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -167,8 +168,8 @@ func TestLintOverlap(t *testing.T) {
 			c := &config.Config{Providers: []config.Provider{lintProvider("one", tt.first...), lintProvider("two", tt.second...)}}
 			var got []string
 			for _, f := range Check(c) {
-				if f.Rule != "sibling-path" {
-					got = append(got, f.Rule+" "+f.Path[len("providers[1]."):]+" "+f.Message)
+				if caseName(f) != "sibling-path" {
+					got = append(got, caseName(f)+" "+f.Path[len("providers[1]."):]+" "+f.Message)
 				}
 			}
 			var want []string
@@ -189,10 +190,10 @@ func TestLintOverlapIsBounded(t *testing.T) {
 		different.Providers = append(different.Providers, lintProvider(name, "r"+strings.Repeat("*", i+1)+".example.com"))
 		same.Providers = append(same.Providers, lintProvider(name, "shared.example.com"))
 	}
-	for rule, want := range map[string]int{"overlapping-providers": maxRemarks + 1, "shared-pattern": 39} {
+	for rule, want := range map[string]int{"overlapping-providers": rules.MaxResults + 1, "shared-pattern": 39} {
 		got := 0
 		for _, f := range append(Check(different), Check(same)...) {
-			if f.Rule == rule {
+			if caseName(f) == rule {
 				got++
 			}
 		}
@@ -203,11 +204,11 @@ func TestLintOverlapIsBounded(t *testing.T) {
 	findings := Check(different)
 	last := ""
 	for _, f := range findings {
-		if f.Rule == "overlapping-providers" {
+		if caseName(f) == "overlapping-providers" {
 			last = f.Message
 		}
 	}
-	if want := fmt.Sprintf("%d more findings for this rule; fix the ones above first", 10*40-55-maxRemarks); last != want {
+	if want := fmt.Sprintf("%d more findings for this rule; fix the ones above first", 10*40-55-rules.MaxResults); last != want {
 		t.Errorf("got %q, want %q", last, want)
 	}
 }
@@ -218,13 +219,13 @@ func TestLintFindingsAreBounded(t *testing.T) {
 	c := &config.Config{}
 	for i := range 3 {
 		p := lintProvider(fmt.Sprint("p", i))
-		p.DefaultCacheDuration = new(time.Duration(1)) // short-cache
+		p.DefaultCacheDuration = new(time.Duration(1)) // cache-duration
 		p.MatchImages = nil
 		for k := range 70 {
-			p.MatchImages = append(p.MatchImages, fmt.Sprintf("r%d-%d.example/x*", i, k)) // path-glob
+			p.MatchImages = append(p.MatchImages, fmt.Sprintf("r%d-%d.example/x*", i, k)) // unmatchable-pattern
 		}
 		for range 150 {
-			p.Args = append(p.Args, plugin.NewSecret("${A}")) // unexpanded-variable
+			p.Args = append(p.Args, plugin.NewSecret("${A}")) // literal-value
 		}
 		c.Providers = append(c.Providers, p)
 	}
@@ -236,11 +237,11 @@ func TestLintFindingsAreBounded(t *testing.T) {
 			got[f.Rule] += more - 1
 		}
 	}
-	want := map[string]int{"short-cache": 3, "path-glob": 3 * 70, "unexpanded-variable": 3 * 150}
+	want := map[string]int{"cache-duration": 3, "unmatchable-pattern": 3 * 70, "literal-value": 3 * 150}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if n := len(Check(c)); n != 3+2*(maxRemarks+1) {
+	if n := len(Check(c)); n != 3+2*(rules.MaxResults+1) {
 		t.Errorf("%d findings", n)
 	}
 }

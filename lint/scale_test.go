@@ -10,6 +10,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/lint/internal/rules"
 )
 
 const scaleHead = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
@@ -55,7 +56,7 @@ func TestCheckScales(t *testing.T) {
 			t.Errorf("%s: %v allocations, %v for twice the text", name, a, b)
 		}
 	}
-	if fs := checkText(t, manyFindings(2000)); len(fs) != maxRemarks+1 || !strings.Contains(fs[maxRemarks].Message, "1900 more findings") {
+	if fs := checkText(t, manyFindings(2000)); len(fs) != rules.MaxResults+1 || !strings.Contains(fs[rules.MaxResults].Message, "1900 more findings") {
 		t.Errorf("%d findings; the last: %v", len(fs), fs[len(fs)-1])
 	}
 }

@@ -42,25 +42,19 @@ func whyNot(key, image string) string {
 	return shorten(p.Why(normal(image)))
 }
 
-// lintKey returns the rules that find something in a key, with their findings.
-func lintKey(key string) map[string]finding.Finding {
-	c := &config.Config{Providers: []config.Provider{{Name: "key", MatchImages: []string{bareKey(key)}}}}
-	byRule := map[string]finding.Finding{}
-	for _, f := range lint.Check(c) {
-		if strings.Contains(f.Path, "matchImages") {
-			byRule[f.Rule] = f
-		}
+// lintKey returns lint's findings about a key, as if it were a pattern.
+func lintKey(key string) []finding.Finding {
+	key = bareKey(key)
+	if rest, ok := strings.CutPrefix(key, "index.docker.io"); ok && (rest == "" || rest[0] == '/') {
+		key = "docker.io" + rest // the same key, unlike in patterns
 	}
-	return byRule
+	c := &config.Config{Providers: []config.Provider{{Name: "key", MatchImages: []string{key}}}}
+	return slices.DeleteFunc(lint.Check(c), func(f finding.Finding) bool { return !strings.Contains(f.Path, "matchImages") })
 }
 
-// deadRules are the rules of lint for patterns that no image can match, or
-// none that is spelled as images are. index.docker.io is not among them: as a
-// key, it serves Docker Hub.
-func deadRules() []string {
-	return []string{"go-version", "whitespace", "no-host", "empty-label", "dotless-host", "upper-case-host",
-		"ipv6-without-port", "port-range", "default-port", "path-glob", "tag-or-digest", "upper-case-path", "unmatchable"}
-}
+// deadRules returns the lint rules for patterns that match no image, or none with a
+// usual name.
+func deadRules() []string { return []string{"go-version", "unmatchable-pattern", "narrow-pattern"} }
 
 func checkKeyDead(s *suite, resp *plugin.Response) []Finding {
 	var findings []Finding
@@ -82,9 +76,8 @@ func deadKey(key string) string {
 	if _, err := match.Parse(bareKey(key)); err != nil {
 		return fmt.Sprintf("the key %q is ignored: %v", shownKey(key), err)
 	}
-	byRule := lintKey(key)
-	for _, rule := range deadRules() {
-		if f, ok := byRule[rule]; ok {
+	for _, f := range lintKey(key) {
+		if slices.Contains(deadRules(), f.Rule) {
 			return "the key " + shorten(f.Message)
 		}
 	}
@@ -96,9 +89,8 @@ func checkKeyWide(s *suite, resp *plugin.Response) []Finding {
 		if resp.Auth[key].IsZero() {
 			continue // it means anonymous, and sends nothing to anybody
 		}
-		byRule := lintKey(key)
-		for _, rule := range []string{"open-domain", "glued-wildcard", "bare-wildcard"} {
-			if _, ok := byRule[rule]; ok {
+		for _, f := range lintKey(key) {
+			if slices.Contains([]string{"open-domain", "glued-wildcard", "bare-wildcard"}, f.Rule) {
 				return found(Warning, s.base().did, fmt.Sprintf("the key %q matches registries outside your control", shownKey(key)),
 					"The kubelet sends the password to every registry that the key matches, within the response's cache scope.",
 					"Name the registry in the key. Use * only for one label of a domain that has a single owner, as in *.registry.example.")

@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/regularfile"
-	"github.com/regcred/regcred/lint"
+	lintsecret "github.com/regcred/regcred/lint/pullsecret"
 )
 
 // maxPullSecretFile bounds a file with a pull secret, in bytes.
@@ -39,12 +39,12 @@ func readPullSecret(ctx context.Context, name string) (*regcred.PullSecret, erro
 	if err != nil {
 		return nil, err
 	}
-	c := lint.CredentialFile(name, data, time.Now())
+	c := lintsecret.Check(name, data, time.Now())
 	switch {
 	case c == nil:
-	case c.Kind == lint.DockerConfigFile:
+	case c.Kind == lintsecret.DockerConfig:
 		return fileSecret(name, corev1.SecretTypeDockerConfigJson, corev1.DockerConfigJsonKey, data), nil
-	case c.Kind == lint.DockercfgFile:
+	case c.Kind == lintsecret.Dockercfg:
 		return fileSecret(name, corev1.SecretTypeDockercfg, corev1.DockerConfigKey, data), nil
 	}
 	if bytes.Contains(data, []byte("\n---")) || c != nil && c.Secrets > 1 {

@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
-	"github.com/regcred/regcred/lint"
+	"github.com/regcred/regcred/lint/pullsecret"
 )
 
 // validateFlags are the flags of "regcred validate".
@@ -231,7 +231,7 @@ func renderFindings(t *terminal.Text, findings []finding.Finding) {
 func renderCredentials(t *terminal.Text, r *report.Validation) {
 	c := r.Credentials
 	what := string(c.Kind)
-	if c.Kind == lint.SecretFile && c.Secrets > 0 {
+	if c.Kind == pullsecret.Manifest && c.Secrets > 0 {
 		what = terminal.Count(c.Secrets, "Secret")
 	}
 	if !r.Valid {

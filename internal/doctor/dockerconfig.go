@@ -24,7 +24,7 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
-	"github.com/regcred/regcred/lint"
+	"github.com/regcred/regcred/lint/pullsecret"
 )
 
 // DockerPaths are the directories in which the kubelet of o looks for docker
@@ -122,16 +122,16 @@ func (r *Report) checkHome(ctx context.Context, n node.Node, o *node.Origin) {
 
 // DockerFindings are the linter's about the node's docker config file at a path, as
 // far as they matter there; nil if it is gone.
-func DockerFindings(ctx context.Context, path string, now time.Time) *lint.Credentials {
+func DockerFindings(ctx context.Context, path string, now time.Time) *pullsecret.Result {
 	data, err := regularfile.Read(ctx, path, maxDockerConfig)
 	if err != nil {
 		return nil
 	}
-	check := lint.DockerConfig
+	kind := pullsecret.DockerConfig
 	if filepath.Base(path) == ".dockercfg" {
-		check = lint.Dockercfg
+		kind = pullsecret.Dockercfg
 	}
-	found := check(path, data, now)
+	found := pullsecret.CheckAs(kind, path, data, now)
 	// What renews a node's file cannot be seen here.
 	found.Findings = slices.DeleteFunc(found.Findings, func(f finding.Finding) bool {
 		return f.Severity == finding.SeverityInfo || f.Rule == "docker-password-ends"
@@ -145,7 +145,7 @@ func (r *Report) checkDockerFile(ctx context.Context, path string) {
 	if found == nil {
 		return
 	}
-	r.Add("docker-config", OK, "", "%s: %s", path, Logins(found.Logins))
+	r.Add("docker-config", OK, "", "%s: %s", path, Logins(found.Credentials))
 	for _, f := range found.Findings {
 		r.Add("docker-config", Warn, report.Fix(f), "%s", f.String())
 	}
@@ -223,12 +223,12 @@ func dockerLogins(ctx context.Context, homes, known []string) (list []string) {
 			if len(list) == maxStray || slices.ContainsFunc(known, func(p string) bool { return samePath(p, path) }) {
 				continue
 			}
-			read := lint.DockerConfig
+			kind := pullsecret.DockerConfig
 			if name == ".dockercfg" {
-				read = lint.Dockercfg
+				kind = pullsecret.Dockercfg
 			}
 			data, err := regularfile.Read(ctx, path, maxHomeConfig)
-			if err == nil && read(path, data, time.Now()).Logins > 0 {
+			if err == nil && pullsecret.CheckAs(kind, path, data, time.Now()).Credentials > 0 {
 				list = append(list, path)
 			}
 		}

@@ -14,7 +14,8 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/dockerconfig"
 	"github.com/regcred/regcred/finding"
-	"github.com/regcred/regcred/lint"
+	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/lint/pullsecret"
 )
 
 // The types of a pull secret, and the keys under which its data is.
@@ -31,11 +32,11 @@ func PassedOver(s *regcred.PullSecret) string {
 	key, ok := map[string]string{dockerConfigJSON: dockerConfigJSONKey, dockercfg: dockercfgKey}[s.Type]
 	switch {
 	case !ok:
-		return fmt.Sprintf("of %s, which the kubelet does not accept as a pull secret (use %s)", lint.ShowType(s.Type), dockerConfigJSON)
+		return fmt.Sprintf("of %s, which the kubelet does not accept as a pull secret (use %s)", excerpt.SecretType(s.Type), dockerConfigJSON)
 	case len(s.Data[key]) == 0:
 		names := slices.Sorted(maps.Keys(s.Data))
 		for i, name := range names {
-			names[i] = strings.Trim(lint.ShowName(name), `"`)
+			names[i] = strings.Trim(excerpt.SecretKey(name), `"`)
 		}
 		keys := strings.Join(names, ", ")
 		return fmt.Sprintf("of type %s that has no data under %q (its keys: %s)", s.Type, key, cmp.Or(keys, "none"))
@@ -56,7 +57,7 @@ func parseSecret(s *regcred.PullSecret) (err error) {
 // SecretFindings are the linter's about a pull secret. Of one that a kubelet
 // cannot read, or passes over, [PassedOver] and the lookup say so.
 func SecretFindings(s *regcred.PullSecret, now time.Time) []finding.Finding {
-	found := lint.PullSecret(lint.Secret{Namespace: s.Namespace, Name: s.Name, Type: s.Type, Data: s.Data}, now)
+	found := pullsecret.CheckSecret(pullsecret.Secret{Namespace: s.Namespace, Name: s.Name, Type: s.Type, Data: s.Data}, now)
 	if found.Refused {
 		return nil
 	}

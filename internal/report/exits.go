@@ -15,7 +15,7 @@ import (
 // two parts, of which [config.Config.Validate] is one.
 func StopsKubelet(f finding.Finding) bool {
 	switch f.Rule {
-	case "missing-bin-dir", "missing-binary", "not-a-file", "not-executable":
+	case "missing-bin-dir", "missing-binary", "not-executable":
 		return true
 	}
 	return false

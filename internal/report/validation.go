@@ -13,6 +13,7 @@ import (
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/shown"
 	"github.com/regcred/regcred/lint"
+	"github.com/regcred/regcred/lint/pullsecret"
 )
 
 // Validation is the result of "regcred validate -o json".
@@ -31,7 +32,7 @@ type Validation struct {
 
 // Credentials says what a file with credentials is.
 type Credentials struct {
-	Kind    lint.CredentialKind `json:"kind"`
+	Kind    pullsecret.Kind `json:"kind"`
 	Secrets int                 `json:"secrets,omitempty"` // in a manifest
 	Logins  int                 `json:"logins"`            // for which a kubelet has a user name
 }
@@ -39,14 +40,14 @@ type Credentials struct {
 // ValidateCredentials says what a kubelet and the linter have against a docker
 // config or a manifest with Secrets; nil if a file is neither.
 func ValidateCredentials(path string, data []byte, now time.Time) *Validation {
-	c := lint.CredentialFile(path, data, now)
+	c := pullsecret.Check(path, data, now)
 	if c == nil {
 		return nil
 	}
 	return &Validation{
 		Path:        path,
 		Valid:       !c.Refused,
-		Credentials: &Credentials{c.Kind, c.Secrets, c.Logins},
+		Credentials: &Credentials{c.Kind, c.Secrets, c.Credentials},
 		Problems:    []Problem{},
 		Findings:    append([]finding.Finding{}, c.Findings...),
 	}

@@ -22,7 +22,7 @@ func TestJudge(t *testing.T) {
 		Name: "acr", Pattern: "*.azurecr.io", Reason: `last label: "cn" does not match "io"`, Instead: "*.azurecr.cn",
 	}}
 	missing := provider(Failed)
-	missing.Findings = []finding.Finding{{Rule: "path-glob", Message: "never matches"}, {Rule: "missing-binary", Message: "/bin/p does not exist"}}
+	missing.Findings = []finding.Finding{{Rule: "unmatchable-pattern", Message: "never matches"}, {Rule: "missing-binary", Message: "/bin/p does not exist"}}
 	stranger := provider(Empty)
 	stranger.Attempt.Keys = []string{"a.example", "b.example/x"}
 	skipped := provider(Skipped)

@@ -17,7 +17,7 @@ import (
 	"k8s.io/kubernetes/pkg/credentialprovider/secrets"
 
 	"github.com/regcred/regcred/finding"
-	"github.com/regcred/regcred/lint"
+	"github.com/regcred/regcred/lint/pullsecret"
 	"github.com/regcred/regcred/upstream/generate"
 )
 
@@ -77,9 +77,9 @@ func TestLintDockerConfig(t *testing.T) {
 		legacy := generate.One(r, 3)
 		text := dockerFile(r, legacy)
 		var file credentialprovider.DockerConfigJSON
-		got, err := lint.DockerConfig("f", []byte(text), time.Now()), error(nil)
+		got, err := pullsecret.CheckAs(pullsecret.DockerConfig, "f", []byte(text), time.Now()), error(nil)
 		if legacy {
-			got = lint.Dockercfg("f", []byte(text), time.Now())
+			got = pullsecret.CheckAs(pullsecret.Dockercfg, "f", []byte(text), time.Now())
 			err = json.Unmarshal([]byte(text), &file.Auths)
 		} else {
 			err = json.Unmarshal([]byte(text), &file)
@@ -116,8 +116,8 @@ func TestLintDockerConfig(t *testing.T) {
 			}
 		}
 		logins += want
-		if got.Logins != want {
-			t.Errorf("%d logins, the kubelet's %d\n%q", got.Logins, want, text)
+		if got.Credentials != want {
+			t.Errorf("%d logins, the kubelet's %d\n%q", got.Credentials, want, text)
 			return false
 		}
 		for _, f := range got.Findings {
@@ -139,7 +139,7 @@ func noImageIsNone(t *testing.T, auths credentialprovider.DockerConfig) bool {
 	for key := range auths {
 		data, _ := json.Marshal(map[string]any{"auths": map[string]any{key: map[string]string{"username": "u", "password": "p"}}})
 		said := false
-		for _, f := range lint.DockerConfig("f", data, time.Now()).Findings {
+		for _, f := range pullsecret.CheckAs(pullsecret.DockerConfig, "f", data, time.Now()).Findings {
 			said = said || f.Rule == "docker-key-no-image"
 		}
 		ring := &credentialprovider.BasicDockerKeyring{}
@@ -176,7 +176,7 @@ func TestLintSecret(t *testing.T) {
 			m[key] = nil
 		}
 		ring, err := secrets.MakeDockerKeyring([]corev1.Secret{{Type: corev1.SecretType(kind), Data: m}}, nil)
-		got := lint.PullSecret(lint.Secret{Name: "s", Type: kind, Data: m}, time.Now())
+		got := pullsecret.CheckSecret(pullsecret.Secret{Name: "s", Type: kind, Data: m}, time.Now())
 		taken := len(m[keys[0]]) > 0 && kind == kinds[0] || len(m[keys[1]]) > 0 && kind == kinds[1]
 		says := func(rule string) bool {
 			for _, f := range got.Findings {
@@ -194,8 +194,8 @@ func TestLintSecret(t *testing.T) {
 			broken++
 		case !taken:
 			passed++
-			if !says("secret-type") || got.Logins > 0 {
-				t.Errorf("passed over without a word (%d logins): %s %s %q", got.Logins, kind, key, data)
+			if !says("secret-type") || got.Credentials > 0 {
+				t.Errorf("passed over without a word (%d logins): %s %s %q", got.Credentials, kind, key, data)
 				return false
 			}
 		default:

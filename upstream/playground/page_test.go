@@ -40,8 +40,8 @@ func TestSamples(t *testing.T) {
 		}
 	}
 	b.choose("broken")
-	if link := get[string](b, `document.querySelector("#findings a").href`); !strings.HasSuffix(link, "/docs/lint/README.md#path-glob-error") {
-		t.Errorf("the rule is said to be explained at %s", link) // ### `path-glob` (error), as GitHub links it
+	if link := get[string](b, `document.querySelector("#findings a").href`); !strings.HasSuffix(link, "/docs/lint/README.md#unmatchable-pattern-error") {
+		t.Errorf("the rule is said to be explained at %s", link) // ### `unmatchable-pattern` (error), as GitHub links it
 	}
 	b.choose("service-accounts")
 	get[bool](b, `(() => { const s = document.querySelector("#kubelet"); s.value = "1.32"; return s.dispatchEvent(new Event("change")); })()`)

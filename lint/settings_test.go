@@ -77,10 +77,10 @@ func TestSettings(t *testing.T) {
 			}
 			var got []string
 			for _, f := range Check(&config.Config{Providers: []config.Provider{p}}) {
-				got = append(got, f.Rule+" "+strings.TrimPrefix(f.Path, "providers[0]."))
+				got = append(got, caseName(f)+" "+strings.TrimPrefix(f.Path, "providers[0]."))
 				canary.Check(t, "finding", f.String()+f.Fix)
 				if f.Fix == "" {
-					t.Errorf("%s has no cure", f.Rule)
+					t.Errorf("%s has no cure", caseName(f))
 				}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -126,7 +126,7 @@ func TestArguments(t *testing.T) {
 		}
 		var got []string
 		for _, f := range Check(&config.Config{Providers: []config.Provider{p}}) {
-			got = append(got, f.Rule+" "+strings.TrimPrefix(f.Path, "providers[0]."))
+			got = append(got, caseName(f)+" "+strings.TrimPrefix(f.Path, "providers[0]."))
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -156,7 +156,7 @@ func TestVariables(t *testing.T) {
 		p.Env = []config.EnvVar{{Name: tt.name, Value: plugin.NewSecret(tt.value)}}
 		var got []string
 		for _, f := range Check(&config.Config{Providers: []config.Provider{p}}) {
-			got = append(got, f.Rule+" "+strings.TrimPrefix(f.Path, "providers[0]."))
+			got = append(got, caseName(f)+" "+strings.TrimPrefix(f.Path, "providers[0]."))
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -182,7 +182,7 @@ func TestMissingPath(t *testing.T) {
 	p.Env = []config.EnvVar{{Name: "AWS_CONFIG_FILE", Value: plugin.NewSecret(gone)}, {Name: "HOME", Value: plugin.NewSecret(dir)}, {Name: "SOME", Value: plugin.NewSecret(gone)}}
 	var got []string
 	for _, f := range BinDir(&config.Config{Providers: []config.Provider{p}}, dir) {
-		if f.Rule == "missing-path" || f.Rule == "empty-file" {
+		if caseName(f) == "missing-path" || caseName(f) == "empty-file" {
 			got = append(got, strings.TrimPrefix(f.Path, "providers[0].")+": "+f.Message)
 			canary.Check(t, "finding", f.String()+f.Fix)
 		}
@@ -215,13 +215,13 @@ func TestMissingPathQuiet(t *testing.T) {
 		p.Env = append(p.Env, config.EnvVar{Name: name, Value: plugin.NewSecret(value)})
 	}
 	for _, f := range BinDir(&config.Config{Providers: []config.Provider{p}}, dir) {
-		if f.Rule == "missing-path" || f.Rule == "empty-file" {
+		if caseName(f) == "missing-path" || caseName(f) == "empty-file" {
 			t.Errorf("%s: %s", f.Path, f.Message)
 		}
 	}
 	for _, flag := range []string{"--tls-private-key", "--kubeconfig", "--ca-bundle"} {
 		p.Args = []plugin.Secret{plugin.NewSecret(flag + "=" + dir + "/none.pem")}
-		if fs := BinDir(&config.Config{Providers: []config.Provider{p}}, dir); !slices.ContainsFunc(fs, func(f finding.Finding) bool { return f.Rule == "missing-path" }) {
+		if fs := BinDir(&config.Config{Providers: []config.Provider{p}}, dir); !slices.ContainsFunc(fs, func(f finding.Finding) bool { return caseName(f) == "missing-path" }) {
 			t.Errorf("%s: nothing is said", flag)
 		}
 	}

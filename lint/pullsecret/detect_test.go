@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package lint
+package pullsecret
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// TestCredentialFile: what a file is, by its look and by its name.
-func TestCredentialFile(t *testing.T) {
+// TestCheck: what a file is, by its look and by its name.
+func TestCheck(t *testing.T) {
 	config := `{"auths":{"r.example":{"auth":"` + b64("u:"+canary.Password) + `"}}}`
 	manifest := "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ntype: kubernetes.io/dockerconfigjson\ndata: {.dockerconfigjson: " + b64(config) + "}\n"
 	object := `{"apiVersion":"v1","kind":"Secret","type":"kubernetes.io/dockerconfigjson","data":{".dockerconfigjson":"` + b64(config) + `"}}`
@@ -52,8 +52,8 @@ func TestCredentialFile(t *testing.T) {
 		{"f", "kind: SealedSecret\nspec: {template: {type: kubernetes.io/dockerconfigjson}}", ""},
 	} {
 		got := ""
-		if c := CredentialFile(tt.name, []byte(tt.data), testNow); c != nil {
-			got = fmt.Sprintf("%s: %d of %d", c.Kind, c.Logins, c.Secrets)
+		if c := Check(tt.name, []byte(tt.data), testNow); c != nil {
+			got = fmt.Sprintf("%s: %d of %d", c.Kind, c.Credentials, c.Secrets)
 			if c.Refused {
 				got = fmt.Sprintf("%s: refused %d:%d", c.Kind, c.Findings[0].Line, c.Findings[0].Column)
 			}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package lint
+package pullsecret
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,36 +18,38 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// maxManifest bounds a document with its aliases written out, in bytes.
+// maxManifest limits the size of a document with expanded aliases, in bytes.
 const maxManifest = 16 << 20
 
-// SecretManifest checks the Secrets of a manifest, YAML or JSON, of one or
-// several documents and lists of objects. Other objects are passed over.
-func SecretManifest(name string, data []byte, now time.Time) *Credentials {
+func checkManifest(name string, data []byte, now time.Time) *Result {
 	m := manifest{name: name, now: now}
 	line := 0
 	for _, document := range documents(data) {
 		m.read(document, line)
 		line += bytes.Count(document, []byte("\n"))
 	}
-	c := checkSecrets(m.secrets)
-	c.Findings = append(m.broken, c.Findings...)
-	c.Refused = c.Refused || len(m.broken) > 0
-	return c
+	var unreadable rules.Collector
+	rules.Apply(&unreadable, manifestRules(), &m, nil)
+	r := checkSecrets(m.secrets)
+	r.Findings = append(unreadable.Sorted(), r.Findings...)
+	r.Refused = r.Refused || len(m.unreadable) > 0
+	return r
 }
 
-// manifestRules has the rule for documents that are not read; see refuse.
-func manifestRules() []rule[*manifest] {
-	return []rule[*manifest]{{"secret-yaml", finding.SeverityError, nil}}
+func manifestRules() []rules.Rule[*manifest] {
+	return []rules.Rule[*manifest]{
+		rules.Error("secret-invalid", func(m *manifest) []rules.Result { return m.unreadable }),
+	}
 }
 
 var documentMark = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^---([ \t\r].*)?$`) })
 
-// documents cuts a file before the lines that begin its documents, and behind each
-// of several objects of JSON.
+// documents splits a file into its YAML documents, and a stream of JSON objects into
+// its objects.
 func documents(data []byte) (list [][]byte) {
 	start := 0
 	for _, at := range documentMark().FindAllIndex(data, -1) {
@@ -60,14 +61,14 @@ func documents(data []byte) (list [][]byte) {
 	return append(list, objects(data[start:])...)
 }
 
-// objects cuts a document that is a stream of JSON, as kubectl reads them too: the
-// parser of YAML stops behind the first.
+// objects splits a stream of JSON objects, as kubectl does. A YAML parser reads only
+// the first.
 func objects(document []byte) (list [][]byte) {
 	for bytes.HasPrefix(bytes.TrimSpace(document), []byte("{")) {
 		dec := json.NewDecoder(bytes.NewReader(document))
 		var raw json.RawMessage
 		if dec.Decode(&raw) != nil {
-			break // YAML, or broken
+			break // YAML, or invalid
 		}
 		end := dec.InputOffset()
 		if len(bytes.TrimSpace(document[end:])) == 0 {
@@ -80,13 +81,13 @@ func objects(document []byte) (list [][]byte) {
 
 // manifest collects the Secrets of a file.
 type manifest struct {
-	name    string
-	now     time.Time
-	secrets []*secret
-	broken  []finding.Finding
+	name       string
+	now        time.Time
+	secrets    []*secret
+	unreadable []rules.Result // documents
 }
 
-// object is what is read of an object.
+// object has the fields that are read from a Kubernetes object.
 type object struct {
 	Kind       string         `json:"kind"`
 	Type       string         `json:"type"`
@@ -95,17 +96,17 @@ type object struct {
 	Items      []object       `json:"items"`
 }
 
-// read reads a document that begins behind a number of lines.
+// read reads the document that follows the given number of lines.
 func (m *manifest) read(document []byte, before int) {
 	if !secretLook().Match(document) {
-		if wide := withoutNUL(document); len(wide) < len(document) && secretLook().Match(wide) && len(m.broken) < maxRemarks {
-			m.broken = append(m.broken, m.unread(before+1, "the file is UTF-16; save it as UTF-8"))
+		if wide := withoutNUL(document); len(wide) < len(document) && secretLook().Match(wide) {
+			m.addUnreadable(before+1, "the file is UTF-16; save it as UTF-8")
 		}
 		return
 	}
 	root, err := parseYAML(document)
 	if err != nil || len(root.Content) == 0 {
-		root.Content = []*yaml3.Node{{}} // no places
+		root.Content = []*yaml3.Node{{}} // no positions
 		if bytes.ContainsRune(document, '&') {
 			m.refuse(document, before)
 			return
@@ -116,27 +117,26 @@ func (m *manifest) read(document []byte, before int) {
 		m.refuse(document, before)
 		return
 	}
-	p := &page{name: m.name, text: bytes.Split(document, []byte("\n")), before: before}
+	p := &yamlDocument{name: m.name, lines: bytes.Split(document, []byte("\n")), before: before}
 	m.add(p, o, root.Content[0])
 }
 
+// refuse records that a document cannot be read.
 func (m *manifest) refuse(document []byte, before int) {
 	line, why := templateLine(document)
 	if line == 0 {
 		line, why = yamlLine(document)
 	}
-	if len(m.broken) < maxRemarks {
-		m.broken = append(m.broken, m.unread(before+line, why))
-	}
+	m.addUnreadable(before+line, why)
 }
 
-func (m *manifest) unread(line int, why string) finding.Finding {
-	rule := manifestRules()[0]
-	return finding.Finding{Rule: rule.name, Severity: rule.severity, File: m.name, Line: line, Message: "cannot read this Secret: " + why}
+func (m *manifest) addUnreadable(line int, reason string) {
+	at := config.Position{File: m.name, Line: line}
+	m.unreadable = rules.Append(m.unreadable, rules.At(at, "", "cannot read this Secret: %s", reason)...)
 }
 
-// templateLine is the line on which a document has a template's braces, such as
-// Helm's, and what that means; 0 if none has.
+// templateLine returns the line of the first template action, such as Helm's, and the
+// reason to report; line is 0 if there is no action.
 func templateLine(document []byte) (line int, why string) {
 	before, _, found := bytes.Cut(document, []byte("{{"))
 	if !found || bytes.HasPrefix(bytes.TrimSpace(document), []byte("{{\"")) {
@@ -145,13 +145,13 @@ func templateLine(document []byte) (line int, why string) {
 	return 1 + bytes.Count(before, []byte("\n")), "this is an unrendered template ({{ … }}); check the output of helm template"
 }
 
-// expanded is the size of a document with its aliases written out, as the
-// deciding parser does; of one that holds itself it is too large.
+// expanded returns the size of a document with expanded aliases, or a value above
+// maxManifest if an alias contains itself.
 func expanded(n *yaml3.Node, known map[*yaml3.Node]int) int {
 	if size, ok := known[n]; ok {
 		return size
 	}
-	known[n] = 2 * maxManifest // while it is under way
+	known[n] = 2 * maxManifest // in case an alias contains itself
 	size := len(n.Value) + 1
 	if n.Kind == yaml3.AliasNode {
 		size += expanded(n.Alias, known)
@@ -163,9 +163,9 @@ func expanded(n *yaml3.Node, known map[*yaml3.Node]int) int {
 	return size
 }
 
-// parseYAML parses a document for its places.
+// parseYAML parses a document for the positions of its values.
 func parseYAML(document []byte) (root yaml3.Node, err error) {
-	// A document that the deciding parser took must not fail here.
+	// sigs.k8s.io/yaml decides whether a document is valid; a panic of yaml/v3 must not.
 	defer func() {
 		if recover() != nil {
 			err = errors.New("not YAML")
@@ -175,8 +175,8 @@ func parseYAML(document []byte) (root yaml3.Node, err error) {
 	return root, err
 }
 
-// yamlLine is the line of a document at which it stops being YAML, and what is
-// there. The parser is not exact about lines.
+// yamlLine returns the line of a YAML syntax error and the reason to report. The
+// parser's line can be one too low.
 func yamlLine(document []byte) (line int, why string) {
 	_, err := parseYAML(document)
 	if err == nil {
@@ -195,17 +195,17 @@ func yamlLine(document []byte) (line int, why string) {
 	return line, "invalid YAML on this line or on a line above"
 }
 
-func (m *manifest) add(p *page, o object, n *yaml3.Node) {
+func (m *manifest) add(p *yamlDocument, o object, n *yaml3.Node) {
 	for i, item := range o.Items {
 		if o.Kind == "SecretList" {
-			item.Kind = "Secret" // they have none of their own
+			item.Kind = "Secret" // items of a SecretList omit it
 		}
 		m.add(p, item, child(child(n, "items"), i))
 	}
 	if o.Kind != "Secret" {
 		return
 	}
-	s := &secret{kind: o.Type, now: m.now, values: map[string]*datum{}, at: p.at(n, "")}
+	s := &secret{kind: o.Type, now: m.now, values: map[string]*secretValue{}, at: p.at(n, "")}
 	s.typeAt = s.at
 	if t := child(n, "type"); t != nil {
 		s.typeAt = p.at(t, "type")
@@ -214,14 +214,14 @@ func (m *manifest) add(p *page, o object, n *yaml3.Node) {
 		s.values[key] = p.encoded(key, value, child(child(n, "data"), key))
 	}
 	for key, value := range o.StringData {
-		_, hides := s.values[key]
+		_, inData := s.values[key]
 		s.values[key] = p.plain(key, value, child(child(n, "stringData"), key))
-		s.values[key].hides = hides
+		s.values[key].overridesData = inData
 	}
 	m.secrets = append(m.secrets, s)
 }
 
-// child returns a member or item of a node, nil if there is none.
+// child returns a member or item of a node, or nil.
 func child(n *yaml3.Node, e any) *yaml3.Node {
 	if n != nil && n.Kind == yaml3.AliasNode {
 		n = n.Alias
@@ -241,27 +241,27 @@ func child(n *yaml3.Node, e any) *yaml3.Node {
 	return nil
 }
 
-// page is a document in its file.
-type page struct {
+// yamlDocument is a YAML document of a file.
+type yamlDocument struct {
 	name   string
-	text   [][]byte // lines
-	before int      // lines of the file before them
+	lines  [][]byte
+	before int // lines of the file before the document
 }
 
-func (p *page) at(n *yaml3.Node, path string) config.Position {
+func (p *yamlDocument) at(n *yaml3.Node, path string) config.Position {
 	if n == nil || n.Line == 0 {
 		return config.Position{File: p.name, Line: p.before + 1, Path: path}
 	}
 	return config.Position{File: p.name, Line: p.before + n.Line, Column: n.Column, Path: path}
 }
 
-// unfilled is the problem of a value that is a template's.
-const unfilled = "this is an unrendered template"
+// unrendered is the problem of a value that contains a template action.
+const unrendered = "this is an unrendered template"
 
-// encoded is a value of data.
-func (p *page) encoded(key string, value any, n *yaml3.Node) *datum {
-	path := "data[" + ShowName(key) + "]"
-	v := &datum{at: p.at(n, path)}
+// encoded returns a value of data.
+func (p *yamlDocument) encoded(key string, value any, n *yaml3.Node) *secretValue {
+	path := "data[" + excerpt.SecretKey(key) + "]"
+	v := &secretValue{at: p.at(n, path)}
 	text, ok := value.(string)
 	if !ok && value != nil {
 		v.problem = "the value is not a string"
@@ -272,33 +272,33 @@ func (p *page) encoded(key string, value any, n *yaml3.Node) *datum {
 	case err == nil:
 		v.data = decoded
 	case strings.HasPrefix(strings.TrimSpace(text), "{{"):
-		v.problem = unfilled
+		v.problem = unrendered
 	case strings.HasPrefix(strings.TrimSpace(text), "{"):
 		v.problem = "the value is JSON, but data requires base64"
 	default:
 		v.problem = "it is not base64"
 	}
-	v.place = inside(v.at, path)
+	v.locate = insideValue(v.at, path)
 	return v
 }
 
-// plain is a value of stringData.
-func (p *page) plain(key string, value any, n *yaml3.Node) *datum {
-	path := "stringData[" + ShowName(key) + "]"
-	v := &datum{at: p.at(n, path), text: true}
+// plain returns a value of stringData.
+func (p *yamlDocument) plain(key string, value any, n *yaml3.Node) *secretValue {
+	path := "stringData[" + excerpt.SecretKey(key) + "]"
+	v := &secretValue{at: p.at(n, path)}
 	text, ok := value.(string)
 	if !ok && value != nil {
 		v.problem = "the value is not a string"
 		return v
 	}
 	v.data = []byte(text)
-	v.place = p.placer(v.at, path, v.data, n)
+	v.locate = p.insideText(v.at, path, v.data, n)
 	return v
 }
 
-// inside is the place of something in a value that is not to be seen in the
-// file: that of the value.
-func inside(at config.Position, path string) placer {
+// insideValue returns a locator for a decoded value. It returns the position of the
+// value, with the position inside as a note.
+func insideValue(at config.Position, path string) locator {
 	return func(line, column int, inner string) (config.Position, string) {
 		where := at
 		if inner != "" {
@@ -308,42 +308,30 @@ func inside(at config.Position, path string) placer {
 	}
 }
 
-// placer finds the place of something in a text that stands in the file as it
-// is: in a block, or on one line.
-func (p *page) placer(at config.Position, path string, data []byte, n *yaml3.Node) placer {
+// insideText returns a locator for a value of stringData. Positions in a literal block
+// or in a single line are exact.
+func (p *yamlDocument) insideText(at config.Position, path string, data []byte, n *yaml3.Node) locator {
 	lines := bytes.Split(data, []byte("\n"))
-	hidden := inside(at, path)
+	inexact := insideValue(at, path)
 	return func(line, column int, inner string) (config.Position, string) {
-		where, beside := hidden(line, column, inner)
+		where, note := inexact(line, column, inner)
 		if n == nil || n.Line == 0 || line > len(lines) {
-			return where, beside
+			return where, note
 		}
-		number := n.Line - 1 // of the line, from 0
+		number := n.Line - 1 // line in the document, from 0
 		if n.Style == yaml3.LiteralStyle {
 			number += line
 		} else if len(lines) > 1 {
-			return where, beside
+			return where, note
 		}
-		if number >= len(p.text) {
-			return where, beside
+		if number >= len(p.lines) {
+			return where, note
 		}
-		i := bytes.LastIndex(p.text[number], lines[line-1])
+		i := bytes.LastIndex(p.lines[number], lines[line-1])
 		if i < 0 {
-			return where, beside
+			return where, note
 		}
 		where.Line, where.Column = p.before+number+1, i+column
 		return where, ""
 	}
-}
-
-// ShowName quotes a key of a Secret's data if it is one of those that such keys
-// have. Somebody who swaps key and value puts a password there.
-func ShowName(key string) string {
-	lower := strings.ToLower(key)
-	known := slices.ContainsFunc([]string{"docker", "config", "json", "yaml"}, func(part string) bool { return strings.Contains(lower, part) })
-	if len(key) > 64 || strings.Trim(lower, "abcdefghijklmnopqrstuvwxyz.-_") != "" ||
-		!known && !slices.Contains([]string{"username", "password", "token", "auth", "ca.crt", "tls.crt", "tls.key", "ssh-privatekey", "namespace"}, key) {
-		return "…"
-	}
-	return fmt.Sprintf("%q", key)
 }

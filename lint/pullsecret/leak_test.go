@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package lint
+package pullsecret
 
 import (
 	"encoding/json"
@@ -81,9 +81,9 @@ func TestNothingShown(t *testing.T) {
 		secret := func(key, kind string) Secret {
 			return Secret{Name: "s", Type: kind, Data: map[string][]byte{key: data, canary.Password: data}}
 		}
-		for what, c := range map[string]*Credentials{
-			"file": CredentialFile("f", data, testNow), "config": DockerConfig("f", data, testNow), "dockercfg": Dockercfg("f", data, testNow), "manifest": SecretManifest("f", data, testNow),
-			"secret": PullSecret(secret(keyDockerConfigJSON, typeDockerConfigJSON), testNow), "other": PullSecret(secret("x", canary.Password), testNow),
+		for what, c := range map[string]*Result{
+			"file": Check("f", data, testNow), "config": CheckAs(DockerConfig, "f", data, testNow), "dockercfg": CheckAs(Dockercfg, "f", data, testNow), "manifest": CheckAs(Manifest, "f", data, testNow),
+			"secret": CheckSecret(secret(keyDockerConfigJSON, typeDockerConfigJSON), testNow), "other": CheckSecret(secret("x", canary.Password), testNow),
 		} {
 			if c == nil {
 				continue
@@ -93,7 +93,7 @@ func TestNothingShown(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, f := range c.Findings {
-				said[f.Rule]++
+				said[caseName(f)]++
 				out = append(out, f.String()+f.Fix...)
 			}
 			if form := canary.Find(strings.ToLower(string(out))); form != "" || canary.Find(string(out)) != "" {

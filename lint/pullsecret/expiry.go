@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package lint
+package pullsecret
 
 import (
 	"encoding/base64"
@@ -10,21 +10,22 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// soon is how long a password has to last for there to be nothing to say.
-const soon = 7 * 24 * time.Hour
+// minLifetime is the remaining lifetime that is not reported.
+const minLifetime = 7 * 24 * time.Hour
 
 const renew = "create a new token, or use a credential provider"
 
-// lifetime is what a password says of its own end.
+// lifetime describes when a password expires.
 type lifetime struct {
-	what string // e.g. "an Amazon ECR token"
+	what string // such as "an Amazon ECR token"
 	ends time.Time
-	span string // how long such ones last, where they have no date
+	span string // usual validity, for tokens without an expiry
 }
 
-// lifetimeOf knows the passwords that end by themselves, by their form.
+// lifetimeOf recognizes tokens that expire.
 func lifetimeOf(user, password string) (l lifetime, ok bool) {
 	password = strings.TrimSpace(password)
 	switch {
@@ -49,24 +50,24 @@ func lifetimeOf(user, password string) (l lifetime, ok bool) {
 	return lifetime{}, false
 }
 
-// date is a time to the second, in UTC.
+// date formats a time in UTC, to the second.
 func date(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-func rulePasswordEnded(e *dockerEntry) []remark {
+func checkExpired(e *entry) []rules.Result {
 	l, ok := lifetimeOf(e.user, e.password)
-	if !ok || l.ends.IsZero() || l.ends.After(e.now) {
+	if !ok || l.ends.IsZero() || l.ends.After(e.config.now) {
 		return nil
 	}
-	return e.say("password", renew, "the password for %s is %s that expired at %s", e.shown(), l.what, date(l.ends))
+	return e.result("password", renew, "the password for %s is %s that expired at %s", e.shown(), l.what, date(l.ends))
 }
 
-func rulePasswordEnds(e *dockerEntry) []remark {
+func checkExpires(e *entry) []rules.Result {
 	l, ok := lifetimeOf(e.user, e.password)
 	switch {
-	case !ok || e.live || !l.ends.IsZero() && (!l.ends.After(e.now) || l.ends.After(e.now.Add(soon))):
+	case !ok || e.config.live || !l.ends.IsZero() && (!l.ends.After(e.config.now) || l.ends.After(e.config.now.Add(minLifetime))):
 		return nil
 	case l.ends.IsZero():
-		return e.say("password", renew, "the password for %s is %s, which is valid for %s and is not renewed", e.shown(), l.what, l.span)
+		return e.result("password", renew, "the password for %s is %s, which is valid for %s and is not renewed", e.shown(), l.what, l.span)
 	}
-	return e.say("password", renew, "the password for %s is %s that expires at %s and is not renewed", e.shown(), l.what, date(l.ends))
+	return e.result("password", renew, "the password for %s is %s that expires at %s and is not renewed", e.shown(), l.what, date(l.ends))
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package lint
+package pullsecret
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/jsonplace"
 )
 
-// What files look like, also those that do not parse.
+// These patterns recognize files that do not parse, too.
 var (
 	secretLook = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?m)^([^#\n]*[{,\s])?["']?kind["']?[ \t]*:[ \t]*["']?Secret(List)?["']?[ \t]*(#.*)?([,}\r]|$)`)
@@ -25,59 +25,59 @@ var (
 	authsLook = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`["']?(?i:auths|credHelpers|credsStore)["']?\s*:`)
 	})
-	authsBegin = sync.OnceValue(func() *regexp.Regexp { // where no bracket stands around it
+	authsBegin = sync.OnceValue(func() *regexp.Regexp { // without a bracket before it
 		return regexp.MustCompile(`(?m)^["']?(?i:auths|credHelpers|credsStore)["']?\s*:`)
 	})
 )
 
-// detect says what a file is by its name or its look; "" if it has none of these.
-func detect(name string, data []byte) CredentialKind {
+// detect returns the format of a file by its name and content, or "".
+func detect(name string, data []byte) Kind {
 	if secretLook().Match(withoutNUL(data)) {
-		return SecretFile
+		return Manifest
 	}
 	if otherLook().Match(data) {
 		return ""
 	}
 	look := looksLike(data)
-	switch base := strings.ToLower(filepath.Base(name)); base { // where it lies decides how it is read
+	switch base := strings.ToLower(filepath.Base(name)); base { // the file name decides how the kubelet reads it
 	case ".dockercfg", "dockercfg":
-		return DockercfgFile
+		return Dockercfg
 	case "config.json", ".dockerconfigjson", "dockerconfig.json", "auth.json":
-		return DockerConfigFile
+		return DockerConfig
 	}
 	return look
 }
 
-// looksLike says which docker config a text looks like, whether it is JSON or
-// not; "" if none.
-func looksLike(data []byte) CredentialKind {
+// looksLike returns the docker config format that a text resembles, or "". The text
+// need not be valid JSON.
+func looksLike(data []byte) Kind {
 	if dockerconfig.Encoded(data) {
-		return DockerConfigFile
+		return DockerConfig
 	}
 	root, err := jsonplace.Parse(data)
 	switch {
 	case err != nil && looksLikeAuths(withoutNUL(data)):
-		return DockerConfigFile
+		return DockerConfig
 	case err != nil || root.Kind != jsonplace.Object:
 		return ""
 	}
-	d := docker{data: data, root: root}
+	d := dockerConfig{data: data, root: root}
 	if d.member("auths") != nil || d.member("credHelpers") != nil || d.member("credsStore") != nil {
-		return DockerConfigFile
+		return DockerConfig
 	}
-	if isLoginList(root) {
-		return DockercfgFile
+	if isEntryMap(root) {
+		return Dockercfg
 	}
 	for _, m := range root.Members {
-		if isLoginList(m.Value) {
-			return DockerConfigFile // logins at a wrong level
+		if isEntryMap(m.Value) {
+			return DockerConfig // auths has the wrong name
 		}
 	}
 	return ""
 }
 
-// looksLikeAuths says so of a text that is not JSON. In other YAML than that of a
-// docker config auths may stand anywhere.
+// looksLikeAuths reports whether a text that is not JSON resembles a docker config. In
+// other YAML files, auths can be an inner field.
 func looksLikeAuths(text []byte) bool {
 	if start := bytes.TrimLeft(text, "\ufeff\xfe\xff \t\r\n"); len(start) > 0 && (start[0] == '{' || start[0] == '"' || start[0] == '\'') {
 		return authsLook().Match(text)
@@ -85,5 +85,5 @@ func looksLikeAuths(text []byte) bool {
 	return authsBegin().Match(text)
 }
 
-// withoutNUL makes of UTF-16 what a pattern matches.
+// withoutNUL removes NULs so that a pattern can match UTF-16.
 func withoutNUL(data []byte) []byte { return bytes.ReplaceAll(data, []byte{0}, nil) }

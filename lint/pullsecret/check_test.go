@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package lint
+package pullsecret
 
 import (
 	"encoding/base64"
@@ -30,11 +30,11 @@ func ecr(ends time.Time) string {
 }
 
 // tersely writes findings as "severity rule line:column path".
-func tersely(t *testing.T, c *Credentials) (lines []string) {
+func tersely(t *testing.T, c *Result) (lines []string) {
 	t.Helper()
 	for _, f := range c.Findings {
-		lines = append(lines, fmt.Sprintf("%s %s %d:%d %s", f.Severity, f.Rule, f.Line, f.Column, f.Path))
-		canary.Check(t, f.Rule, f.String()+f.Fix)
+		lines = append(lines, fmt.Sprintf("%s %s %d:%d %s", f.Severity, caseName(f), f.Line, f.Column, f.Path))
+		canary.Check(t, caseName(f), f.String()+f.Fix)
 	}
 	return lines
 }
@@ -98,7 +98,7 @@ func TestDockerLogin(t *testing.T) {
 		"not base64 key":       {plain("_json_key_base64", `{"private_key":"`+secret+`"}`), "docker-json-key .password"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := DockerConfig("f", []byte("{\"auths\":\n {\"r.example\":"+tt.login+"}}"), testNow)
+			c := CheckAs(DockerConfig, "f", []byte("{\"auths\":\n {\"r.example\":"+tt.login+"}}"), testNow)
 			got := strings.Join(tersely(t, c), "\n")
 			rule, field, _ := strings.Cut(tt.want, " ")
 			if want := rule + " 2:"; tt.want != "" && (!strings.Contains(got, want) || !strings.HasSuffix(got, `auths["r.example"]`+field)) || (tt.want == "") != (got == "") || strings.Contains(got, "\n") {
@@ -139,8 +139,8 @@ func TestDockerKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, f := range DockerConfig("f", data, testNow).Findings {
-			got = append(got, f.Rule+" "+f.Fix)
+		for _, f := range CheckAs(DockerConfig, "f", data, testNow).Findings {
+			got = append(got, caseName(f)+" "+f.Fix)
 			canary.Check(t, key, f.String())
 		}
 		if strings.Join(got, "\n") != want {
@@ -178,12 +178,12 @@ func TestDockerFile(t *testing.T) {
 		"auth twice":     {`{"auths":{"r.example":{"username":"x","username":"u","password":"p"}}}`, []string{`warning docker-duplicate 1:24 auths["r.example"].username`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, tersely(t, DockerConfig("f", []byte(tt.data), testNow))); diff != "" {
+			if diff := cmp.Diff(tt.want, tersely(t, CheckAs(DockerConfig, "f", []byte(tt.data), testNow))); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
-	c := Dockercfg("f", []byte(`{"auths":{"r.example":`+login+`},"credsStore":"x"}`), testNow)
+	c := CheckAs(Dockercfg, "f", []byte(`{"auths":{"r.example":`+login+`},"credsStore":"x"}`), testNow)
 	if diff := cmp.Diff([]string{"error docker-config-form 1:2 auths"}, tersely(t, c)); diff != "" {
 		t.Errorf("a config.json for a .dockercfg: %s", diff)
 	}
@@ -226,15 +226,15 @@ func TestSecretManifest(t *testing.T) {
 		"billion laughs":  {head(jsonType) + "a: &a " + strings.Repeat("x", 1<<20) + "\nb: &b [" + strings.Repeat("*a,", 20) + "*a]\ndata: {}", 0, []string{"error secret-yaml 1:0 "}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := CredentialFile("f.yaml", []byte(tt.data), testNow)
-			if c == nil || c.Kind != SecretFile {
+			c := Check("f.yaml", []byte(tt.data), testNow)
+			if c == nil || c.Kind != Manifest {
 				t.Fatalf("got %+v", c)
 			}
 			if diff := cmp.Diff(tt.want, tersely(t, c)); diff != "" {
 				t.Error(diff)
 			}
-			if c.Logins != tt.logins {
-				t.Errorf("%d logins, want %d", c.Logins, tt.logins)
+			if c.Credentials != tt.logins {
+				t.Errorf("%d logins, want %d", c.Credentials, tt.logins)
 			}
 		})
 	}
@@ -242,21 +242,21 @@ func TestSecretManifest(t *testing.T) {
 
 func TestPullSecretObject(t *testing.T) {
 	data := []byte("{\"auths\":{\n\"r.example\":{\"auth\":\"" + b64("AWS:"+ecr(testNow.Add(-time.Hour))) + "\"}}}")
-	c := PullSecret(Secret{Namespace: "team", Name: "pull", Type: typeDockerConfigJSON, Data: map[string][]byte{keyDockerConfigJSON: data}}, testNow)
+	c := CheckSecret(Secret{Namespace: "team", Name: "pull", Type: typeDockerConfigJSON, Data: map[string][]byte{keyDockerConfigJSON: data}}, testNow)
 	const want = `Secret team/pull, .dockerconfigjson:2:21: auths["r.example"].auth: the password for "r.example" is an Amazon ECR token that expired at 2026-05-01 11:00:00 UTC [docker-password-ended]`
 	if len(c.Findings) != 1 || c.Findings[0].String() != want {
 		t.Errorf("got %v, want %s", c.Findings, want)
 	}
 	// What holds a login is nobody's pull secret if it is of another type.
 	for _, kind := range []string{"", "Opaque", "kubernetes.io/basic-auth"} {
-		c := PullSecret(Secret{Name: "x", Type: kind, Data: map[string][]byte{"username": []byte(canary.Password)}}, testNow)
+		c := CheckSecret(Secret{Name: "x", Type: kind, Data: map[string][]byte{"username": []byte(canary.Password)}}, testNow)
 		if got := tersely(t, c); len(got) != 1 || !strings.HasPrefix(got[0], "error secret-type") {
 			t.Errorf("type %q: got %q", kind, got)
 		}
 	}
 	// One that will end may be renewed by whoever made it.
 	ends := []byte(`{"auths":{"r.example":{"auth":"` + b64("AWS:"+ecr(testNow.Add(time.Hour))) + `"}}}`)
-	if c := PullSecret(Secret{Name: "x", Type: typeDockerConfigJSON, Data: map[string][]byte{keyDockerConfigJSON: ends}}, testNow); len(c.Findings) != 0 {
+	if c := CheckSecret(Secret{Name: "x", Type: typeDockerConfigJSON, Data: map[string][]byte{keyDockerConfigJSON: ends}}, testNow); len(c.Findings) != 0 {
 		t.Errorf("got %v", c.Findings)
 	}
 }
@@ -264,19 +264,19 @@ func TestPullSecretObject(t *testing.T) {
 func TestDetect(t *testing.T) {
 	for _, tt := range []struct {
 		name, data string
-		want       CredentialKind
+		want       Kind
 	}{
-		{"a", `{"auths":{}}`, DockerConfigFile},
-		{"a", `{"credsStore":"x"}`, DockerConfigFile},
-		{"a", "auths:\n  r.example: {}", DockerConfigFile},
-		{"a", "\xff\xfe{\x00\"\x00a\x00u\x00t\x00h\x00s\x00\"\x00:\x00", DockerConfigFile},
-		{"a", `{"r.example":{"auth":"x"}}`, DockercfgFile},
-		{"config.json", `{"r.example":{"auth":"x"}}`, DockerConfigFile},
-		{".dockercfg", `{"auths":{}}`, DockercfgFile},
-		{"/x/.docker/config.json", ``, DockerConfigFile},
-		{"a.yaml", "kind: Secret", SecretFile},
-		{"a.yaml", "kind: Deployment\n---\nkind: 'Secret' # x\n", SecretFile},
-		{"a.json", `{"apiVersion":"v1","kind":"Secret"}`, SecretFile},
+		{"a", `{"auths":{}}`, DockerConfig},
+		{"a", `{"credsStore":"x"}`, DockerConfig},
+		{"a", "auths:\n  r.example: {}", DockerConfig},
+		{"a", "\xff\xfe{\x00\"\x00a\x00u\x00t\x00h\x00s\x00\"\x00:\x00", DockerConfig},
+		{"a", `{"r.example":{"auth":"x"}}`, Dockercfg},
+		{"config.json", `{"r.example":{"auth":"x"}}`, DockerConfig},
+		{".dockercfg", `{"auths":{}}`, Dockercfg},
+		{"/x/.docker/config.json", ``, DockerConfig},
+		{"a.yaml", "kind: Secret", Manifest},
+		{"a.yaml", "kind: Deployment\n---\nkind: 'Secret' # x\n", Manifest},
+		{"a.json", `{"apiVersion":"v1","kind":"Secret"}`, Manifest},
 		{"a.yaml", "kind: CredentialProviderConfig\nproviders: []", ""},
 		{"config.json", `{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io/v1"}`, ""},
 		{"a.yaml", "providers:\n- name: x", ""},
@@ -300,7 +300,7 @@ func TestManyLogins(t *testing.T) {
 		}
 		b.WriteString(`"r.example":{}}}`)
 		return testing.AllocsPerRun(1, func() {
-			if c := DockerConfig("f", []byte(b.String()), testNow); len(c.Findings) < 200 {
+			if c := CheckAs(DockerConfig, "f", []byte(b.String()), testNow); len(c.Findings) < 200 {
 				t.Errorf("%d findings", len(c.Findings))
 			}
 		})
@@ -322,28 +322,28 @@ func FuzzCredentials(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		auths, err := dockerconfig.Parse(data)
-		c := DockerConfig("f", data, testNow)
+		c := CheckAs(DockerConfig, "f", data, testNow)
 		users := 0
 		for _, a := range auths {
 			if a.Username != "" {
 				users++
 			}
 		}
-		if c.Refused != (err != nil) || c.Logins != users {
-			t.Fatalf("error %v, %d users; refused: %v, %d logins", err, users, c.Refused, c.Logins)
+		if c.Refused != (err != nil) || c.Credentials != users {
+			t.Fatalf("error %v, %d users; refused: %v, %d logins", err, users, c.Refused, c.Credentials)
 		}
 		legacy, err := dockerconfig.ParseLegacy(data)
-		c2 := Dockercfg("f", data, testNow)
-		if c2.Refused != (err != nil) || len(legacy) < c2.Logins {
+		c2 := CheckAs(Dockercfg, "f", data, testNow)
+		if c2.Refused != (err != nil) || len(legacy) < c2.Credentials {
 			t.Fatalf("legacy: error %v, refused: %v", err, c2.Refused)
 		}
 		all := append(c.Findings, c2.Findings...)
-		if c3 := CredentialFile("f", data, testNow); c3 != nil {
+		if c3 := Check("f", data, testNow); c3 != nil {
 			all = append(all, c3.Findings...)
 		}
-		all = append(all, PullSecret(Secret{Name: "x", Type: typeDockerConfigJSON, Data: map[string][]byte{keyDockerConfigJSON: data}}, testNow).Findings...)
+		all = append(all, CheckSecret(Secret{Name: "x", Type: typeDockerConfigJSON, Data: map[string][]byte{keyDockerConfigJSON: data}}, testNow).Findings...)
 		for _, f := range all {
-			canary.Check(t, f.Rule, f.String()+f.Fix)
+			canary.Check(t, caseName(f), f.String()+f.Fix)
 		}
 	})
 }

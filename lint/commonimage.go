@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package lint
+
+import (
+	"strings"
+
+	"github.com/regcred/regcred/lint/internal/location"
+	"github.com/regcred/regcred/match"
+)
+
+// commonImage returns an image that both patterns match, or "". Some image must
+// match each of them.
+func commonImage(a, b match.Location) string {
+	path := a.Path
+	if len(b.Path) > len(a.Path) {
+		path = b.Path
+	}
+	if a.Port != b.Port || !strings.HasPrefix(path, a.Path) || !strings.HasPrefix(path, b.Path) {
+		return ""
+	}
+	at := match.Location{Host: commonHost(a.Host, b.Host), Port: a.Port, Path: path}
+	switch {
+	case at.Host == "":
+		return ""
+	case !location.Dotless(at) || location.IsDomain(at):
+	case match.Label(a.Host, "localhost") && match.Label(b.Host, "localhost"):
+		at.Host = "localhost"
+	default:
+		at.Host = commonLabel(a.Host, b.Host, "A")
+	}
+	switch {
+	case path == "":
+		at.Path = "/app"
+	case at.Host == "docker.io" && strings.Count(path, "/") == 1 && location.ValidRepository(path[1:]):
+		at.Path += "/app" // a name with one component would become library/name
+	case !location.ValidRepository(path[1:]):
+		at.Path += "app"
+	}
+	return at.String()
+}
+
+// commonHost returns a host that both globs match, or "".
+func commonHost(a, b string) string {
+	as, bs := strings.Split(a, "."), strings.Split(b, ".")
+	if !hostsIntersect(as, bs, new(int)) {
+		return ""
+	}
+	for i := range as {
+		as[i] = commonLabel(as[i], bs[i], "")
+	}
+	return strings.Join(as, ".")
+}
+
+// hostsIntersect reports whether some host matches both lists of labels. It starts
+// at the last label, where hosts differ most often.
+func hostsIntersect(a, b []string, budget *int) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		if a[i] == b[i] {
+			continue
+		}
+		if strings.Contains(a[i], "*") && strings.Contains(b[i], "*") {
+			*budget -= globCost
+		}
+		if commonLabel(a[i], b[i], "") == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// commonLabel returns a label that both globs match, or "". Each glob must match
+// some label of an image's host. The label contains more if both globs have a *.
+func commonLabel(a, b, more string) string {
+	if strings.Contains(a, "*") {
+		a, b = b, a
+	}
+	if !strings.Contains(a, "*") {
+		if !match.Label(b, a) {
+			return ""
+		}
+		return a
+	}
+	headA, middleA, tailA := cutGlob(a)
+	headB, middleB, tailB := cutGlob(b)
+	head, tail := longer(headA, headB), longer(tailA, tailB)
+	if !strings.HasPrefix(head, headA) || !strings.HasPrefix(head, headB) || !strings.HasSuffix(tail, tailA) || !strings.HasSuffix(tail, tailB) {
+		return ""
+	}
+	const longest = 63 // limit of DNS
+	for n := min(len(head), len(tail), longest); n > 0 && more == ""; n-- {
+		if strings.HasSuffix(head, tail[:n]) && match.Label(a, head+tail[n:]) && match.Label(b, head+tail[n:]) {
+			return head + tail[n:] // "us-docker" for us-* and *-docker
+		}
+	}
+	// A * of each glob matches any text between head and tail.
+	if !strings.Contains(middleA, middleB) {
+		middleA += middleB
+	}
+	label := head + more + strings.ReplaceAll(middleA, "*", "") + tail
+	if label == "" || label[0] == '-' {
+		label = "a" + label
+	}
+	if label[len(label)-1] == '-' {
+		label += "a"
+	}
+	return label
+}
+
+// cutGlob splits a glob before its first * and after its last.
+func cutGlob(s string) (head, middle, tail string) {
+	first, last := strings.IndexByte(s, '*'), strings.LastIndexByte(s, '*')
+	return s[:first], s[first:last], s[last+1:]
+}
+
+func longer(a, b string) string {
+	if len(a) > len(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package lint
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/lint/internal/rules"
+)
+
+// fileRules returns the rules for the files on this machine that args and env refer to.
+func fileRules() []rules.Rule[*config.Provider] {
+	return []rules.Rule[*config.Provider]{
+		rules.Warning("missing-path", checkMissingPath),
+		rules.Warning("missing-path", checkEmptyFile),
+	}
+}
+
+// checkMissingPath omits the path, because it is a value.
+func checkMissingPath(p *config.Provider) []rules.Result {
+	return checkSettings(p, func(s setting) (string, string) {
+		path := s.path()
+		if path == "" {
+			return "", ""
+		}
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			return "", ""
+		}
+		where := "its directory is also missing"
+		if info, err := os.Stat(filepath.Dir(path)); err == nil && info.IsDir() {
+			where = "its directory exists"
+		}
+		return "create the file or fix the path", fmt.Sprintf("%s is a path that does not exist on this machine (%s%s)", s.label, where, wellKnownName("; ", path))
+	})
+}
+
+func checkEmptyFile(p *config.Provider) []rules.Result {
+	return checkSettings(p, func(s setting) (string, string) {
+		path := s.path()
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 0 {
+			return "", ""
+		}
+		return "restore the file", strings.TrimSuffix(s.label+" points to an empty file on this machine ("+wellKnownName("", path)+")", " ()")
+	})
+}
+
+// wellKnownName returns "it ends in NAME" after prefix if a path has a well-known file
+// name, which is not a secret; "" otherwise.
+func wellKnownName(prefix, path string) string {
+	switch name := filepath.Base(path); name {
+	case "azure.json", "cloud.conf", "config.json", "config.yaml", "kubeconfig", "credentials", "ca.crt", "tls.crt", "tls.key", "token":
+		return prefix + "it ends in " + name
+	}
+	return ""
+}
+
+// path returns the absolute path of a file that s requires, or "".
+func (s setting) path() string {
+	path := strings.TrimPrefix(s.value(), "file://")
+	if !filepath.IsAbs(path) || strings.ContainsAny(path, ":;, \t\n") || isTransient(path) || !mustExist(s, path) {
+		return ""
+	}
+	return path
+}
+
+// isTransient reports whether a file can appear and disappear while the machine runs,
+// such as sockets and kernel files.
+func isTransient(path string) bool {
+	switch filepath.Ext(path) {
+	case ".sock", ".socket", ".pid", ".lock", ".log":
+		return true
+	}
+	return slices.ContainsFunc([]string{"/dev/", "/proc/", "/sys/"}, func(dir string) bool { return strings.HasPrefix(path+"/", dir) })
+}
+
+// mustExist reports whether the plugin probably reads the file at path: path is an
+// argument, or the flag or variable is named after an input file. Programs create
+// directories, and a "path" is often part of a URL or repository.
+func mustExist(s setting, path string) bool {
+	words := words(s.flag)
+	if s.at[0] == "args" && len(words) == 0 {
+		return isLocalPath(path)
+	}
+	isFile, isOther := false, secretName(s.flag) && filepath.Ext(path) == ""
+	for _, word := range words {
+		switch word {
+		case "log", "logs", "output", "out", "cache", "url", "uri", "api", "endpoint", "prefix", "route", "image", "repository", "tmp", "temp", "tmpdir",
+			"xdg", "home", "state", "work", "pid", "lock", "socket", "sock", "unix", "dump", "record", "trace", "metrics":
+			isOther = true
+		case "file", "config", "configfile", "kubeconfig", "cert", "certificate", "ca", "cacert", "bundle", "credentials", "conf", "key":
+			isFile = true
+		}
+	}
+	return isFile && !isOther
+}
+
+// isLocalPath reports whether an argument is a path on this machine: its first
+// directory exists, or it has an extension. /v2/ and /team/app are not local.
+func isLocalPath(path string) bool {
+	top, _, deeper := strings.Cut(path[len(filepath.VolumeName(path))+1:], string(filepath.Separator))
+	if filepath.Ext(path) != "" || !deeper {
+		return filepath.Ext(path) != ""
+	}
+	_, err := os.Stat(filepath.VolumeName(path) + string(filepath.Separator) + top)
+	return err == nil
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package location decides whether any image can match a parsed pattern or auth
+// key, and repairs common mistakes in it. The grammar of image names is the one
+// of distribution/reference.
+package location
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/regcred/regcred/match"
+)
+
+// Matchable reports whether some image matches l.
+func Matchable(l match.Location) bool {
+	_, bad := BadLabel(l)
+	return !bad && IsDomain(l) && ValidPort(l.Port) && ValidPath(l.Path)
+}
+
+// BadLabel returns the first label of l's host that no image's host can have.
+func BadLabel(l match.Location) (label string, bad bool) {
+	if strings.ContainsAny(l.Host, ":[") {
+		return l.Host, l.Port == "" || strings.Trim(l.Host, "0123456789abcdefABCDEF:") != ""
+	}
+	for label := range strings.SplitSeq(l.Host, ".") {
+		if !ValidLabel(label) {
+			return label, true
+		}
+	}
+	return "", false
+}
+
+// ValidLabel reports whether the glob matches a label that hosts can have.
+func ValidLabel(glob string) bool {
+	_, err := match.Registry(strings.ReplaceAll(glob, "*", "a"))
+	return err == nil
+}
+
+// IsDomain reports whether l's host can be the registry in an image reference:
+// it has a dot, a port or capitals, or is localhost.
+func IsDomain(l match.Location) bool {
+	if l.Host == "index.docker.io" && l.Port == "" {
+		return false // becomes docker.io before it is compared
+	}
+	if !Dotless(l) || match.Label(l.Host, "localhost") {
+		return true
+	}
+	return strings.Contains(l.Host, "*") || HasCapital(l.Host)
+}
+
+// Dotless reports whether l's host has one label and no port. Image references
+// treat such a host as part of a Docker Hub name; see [IsDomain].
+func Dotless(l match.Location) bool {
+	return l.Host != "" && l.Port == "" && !strings.ContainsAny(l.Host, ".:[")
+}
+
+// HasCapital reports whether s contains an upper-case letter.
+func HasCapital(s string) bool { return strings.ContainsFunc(s, unicode.IsUpper) }
+
+// ValidPort reports whether port is empty or a TCP port.
+func ValidPort(port string) bool {
+	n, err := strconv.Atoi(port)
+	return port == "" || err == nil && 0 < n && n < 1<<16
+}
+
+// ValidPath reports whether path is a prefix of the path of some repository.
+func ValidPath(path string) bool {
+	return path == "" || path[0] == '/' && (ValidRepository(path[1:]) || ValidRepository(path[1:]+"a"))
+}
+
+// ValidRepository reports whether s can follow the host in an image name.
+func ValidRepository(s string) bool {
+	name := "registry.example/" + s
+	repository, err := match.Repository(name)
+	return err == nil && repository == name // otherwise s has a tag or a digest
+}
+
+// Repair returns l without parts that prevent matches, such as a tag.
+func Repair(l match.Location) match.Location {
+	if !strings.Contains(l.Host, ":") {
+		l.Host = repairHost(l.Host, l.Port)
+	}
+	if i := strings.IndexFunc(l.Path, func(r rune) bool { return strings.ContainsRune("*[@:", r) || unicode.IsSpace(r) }); i >= 0 {
+		l.Path = l.Path[:i]
+	}
+	l.Path = strings.ToLower(l.Path)
+	if l.Path == "/" || IsAPIPath(l.Path) {
+		l.Path = ""
+	}
+	return l
+}
+
+func repairHost(host, port string) string {
+	host = strings.TrimSpace(host)
+	for strings.Contains(host, "**") {
+		host = strings.ReplaceAll(host, "**", "*")
+	}
+	if strings.HasPrefix(host, ".") {
+		host = "*" + host
+	}
+	host = strings.TrimSuffix(host, ".")
+	if strings.Contains(host, ".") || port != "" {
+		host = strings.ToLower(host)
+	}
+	if IsHubAlias(host) && port == "" {
+		return "docker.io"
+	}
+	return host
+}
+
+// IsAPIPath reports whether path is the root of the registry API. Keys of docker
+// configs can have such a path, but image names do not.
+func IsAPIPath(path string) bool {
+	path = strings.TrimSuffix(path, "/")
+	return path == "/v1" || path == "/v2"
+}
+
+// IsHubAlias reports whether host belongs to Docker Hub but is not docker.io, the
+// host in image names.
+func IsHubAlias(host string) bool {
+	switch host {
+	case "index.docker.io", "registry-1.docker.io", "registry.docker.io", "hub.docker.io", "www.docker.io", "*.docker.io",
+		"docker.com", "hub.docker.com", "registry.hub.docker.com", "registry.docker.com", "index.docker.com", "www.docker.com", "*.docker.com":
+		return true
+	}
+	return false
+}

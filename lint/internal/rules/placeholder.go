@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package rules
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+)
+
+var placeholder = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\{\{.*\}\}|^<[^<>]+>$|(?i)^(?:change[-_]?me|replace[-_]?me|todo|redacted|your[-_ ].*|x{3,}|\*{3,}|\.{3})$`)
+})
+
+// IsPlaceholder reports whether a value looks like an unfilled placeholder.
+func IsPlaceholder(value string) bool { return placeholder().MatchString(strings.TrimSpace(value)) }

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package lint
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/lint/internal/rules"
+)
+
+// setting is an argument or the value of a variable. The kubelet passes it to the
+// plugin unchanged, without a shell or a template engine.
+type setting struct {
+	at    config.FieldPath
+	label string // for messages
+	flag  string // name of the flag or variable with this value; "" for other arguments
+	text  string // including the flag's name in --name=value
+}
+
+// value returns the text without the flag's name.
+func (s setting) value() string {
+	if strings.HasPrefix(s.text, "-") {
+		if _, value, ok := strings.Cut(s.text, "="); ok {
+			return value
+		}
+	}
+	return s.text
+}
+
+// settings returns the settings of p, except shell scripts.
+func settings(p *config.Provider) []setting {
+	var all []setting
+	for k, a := range p.Arguments() {
+		if forShell(p, k) {
+			continue
+		}
+		s := setting{at: config.FieldPath{"args", k}, label: "this argument", text: a}
+		if name, _, ok := strings.Cut(a, "="); ok && strings.HasPrefix(a, "-") {
+			s.flag = name
+		} else if k > 0 && isBareFlag(p.Args[k-1].Reveal()) {
+			s.flag = p.Args[k-1].Reveal()
+		}
+		all = append(all, s)
+	}
+	for k, e := range p.Env {
+		all = append(all, setting{config.FieldPath{"env", k, "value"}, fmt.Sprintf("the value of %q", shownName(e)), e.Name, e.Value.Reveal()})
+	}
+	return all
+}
+
+// checkSettings returns a result for each setting for which check returns a message.
+func checkSettings(p *config.Provider, check func(s setting) (fix, message string)) (rs []rules.Result) {
+	for _, s := range settings(p) {
+		if fix, message := check(s); message != "" {
+			rs = rules.Append(rs, rules.InField(s.at, fix, "%s", message)...)
+		}
+	}
+	return rs
+}
+
+// The groups of variables contain the variable's name.
+var (
+	variables = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\$\{([A-Za-z_]\w*)(?::?[-=?+][^}]*)?\}|\$\(([A-Za-z_]\w*)\)|(?:^|[=:/,;])\$([A-Z_][A-Z0-9_]+)(?:$|[/:,;.])|\$env:([A-Za-z_]\w*)|(?:^|[=;])%([A-Za-z_]\w{2,})%`)
+	})
+	commands = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\\$\\([^()]*[\\s/][^()]*\\)|`[^`]+`") })
+	homes    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|:)~[a-z0-9_-]*(?:/|$)`) })
+)
+
+// wellKnown lists variables whose names are certainly not misplaced secrets.
+var wellKnown = []string{"HOME", "PATH", "USER", "LOGNAME", "PWD", "TMPDIR", "TEMP", "TMP", "SHELL", "HOSTNAME", "NODE_NAME", "NODE_IP", "HOST_IP",
+	"POD_NAME", "POD_NAMESPACE", "POD_IP", "NAMESPACE", "KUBECONFIG", "CLUSTER_NAME", "REGION", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE",
+	"AWS_ACCOUNT_ID", "ACCOUNT_ID", "REGISTRY", "USERPROFILE", "PROGRAMDATA", "PROGRAMFILES", "SYSTEMROOT", "WINDIR", "APPDATA", "LOCALAPPDATA"}
+
+// knownVariable returns " NAME" for a match of variables, or "" if the name could be
+// part of a secret.
+func knownVariable(p *config.Provider, found []string) string {
+	for _, name := range found[1:] {
+		known := slices.Contains(wellKnown, strings.ToUpper(name)) ||
+			slices.ContainsFunc(p.Env, func(e config.EnvVar) bool { return e.Name == name })
+		if name != "" && known {
+			return " " + name
+		}
+	}
+	return ""
+}
+
+func checkVariable(p *config.Provider) []rules.Result {
+	return checkSettings(p, func(s setting) (string, string) {
+		found := variables().FindStringSubmatch(s.text)
+		if found == nil {
+			return "", ""
+		}
+		return "set the value", "no shell expands the variable" + knownVariable(p, found) + " in " + s.label
+	})
+}
+
+func checkCommand(p *config.Provider) []rules.Result {
+	return checkSettings(p, func(s setting) (string, string) {
+		if !commands().MatchString(s.text) {
+			return "", ""
+		}
+		return "set the value to the command's output, or use a script as the plugin", "no shell runs the command in " + s.label
+	})
+}
+
+func checkHome(p *config.Provider) []rules.Result {
+	return checkSettings(p, func(s setting) (string, string) {
+		if !homes().MatchString(s.value()) {
+			return "", ""
+		}
+		return "write the absolute path", "no shell expands the ~ in " + s.label + ", so the plugin uses a directory named ~"
+	})
+}
+
+func checkPlaceholder(p *config.Provider) []rules.Result {
+	return checkSettings(p, func(s setting) (string, string) {
+		if !rules.IsPlaceholder(s.value()) {
+			return "", ""
+		}
+		return "set the value, or render the template", s.label + " looks like an unfilled placeholder"
+	})
+}
+
+func checkQuotes(p *config.Provider) []rules.Result {
+	return checkSettings(p, func(s setting) (string, string) {
+		if !isQuoted(s.text) && !isQuoted(s.value()) {
+			return "", ""
+		}
+		return "remove the inner quotes", s.label + " is enclosed in quotes, which are passed to the plugin because no shell removes them"
+	})
+}
+
+// isQuoted reports whether a text is enclosed in quotes and contains no others, unlike
+// "a" "b".
+func isQuoted(s string) bool {
+	for _, pair := range []string{`""`, "''", "“”", "‘’", "„“"} {
+		open, shut := []rune(pair)[0], []rune(pair)[1]
+		inner, ok := strings.CutPrefix(s, string(open))
+		inner, closed := strings.CutSuffix(inner, string(shut))
+		if ok && closed && !strings.ContainsRune(inner, open) && !strings.ContainsRune(inner, shut) {
+			return true
+		}
+	}
+	return false
+}
+
+func checkOuterSpace(p *config.Provider) []rules.Result {
+	return checkSettings(p, func(s setting) (string, string) {
+		trimmed := strings.TrimFunc(s.text, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' || r == '\u200b' })
+		if trimmed == s.text || trimmed == "" {
+			return "", ""
+		}
+		switch {
+		case strings.HasSuffix(s.text, "\r") || strings.HasSuffix(s.text, "\r\n"):
+			return "save the file with LF line endings", s.label + " ends with a carriage return, which is passed to the plugin"
+		case strings.HasSuffix(s.text, "\n"):
+			return "write the value on one line, or use |- instead of |", s.label + " ends with a newline, which is passed to the plugin"
+		}
+		return "remove the spaces", s.label + " begins or ends with spaces, which are passed to the plugin"
+	})
+}
+
+// checkReplacedPath covers only Linux.
+func checkReplacedPath(p *config.Provider) (rs []rules.Result) {
+	for k, e := range p.Env {
+		dirs := strings.Split(e.Value.Reveal(), ":")
+		if e.Name != "PATH" || !strings.HasPrefix(dirs[0], "/") || slices.Contains(dirs, "/bin") || slices.Contains(dirs, "/usr/bin") {
+			continue
+		}
+		rs = rules.Append(rs, rules.InField(config.FieldPath{"env", k, "value"}, "", "\"PATH\" replaces the kubelet's PATH but has neither /usr/bin nor /bin, so the plugin might not find other programs")...)
+	}
+	return rs
+}
+
+// checkNoHome reports variables that need files in the home directory. systemd sets
+// no HOME for a service that runs as root (systemd.exec(5)).
+func checkNoHome(p *config.Provider) []rules.Result {
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(p.Env, func(e config.EnvVar) bool { return slices.Contains(names, e.Name) && !e.Value.IsZero() })
+	}
+	for k, e := range p.Env {
+		var files []string
+		switch e.Name {
+		case "AWS_PROFILE", "AWS_DEFAULT_PROFILE":
+			files = []string{"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"}
+		case "CLOUDSDK_ACTIVE_CONFIG_NAME":
+			files = []string{"CLOUDSDK_CONFIG"}
+		}
+		if files != nil && !e.Value.IsZero() && !has(append(files, "HOME")...) {
+			return rules.InField(config.FieldPath{"env", k}, "set HOME, or "+strings.Join(files, " or "), "%q refers to a file in the home directory, but systemd starts the kubelet without HOME", e.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package pullsecret
+
+import (
+	"slices"
+	"time"
+
+	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/lint/internal/rules"
+)
+
+// Kind is the format of a file with credentials.
+type Kind string
+
+// The formats.
+const (
+	DockerConfig Kind = "docker config.json"
+	Dockercfg    Kind = ".dockercfg" // a map of registries, without auths
+	Manifest     Kind = "Secret manifest"
+)
+
+// Result is the result of a check.
+type Result struct {
+	Kind        Kind
+	Secrets     int  // Secrets in a manifest
+	Credentials int  // registries for which the kubelet finds a user name
+	Refused     bool // the kubelet rejects the file or one of the Secrets
+	Findings    []finding.Finding
+}
+
+// Check detects the format of a file and checks it. It returns nil if the file has
+// none of the formats. Findings have name as their File; now decides which
+// passwords have expired.
+func Check(name string, data []byte, now time.Time) *Result {
+	kind := detect(name, data)
+	if kind == "" {
+		return nil
+	}
+	r := CheckAs(kind, name, data, now)
+	if kind == Manifest && r.Secrets == 0 && !r.Refused {
+		return nil
+	}
+	return r
+}
+
+// CheckAs checks a file of a known format. In a manifest, which can be YAML or JSON
+// with several documents, objects other than Secrets are ignored.
+func CheckAs(kind Kind, name string, data []byte, now time.Time) *Result {
+	if kind == Manifest {
+		return checkManifest(name, data, now)
+	}
+	var found rules.Collector
+	c := &dockerConfig{data: data, now: now, legacy: kind == Dockercfg, locate: inFile(name)}
+	c.check(&found)
+	return &Result{Kind: kind, Credentials: c.credentials(), Refused: len(c.problems) > 0, Findings: found.Sorted()}
+}
+
+// Rules returns the names of all rules, sorted.
+func Rules() []string {
+	names := slices.Concat(rules.Names(configRules()), rules.Names(entryRules()), rules.Names(secretRules()), rules.Names(manifestRules()))
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// check applies the rules for a docker config.
+func (c *dockerConfig) check(found *rules.Collector) {
+	c.parse()
+	rules.Apply(found, configRules(), c, nil)
+	if len(checkFormat(c)) > 0 {
+		return // the entries are not credentials
+	}
+	list := entryRules()
+	for i := range c.entries {
+		if e := &c.entries[i]; e.isUsed() && !e.misplaced {
+			rules.Apply(found, list, e, nil)
+		}
+	}
+}
+
+// entryRules returns the rules for one entry of a docker config.
+func entryRules() []rules.Rule[*entry] {
+	const (
+		incomplete = "docker-no-password"
+		unusable   = "docker-unusable-credential"   // rejected by the registry, or ignored by the runtime
+		suspect    = "docker-suspicious-credential" // probably not the intended value
+	)
+	return []rules.Rule[*entry]{
+		rules.Warning(incomplete, checkEmptyEntry),
+		rules.Error(unusable, checkTokenOnly),
+		rules.Error(unusable, checkNoUser),
+		rules.Warning(incomplete, checkNoPassword),
+		rules.Error("docker-control-character", checkControlCharacter),
+		rules.Warning(suspect, checkOuterSpace),
+		rules.Warning(suspect, checkPlaceholder),
+		rules.Info("docker-config-nonstandard", checkWrappedAuth),
+		rules.Warning("docker-auth-wins", checkAuthWins),
+		rules.Warning(suspect, checkEncodedPassword),
+		rules.Error("docker-password-ended", checkExpired),
+		rules.Warning("docker-password-ends", checkExpires),
+		rules.Error(unusable, checkJSONKey),
+		rules.Error("docker-key-no-image", checkUnmatchableKey),
+		rules.Warning("docker-key-other-image", checkMisleadingKey),
+	}
+}

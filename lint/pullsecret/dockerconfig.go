@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package pullsecret
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/dockerconfig"
+	"github.com/regcred/regcred/internal/jsonplace"
+	"github.com/regcred/regcred/lint/internal/rules"
+	"github.com/regcred/regcred/match"
+)
+
+// dockerConfig is a docker config as written and as the kubelet reads it.
+type dockerConfig struct {
+	data   []byte
+	legacy bool // a .dockercfg
+	now    time.Time
+	live   bool // from an API server, where a controller might renew it
+	locate locator
+
+	lines      jsonplace.Lines
+	problems   []*dockerconfig.Problem // for which the kubelet rejects the file
+	root       *jsonplace.Value        // nil if it is not JSON
+	entries    []entry                 // in file order
+	store      *jsonplace.Member       // credsStore, if not empty
+	emptied    []jsonplace.Member      // auths that are null, which discard the entries before
+	helpers    []jsonplace.Member      // of credHelpers
+	withHelper map[string]bool         // registries in credHelpers, by scope
+}
+
+// entry is a member of auths.
+type entry struct {
+	config *dockerConfig
+	jsonplace.Member
+	fields    map[string]*jsonplace.Value // string fields, by name in lower case
+	user      string
+	password  string
+	source    *jsonplace.Value // of user and password: auth if set
+	broken    bool             // makes the whole file invalid
+	replaced  bool             // an entry with the same key follows
+	discarded bool             // a null auths follows
+	misplaced bool             // reported by a rule for the file
+	key       match.Key        // as the kubelet compares it
+	parses    bool             // otherwise the kubelet ignores the entry
+}
+
+// parse parses the file and finds the position of each entry.
+func (d *dockerConfig) parse() {
+	d.lines = jsonplace.NewLines(d.data)
+	if d.legacy {
+		d.problems = dockerconfig.ProblemsLegacy(d.data)
+	} else {
+		d.problems = dockerconfig.Problems(d.data)
+	}
+	if len(d.problems) > 0 && d.problems[0].Kind == "" {
+		return // too large
+	}
+	root, err := jsonplace.Parse(d.data)
+	if err != nil || root.Kind != jsonplace.Object {
+		return
+	}
+	d.root = root
+	if d.legacy {
+		d.readEntries(root)
+		return
+	}
+	for _, m := range root.Members {
+		switch {
+		case strings.EqualFold(m.Key, "auths"):
+			// kubelet: merges repeated auths; null discards the entries before it.
+			if m.Kind == jsonplace.Null && len(d.entries) > 0 {
+				d.emptied = append(d.emptied, m)
+				for i := range d.entries {
+					d.entries[i].discarded = true
+				}
+			}
+			d.readEntries(m.Value)
+		case strings.EqualFold(m.Key, "credsStore") && m.Text != "":
+			d.store = &m
+		case strings.EqualFold(m.Key, "credHelpers"):
+			d.helpers = append(d.helpers, m.Members...)
+			d.withHelper = map[string]bool{}
+			for _, h := range d.helpers {
+				d.withHelper[dockerconfig.Scope(h.Key)] = true
+			}
+		}
+	}
+}
+
+func (d *dockerConfig) readEntries(list *jsonplace.Value) {
+	last := map[string]int{}
+	for i := range d.entries {
+		if !d.entries[i].discarded {
+			last[d.entries[i].Key] = i
+		}
+	}
+	noRegistry := isEntry(list)
+	for _, m := range list.Members {
+		if i, seen := last[m.Key]; seen {
+			d.entries[i].replaced = true
+		}
+		last[m.Key] = len(d.entries)
+		e := d.readEntry(m)
+		e.misplaced = noRegistry || strings.EqualFold(m.Key, "auths") && isEntryMap(m.Value)
+		d.entries = append(d.entries, e)
+	}
+}
+
+func (d *dockerConfig) readEntry(m jsonplace.Member) entry {
+	e := entry{config: d, Member: m, source: m.Value, fields: map[string]*jsonplace.Value{}}
+	if keys := match.Keys([]string{m.Key}); len(keys) == 1 {
+		e.key, e.parses = keys[0], true
+	}
+	for _, f := range m.Members {
+		switch name := fieldName(f.Key); {
+		case f.Kind == jsonplace.String:
+			e.fields[name] = f.Value
+		case f.Kind != jsonplace.Null && (name == "username" || name == "password" || name == "auth" || name == "email"):
+			e.broken = true
+		}
+	}
+	e.user, e.password = e.text("username"), e.text("password")
+	if auth := e.text("auth"); auth != "" {
+		user, password, err := dockerconfig.DecodeAuth(auth)
+		e.user, e.password, e.broken = user, password.Reveal(), err != nil
+		e.source = e.fields["auth"]
+	}
+	return e
+}
+
+// fieldName returns the name of a field in lower case, folded as by encoding/json.
+func fieldName(key string) string {
+	for _, name := range []string{"auth", "username", "password", "email", "identitytoken", "registrytoken"} {
+		if strings.EqualFold(key, name) {
+			return name
+		}
+	}
+	return strings.ToLower(key)
+}
+
+// text returns the value of a string field, or "".
+func (e *entry) text(field string) string {
+	if v := e.fields[field]; v != nil {
+		return v.Text
+	}
+	return ""
+}
+
+// where returns the position of a field's value, which can be in auth.
+func (e *entry) where(field string) (offset int, path string) {
+	switch v := e.fields[field]; {
+	case e.source == e.fields["auth"] && e.source != nil && (field == "username" || field == "password"):
+		return e.source.Start, e.path() + ".auth"
+	case v != nil:
+		return v.Start, e.path() + "." + field
+	}
+	return e.Start, e.path()
+}
+
+// path returns the entry's path in the file.
+func (e *entry) path() string {
+	if e.config.legacy {
+		return "[" + dockerconfig.ShowKey(e.Key) + "]"
+	}
+	return "auths[" + dockerconfig.ShowKey(e.Key) + "]"
+}
+
+// shown returns the key for messages.
+func (e *entry) shown() string { return dockerconfig.ShowKey(e.Key) }
+
+// hasToken reports whether e has an identity or registry token, which docker uses but
+// the kubelet ignores.
+func (e *entry) hasToken() bool {
+	return e.text("identitytoken") != "" || e.text("registrytoken") != ""
+}
+
+// usesHelper reports whether docker runs a helper for e's registry.
+func (e *entry) usesHelper() bool {
+	return e.config.store != nil || len(e.config.withHelper) > 0 && e.config.withHelper[dockerconfig.Scope(e.Key)]
+}
+
+// isUsed reports whether no later part of the file overrides e.
+func (e *entry) isUsed() bool { return !e.replaced && !e.discarded }
+
+// credentials counts the entries for which the kubelet passes a user name to the
+// runtime.
+func (d *dockerConfig) credentials() int {
+	n := 0
+	for i := range d.entries {
+		if e := &d.entries[i]; len(d.problems) == 0 && e.isUsed() && e.user != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// locator converts a position in a docker config into a position in the file that
+// contains it. If that is not exact, messages end with note.
+type locator func(line, column int, path string) (at config.Position, note string)
+
+func inFile(name string) locator {
+	return func(line, column int, path string) (config.Position, string) {
+		return config.Position{File: name, Line: line, Column: column, Path: path}, ""
+	}
+}
+
+// at returns one result about an offset in the file.
+func (d *dockerConfig) at(offset int, path, fix, format string, args ...any) []rules.Result {
+	line, column := d.lines.At(offset)
+	return d.atLine(line, column, path, fix, format, args...)
+}
+
+func (d *dockerConfig) atLine(line, column int, path, fix, format string, args ...any) []rules.Result {
+	where, note := d.locate(line, column, path)
+	return rules.At(where, fix, format+"%s", append(args, note)...)
+}
+
+// isEntry reports whether a value looks like a member of auths.
+func isEntry(v *jsonplace.Value) bool {
+	return slices.ContainsFunc(v.Members, func(m jsonplace.Member) bool {
+		switch fieldName(m.Key) {
+		case "auth", "username", "password", "identitytoken", "registrytoken":
+			return m.Kind == jsonplace.String
+		}
+		return false
+	})
+}
+
+// isEntryMap reports whether a value looks like auths.
+func isEntryMap(v *jsonplace.Value) bool {
+	return slices.ContainsFunc(v.Members, func(m jsonplace.Member) bool { return isEntry(m.Value) })
+}
+
+// member returns a top-level member by its name, ignoring case.
+func (d *dockerConfig) member(name string) *jsonplace.Member {
+	if d.root == nil {
+		return nil
+	}
+	for i := range d.root.Members {
+		if m := &d.root.Members[i]; strings.EqualFold(m.Key, name) {
+			return m
+		}
+	}
+	return nil
+}
+
+// result returns one result about a field of the entry.
+func (e *entry) result(field, fix, format string, args ...any) []rules.Result {
+	offset, path := e.where(field)
+	return e.config.at(offset, path, fix, format, args...)
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package pullsecret
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/regcred/regcred/internal/jsonplace"
+	"github.com/regcred/regcred/lint/internal/rules"
+)
+
+// anonymous is the effect of a missing user name (containerd: ParseAuth in
+// internal/cri/server/images; CRI-O: PullImage).
+const anonymous = "the runtime ignores a credential without a user name and pulls anonymously"
+
+func checkEmptyEntry(e *entry) []rules.Result {
+	if e.broken || e.user != "" || e.password != "" || e.hasToken() || e.usesHelper() || e.Kind != jsonplace.Object && e.Kind != jsonplace.Null {
+		return nil
+	}
+	for _, f := range e.Members {
+		if name := misnamed[strings.ToLower(f.Key)]; name != "" && f.Kind == jsonplace.String {
+			return e.config.at(f.Start, e.path(), name, "%s has neither username nor password, and the kubelet ignores the field %q", e.shown(), strings.ToLower(f.Key))
+		}
+	}
+	return e.result("", "set auth, or set username and password", "%s has neither a user name nor a password: %s", e.shown(), anonymous)
+}
+
+// misnamed maps common wrong field names to the right ones.
+var misnamed = map[string]string{
+	"user": "username", "login": "username", "name": "username", "account": "username",
+	"pass": "password", "passwd": "password", "pwd": "password", "secret": "password", "token": "password", "key": "password",
+	"access_token": "password", "accesstoken": "password", "apikey": "password", "authorization": "auth", "auths": "auth", "authentication": "auth",
+}
+
+func checkTokenOnly(e *entry) []rules.Result {
+	field := "identitytoken"
+	if e.text(field) == "" {
+		field = "registrytoken"
+	}
+	if e.text(field) == "" || e.broken || e.user != "" && e.password != "" {
+		return nil
+	}
+	return e.result(field, "use a user name and password that the registry's token server accepts",
+		"%s has an %s, which kubelets ignore, but no %s", e.shown(), field, map[bool]string{true: "user name and password", false: "password"}[e.user == ""])
+}
+
+func checkNoUser(e *entry) []rules.Result {
+	if e.broken || e.user != "" || e.password == "" {
+		return nil
+	}
+	return e.result("password", "set the user name that the registry expects",
+		"%s has a password without a user name: %s", e.shown(), anonymous)
+}
+
+func checkNoPassword(e *entry) []rules.Result {
+	if e.broken || e.user == "" || e.password != "" || e.hasToken() {
+		return nil
+	}
+	return e.result("username", "set the password", "%s has a user name but no password, so an empty password is sent", e.shown())
+}
+
+// checkControlCharacter enforces RFC 7617, section 2: user names and passwords contain
+// no control characters.
+func checkControlCharacter(e *entry) []rules.Result {
+	const fix = "encode it with printf %s instead of echo"
+	for _, part := range []struct{ field, name, text string }{{"username", "user name", e.user}, {"password", "password", e.password}} {
+		text := part.text
+		if strings.HasPrefix(e.user, "_json_key") && part.field == "password" {
+			continue // line feeds in a JSON key are harmless
+		}
+		i := strings.IndexFunc(text, unicode.IsControl)
+		switch {
+		case i < 0:
+		case strings.TrimRightFunc(text, unicode.IsControl) == text[:i]:
+			return e.result(part.field, fix, "the %s for %s ends with %s, which is sent to the registry", part.name, e.shown(), controlName(text[i:]))
+		default:
+			return e.result(part.field, fix, "the %s for %s contains %s, which HTTP basic authentication does not allow", part.name, e.shown(), controlName(text[i:]))
+		}
+	}
+	return nil
+}
+
+func controlName(s string) string {
+	switch {
+	case strings.HasPrefix(s, "\r\n"):
+		return "a carriage return and a line feed"
+	case s[0] == '\n':
+		return "a line feed"
+	case s[0] == '\r':
+		return "a carriage return"
+	case s[0] == 0:
+		return "a NUL"
+	case s[0] == '\t':
+		return "a tab"
+	}
+	return "a control character"
+}
+
+func checkOuterSpace(e *entry) []rules.Result {
+	for _, part := range []struct{ field, name, text string }{{"username", "user name", e.user}, {"password", "password", e.password}} {
+		if text := strings.TrimFunc(part.text, unicode.IsControl); text == part.text && strings.TrimSpace(text) != text {
+			return e.result(part.field, "remove the space unless it is intended", "the %s for %s begins or ends with a space, which is sent to the registry", part.name, e.shown())
+		}
+	}
+	return nil
+}
+
+// variable matches a value that a shell or a CI job would replace.
+var variable = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(\$\{?\w+\}?|\$\(.*\)|%\w+%)$`)
+})
+
+func checkPlaceholder(e *entry) []rules.Result {
+	for _, part := range []struct{ field, name, text string }{{"username", "user name", e.user}, {"password", "password", e.password}} {
+		if rules.IsPlaceholder(part.text) || variable().MatchString(strings.TrimSpace(part.text)) {
+			return e.result(part.field, "replace the placeholder with its value", "the %s for %s looks like an unfilled placeholder", part.name, e.shown())
+		}
+	}
+	return nil
+}
+
+func checkWrappedAuth(e *entry) []rules.Result {
+	if e.broken || !strings.ContainsAny(e.text("auth"), "\r\n") {
+		return nil
+	}
+	return e.result("auth", "encode it with base64 -w0", "the auth value for %s has line breaks, which kubelets and docker ignore but other clients might reject", e.shown())
+}
+
+func checkAuthWins(e *entry) []rules.Result {
+	if e.broken || e.text("auth") == "" {
+		return nil
+	}
+	for _, part := range []struct{ field, text string }{{"username", e.user}, {"password", e.password}} {
+		if value := e.text(part.field); value != "" && value != part.text {
+			v := e.fields[part.field]
+			return e.config.at(v.Start, e.path()+"."+part.field, "remove this field, or encode auth again", "the %s for %s differs from auth, which takes precedence", part.field, e.shown())
+		}
+	}
+	return nil
+}
+
+func checkEncodedPassword(e *entry) []rules.Result {
+	decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(e.password))
+	if err != nil || e.user == "" || !strings.HasPrefix(string(decoded), e.user+":") {
+		return nil
+	}
+	return e.result("password", "set only the password, or move this value to auth", "the password for %s is a base64-encoded user:password pair, so the registry rejects it", e.shown())
+}
+
+// checkJSONKey checks keys of Google service accounts.
+func checkJSONKey(e *entry) []rules.Result {
+	if e.password == "" || len(checkPlaceholder(e)) > 0 {
+		return nil
+	}
+	text := e.password
+	switch e.user {
+	case "_json_key":
+		if json.Valid([]byte(text)) && strings.HasPrefix(strings.TrimSpace(text), "{") {
+			return nil
+		}
+		if isJSONKeyBase64(text) {
+			return e.result("password", "set the user name to _json_key_base64", "the password for %s is a base64-encoded key, but the user name _json_key requires a plain key", e.shown())
+		}
+	case "_json_key_base64":
+		if isJSONKeyBase64(text) {
+			return nil
+		}
+		if json.Valid([]byte(text)) {
+			return e.result("password", "set the user name to _json_key", "the password for %s is a plain key, but the user name _json_key_base64 requires a base64-encoded key", e.shown())
+		}
+	default:
+		return nil
+	}
+	return e.result("password", "use the whole key file, quoted with jq -Rs .", "the password for %s is not a service account key in JSON, so the registry rejects it", e.shown())
+}
+
+func isJSONKeyBase64(s string) bool {
+	decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(s))
+	return err == nil && json.Valid(decoded)
+}

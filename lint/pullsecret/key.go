@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package pullsecret
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/regcred/regcred/dockerconfig"
+	"github.com/regcred/regcred/lint/internal/location"
+	"github.com/regcred/regcred/lint/internal/rules"
+	"github.com/regcred/regcred/match"
+)
+
+// hubEntry is the key for Docker Hub that both docker and the kubelet use.
+const hubEntry = "https://index.docker.io/v1/"
+
+// cutScheme splits a key after its scheme.
+func cutScheme(key string) (rest, scheme string) {
+	scheme, rest, ok := strings.Cut(key, "://")
+	if !ok || strings.ContainsAny(scheme, "/?#@") {
+		return key, ""
+	}
+	return rest, scheme + "://"
+}
+
+// repairedKey returns a key that images match, or "" if there is no better one.
+func repairedKey(key string) string {
+	rest, _ := cutScheme(strings.TrimSpace(key))
+	at, err := match.ParseLocation(rest)
+	if err != nil {
+		return ""
+	}
+	at = location.Repair(at)
+	repaired := at.String()
+	switch {
+	case at.Host == "docker.io" && at.Port == "" && at.Path == "":
+		repaired = hubEntry
+	case !location.Matchable(at):
+		return ""
+	}
+	if repaired == key || dockerconfig.ShowKey(repaired)[0] != '"' {
+		return ""
+	}
+	return repaired
+}
+
+// checkUnmatchableKey reports a key if and only if no image can match it.
+func checkUnmatchableKey(e *entry) []rules.Result {
+	if !e.parses {
+		return e.config.at(e.Start, e.path(), repairedKey(e.Key), "%s is not a valid host and path, so the kubelet ignores it", e.shown())
+	}
+	at := e.key.Location()
+	if e.key.String() == match.HubKey || location.Matchable(at) {
+		return nil
+	}
+	return e.config.at(e.Start, e.path(), repairedKey(e.Key), "no image matches %s: %s", e.shown(), unmatchableReason(e.Key, at))
+}
+
+// unmatchableReason returns the reason why no image matches a valid key.
+func unmatchableReason(key string, at match.Location) string {
+	_, scheme := cutScheme(key)
+	switch {
+	case scheme != "" && scheme != "https://" && scheme != "http://":
+		return "the kubelet strips only lowercase https:// and http://, and treats any other scheme as the host"
+	case at.Host == "":
+		return "it has no host"
+	case strings.IndexFunc(key, unicode.IsSpace) >= 0:
+		return "it contains white space"
+	case at.Host == "index.docker.io" && at.Port == "":
+		return "the kubelet looks up Docker Hub images under index.docker.io, and strips /v1/ and /v2/ but not /v1 or /v2 without a trailing slash"
+	case strings.ContainsAny(at.Path, "*[") && !strings.ContainsAny(at.Path, ":@"):
+		return "globs do not work in paths, which are matched as prefixes"
+	case strings.ContainsAny(at.Path, ":@"):
+		return "matching ignores tags and digests"
+	case strings.ContainsFunc(at.Path, unicode.IsUpper):
+		return "image paths must be lowercase"
+	case location.Dotless(at):
+		return "a host without a dot or a port is part of a Docker Hub image name"
+	case !location.ValidPort(at.Port):
+		return "its port is invalid"
+	case !location.ValidPath(at.Path):
+		return "an image name cannot contain this path"
+	}
+	return "an image name cannot contain this host"
+}
+
+// checkMisleadingKey reports keys that match other images than they seem to.
+func checkMisleadingKey(e *entry) []rules.Result {
+	at := e.key.Location()
+	if !e.parses || e.key.String() == match.HubKey || !location.Matchable(at) {
+		return nil
+	}
+	rest, _ := cutScheme(e.Key)
+	authority, path, _ := strings.Cut(rest, "/")
+	fix := repairedKey(e.Key)
+	result := func(format string, args ...any) []rules.Result {
+		return e.config.at(e.Start, e.path(), fix, "%s: "+format, append([]any{e.shown()}, args...)...)
+	}
+	switch {
+	case at.Port == "" && at.Host != "docker.io" && location.IsHubAlias(at.Host):
+		return result("Docker Hub images are matched as docker.io/…, so this key does not match them")
+	case strings.Contains(authority, "@"):
+		return result("the kubelet ignores the text before the @, including any credential")
+	case strings.ContainsAny(rest, "?#"):
+		return result("the kubelet ignores the query and the fragment")
+	case location.IsAPIPath(at.Path):
+		return result("this key matches only repositories named %s, because the kubelet strips /v1/ and /v2/ but not /v1 or /v2 without a trailing slash", strings.Trim(at.Path, "/"))
+	case location.HasCapital(at.Host):
+		return result("matching is case-sensitive, and hosts in image names are lowercase")
+	case at.Port == "443":
+		without := at
+		without.Port = ""
+		fix = without.String()
+		return result("this key matches only images with an explicit port, because the kubelet compares ports as text")
+	case strings.HasPrefix(path, "v1/") || strings.HasPrefix(path, "v2/"):
+		if len(path) > 3 {
+			fix = at.String()
+			return result("the kubelet removes /%s, so the key matches images under %s", path[:3], at.String())
+		}
+	}
+	return nil
+}

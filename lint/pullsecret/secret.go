@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package pullsecret
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/lint/internal/rules"
+)
+
+// Secret is a Kubernetes Secret from an API server.
+type Secret struct {
+	Namespace, Name, Type string
+	Data                  map[string][]byte
+}
+
+// The types of pull secrets and the keys of their docker configs.
+const (
+	typeDockerConfigJSON = "kubernetes.io/dockerconfigjson"
+	keyDockerConfigJSON  = ".dockerconfigjson"
+	typeDockercfg        = "kubernetes.io/dockercfg"
+	keyDockercfg         = ".dockercfg"
+)
+
+// CheckSecret checks a Secret that a pod lists in imagePullSecrets. Lines and columns
+// of findings are positions in the decoded value.
+func CheckSecret(s Secret, now time.Time) *Result {
+	name := strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")
+	w := &secret{kind: s.Type, now: now, live: true, referenced: true, values: map[string]*secretValue{}, at: config.Position{File: "Secret " + name}}
+	for key, data := range s.Data {
+		w.values[key] = &secretValue{data: data, locate: inFile("Secret " + name + ", " + key)}
+	}
+	return checkSecrets([]*secret{w})
+}
+
+// secret is a Secret from a manifest or an API server.
+type secret struct {
+	kind       string // its type; "" is Opaque
+	now        time.Time
+	live       bool // from an API server
+	referenced bool // a pod uses it as a pull secret
+	values     map[string]*secretValue
+	at         config.Position
+	typeAt     config.Position
+}
+
+// secretValue is a value of data or stringData.
+type secretValue struct {
+	data          []byte // decoded
+	locate        locator
+	at            config.Position
+	problem       string // why it cannot be decoded
+	overridesData bool   // it is in stringData, and data has the same key
+}
+
+func secretRules() []rules.Rule[*secret] {
+	return []rules.Rule[*secret]{
+		rules.Error("secret-type", checkSecretType),
+		rules.Error("secret-invalid", checkBase64),
+		rules.Warning("docker-duplicate", checkDuplicateValue),
+		rules.Info("no-credentials", checkNotPullSecret),
+	}
+}
+
+func checkSecrets(list []*secret) *Result {
+	r := &Result{Kind: Manifest, Secrets: len(list)}
+	var found rules.Collector
+	for _, s := range list {
+		rules.Apply(&found, secretRules(), s, nil)
+		for key, v := range s.values {
+			if v.problem != "" {
+				r.Refused = r.Refused || key == s.key()
+				continue
+			}
+			if key != keyDockerConfigJSON && key != keyDockercfg || len(v.data) == 0 {
+				continue // kubelet: ignores an empty value
+			}
+			c := &dockerConfig{data: v.data, legacy: key == keyDockercfg, now: s.now, live: s.live, locate: v.locate}
+			c.check(&found)
+			if key == s.key() {
+				r.Credentials += c.credentials()
+				r.Refused = r.Refused || len(c.problems) > 0
+			}
+		}
+	}
+	r.Findings = found.Sorted()
+	return r
+}
+
+// key returns the key that the kubelet reads, or "".
+func (s *secret) key() string {
+	return map[string]string{typeDockerConfigJSON: keyDockerConfigJSON, typeDockercfg: keyDockercfg}[s.kind]
+}
+
+// misplacedKey returns a key with a docker config that the kubelet does not read, or
+// "".
+func (s *secret) misplacedKey() string {
+	for _, key := range slices.Sorted(maps.Keys(s.values)) {
+		v := s.values[key]
+		if key == s.key() {
+			continue
+		}
+		if key == keyDockerConfigJSON || key == keyDockercfg || v.problem == "" && looksLike(v.data) != "" {
+			return key
+		}
+	}
+	return ""
+}
+
+func checkSecretType(s *secret) []rules.Result {
+	key, misplaced := s.key(), s.misplacedKey()
+	v := s.values[key]
+	switch {
+	case key == "" && misplaced != "":
+		kind := typeDockerConfigJSON
+		if misplaced == keyDockercfg {
+			kind = typeDockercfg
+		}
+		return rules.At(s.typeAt, fmt.Sprintf("recreate the Secret with type %s and key %s, because its type is immutable", kind, map[string]string{typeDockerConfigJSON: keyDockerConfigJSON, typeDockercfg: keyDockercfg}[kind]),
+			"the Secret has a docker config under %s but has %s, so kubelets silently ignore it", excerpt.SecretKey(misplaced), excerpt.SecretType(s.kind))
+	case key == "" && s.referenced:
+		return rules.At(s.typeAt, "create one with kubectl create secret docker-registry", "the Secret has %s, so kubelets silently ignore it as a pull secret", excerpt.SecretType(s.kind))
+	case key == "" || v != nil && (len(v.data) > 0 || v.problem != ""):
+		return nil
+	case misplaced != "":
+		return rules.At(s.typeAt, fmt.Sprintf("rename %s to %q if it contains a docker config", excerpt.SecretKey(misplaced), key), "the Secret is of type %s but has its data under %s: kubelets read only %q, and the API server rejects the Secret", s.kind, excerpt.SecretKey(misplaced), key)
+	}
+	return rules.At(s.at, "", "the Secret is of type %s but has no value under %q: kubelets ignore it, and the API server rejects it", s.kind, key)
+}
+
+func checkBase64(s *secret) (rs []rules.Result) {
+	for _, key := range slices.Sorted(maps.Keys(s.values)) {
+		if v := s.values[key]; v.problem != "" {
+			fix := "encode it with base64 -w0, or move it to stringData"
+			if v.problem == unrendered {
+				fix = "check the output of helm template"
+			}
+			rs = rules.Append(rs, rules.At(v.at, fix, "%s, so the API server rejects the Secret", v.problem)...)
+		}
+	}
+	return rs
+}
+
+func checkDuplicateValue(s *secret) (rs []rules.Result) {
+	for _, key := range slices.Sorted(maps.Keys(s.values)) {
+		if v := s.values[key]; v.overridesData && (key == keyDockerConfigJSON || key == keyDockercfg) {
+			rs = rules.Append(rs, rules.At(v.at, "remove one of them", "the key is set in both data and stringData, and stringData takes precedence")...)
+		}
+	}
+	return rs
+}
+
+func checkNotPullSecret(s *secret) []rules.Result {
+	if s.key() != "" || s.misplacedKey() != "" || s.referenced {
+		return nil
+	}
+	return rules.At(s.typeAt, "", "the Secret has %s and no docker config, so it is not a pull secret", excerpt.SecretType(s.kind))
+}

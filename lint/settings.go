@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package lint
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/lint/internal/rules"
+)
+
+// settingRules returns the rules for args and env. Their messages contain no values.
+func settingRules() []rules.Rule[*config.Provider] {
+	const literal = "literal-value" // passed to the plugin as written
+	return []rules.Rule[*config.Provider]{
+		rules.Warning(literal, checkJoinedArgs),
+		rules.Warning(literal, checkSplitFlag),
+		rules.Warning(literal, checkEmptyArgument),
+		rules.Warning("plaintext-secret", checkSecretInArgs),
+		rules.Error("env-name", checkEnvName),
+		rules.Warning("duplicate-env", checkDuplicateEnv),
+		rules.Info("overridden-variable", checkEmptyVariable),
+		rules.Warning("plaintext-secret", checkSecretInEnv),
+		rules.Warning(literal, checkVariable),
+		rules.Warning(literal, checkCommand),
+		rules.Warning(literal, checkHome),
+		rules.Warning(literal, checkPlaceholder),
+		rules.Warning(literal, checkQuotes),
+		rules.Warning(literal, checkOuterSpace),
+		rules.Info("overridden-variable", checkReplacedPath),
+		rules.Info("no-home", checkNoHome),
+		rules.Warning("proxied-metadata", checkProxiedMetadata),
+	}
+}
+
+func checkSplitFlag(p *config.Provider) (rs []rules.Result) {
+	for k, a := range p.Arguments() {
+		if k > 0 && (a == "true" || a == "false") && isBareFlag(p.Args[k-1].Reveal()) {
+			rs = rules.Append(rs, rules.InField(config.FieldPath{"args", k}, "write the flag and its value as one item, joined by =", "a boolean flag accepts a value only after =, so the flag is true and this text is a separate argument")...)
+		}
+	}
+	return rs
+}
+
+// isBareFlag reports whether an argument is a flag without a value.
+func isBareFlag(arg string) bool {
+	name := strings.TrimLeft(arg, "-")
+	return len(name) < len(arg) && name != "" && !strings.ContainsAny(arg, "= \t")
+}
+
+func checkJoinedArgs(p *config.Provider) (rs []rules.Result) {
+	for k, a := range p.Arguments() {
+		first, rest := strings.TrimSpace(a), ""
+		if i := strings.IndexFunc(first, unicode.IsSpace); i >= 0 {
+			first, rest = first[:i], strings.TrimSpace(first[i:])
+		}
+		flagFollows := len(rest) > 1 && rest[0] == '-' && strings.IndexFunc(strings.TrimLeft(rest, "-"), unicode.IsLetter) == 0
+		if rest != "" && !forShell(p, k) && (flagFollows || isBareFlag(first)) {
+			rs = rules.Append(rs, rules.InField(config.FieldPath{"args", k}, "write each argument as a separate item", "this is a single argument that contains spaces, and no shell splits it")...)
+		}
+	}
+	return rs
+}
+
+// forShell reports whether an argument is a shell script, which the shell splits and
+// expands.
+func forShell(p *config.Provider, k int) bool { return k > 0 && p.Args[k-1].Reveal() == "-c" }
+
+func checkEmptyArgument(p *config.Provider) (rs []rules.Result) {
+	for k, a := range p.Arguments() {
+		if strings.TrimSpace(a) == "" && (k == 0 || !isBareFlag(p.Args[k-1].Reveal())) {
+			rs = rules.Append(rs, rules.InField(config.FieldPath{"args", k}, "remove the argument", "the plugin receives an empty argument, which most plugins reject")...)
+		}
+	}
+	return rs
+}
+
+func checkSecretInArgs(p *config.Provider) (rs []rules.Result) {
+	for k, a := range p.Arguments() {
+		name, value, ok := strings.Cut(a, "=")
+		if !ok && k+1 < len(p.Args) {
+			value = p.Args[k+1].Reveal()
+		}
+		if strings.HasPrefix(name, "-") && secretName(name) && secretValue(value) {
+			rs = rules.Append(rs, rules.InField(config.FieldPath{"args", k}, "store it in a file that only root can read", "this looks like a secret, and every user can see it in the process list")...)
+		}
+	}
+	return rs
+}
+
+func checkEnvName(p *config.Provider) (rs []rules.Result) {
+	if p.Predecessor() {
+		return nil // Validate rejects more names
+	}
+	for k, e := range p.Env {
+		at := config.FieldPath{"env", k, "name"}
+		switch i := strings.IndexAny(e.Name, "=\x00"); {
+		case e.Name == "":
+			rs = rules.Append(rs, rules.InField(at, "set the name, or remove the entry", "a variable without a name is not passed to the plugin")...)
+		case i >= 0 && e.Name[i] == '=':
+			rs = rules.Append(rs, rules.InField(at, "move the text after the = to value", "the name contains =, so only the text before the first = becomes the variable's name")...)
+		case i >= 0 || strings.Contains(e.Value.Reveal(), "\x00"):
+			rs = rules.Append(rs, rules.InField(at, "remove the NUL (\\0 in a double-quoted YAML string)", "the variable contains a NUL, so the plugin cannot start")...)
+		case strings.ContainsFunc(e.Name, unicode.IsSpace) || strings.ContainsAny(e.Name, "$%\"'`"):
+			rs = rules.Append(rs, rules.InField(at, "set only the name", "the name contains spaces, quotes, $ or %%, so no program reads the variable")...)
+		}
+	}
+	return rs
+}
+
+func checkDuplicateEnv(p *config.Provider) (rs []rules.Result) {
+	if p.Predecessor() {
+		return nil // Validate rejects them
+	}
+	last := map[string]int{}
+	for k, e := range p.Env {
+		last[e.Name] = k
+	}
+	for k, e := range p.Env {
+		if i := last[e.Name]; i != k && e.Name != "" {
+			rs = rules.Append(rs, rules.InField(config.FieldPath{"env", k}, "remove the entry", "%q is set again in env[%d], which takes precedence", shownName(e), i)...)
+		}
+	}
+	return rs
+}
+
+// checkEmptyVariable ignores proxy variables, which are often empty on purpose.
+func checkEmptyVariable(p *config.Provider) (rs []rules.Result) {
+	for k, e := range p.Env {
+		if name := strings.ToLower(e.Name); e.Name != "" && e.Value.IsZero() && !strings.HasSuffix(name, "_proxy") {
+			rs = rules.Append(rs, rules.InField(config.FieldPath{"env", k}, "", "%q is empty, which overrides the value from the kubelet's environment", shownName(e))...)
+		}
+	}
+	return rs
+}
+
+func checkSecretInEnv(p *config.Provider) (rs []rules.Result) {
+	for k, e := range p.Env {
+		if secretName(shownName(e)) && secretValue(e.Value.Reveal()) || urlPassword(e.Value.Reveal()) {
+			rs = rules.Append(rs, rules.InField(config.FieldPath{"env", k}, "store it in a file that only root can read", "%q contains a secret that every user with read access to this file can see", shownName(e))...)
+		}
+	}
+	return rs
+}
+
+// shownName returns the name of v without text after an equals sign, which was meant
+// to be the value.
+func shownName(v config.EnvVar) string {
+	name, _, _ := strings.Cut(v.Name, "=")
+	return excerpt.Value(name)
+}
+
+// secretName reports whether a variable or flag is named like a secret, such as
+// AWS_SECRET_ACCESS_KEY, but not AWS_ACCESS_KEY_ID or TOKEN_FILE.
+func secretName(name string) bool {
+	words := words(name)
+	if len(words) == 0 {
+		return false
+	}
+	switch last := words[len(words)-1]; last {
+	case "password", "passwd", "secret", "token", "apikey", "passphrase":
+		return true
+	case "key":
+		return len(words) > 1 && slices.Contains([]string{"access", "api", "private", "secret"}, words[len(words)-2])
+	}
+	return false
+}
+
+// secretValue reports whether v can be a secret. Booleans and paths are not.
+func secretValue(v string) bool {
+	switch strings.ToLower(v) {
+	case "", "true", "false", "yes", "no", "0", "1":
+		return false
+	}
+	return !strings.HasPrefix(v, "/") && !strings.HasPrefix(v, "-") && !strings.HasPrefix(v, "file:")
+}
+
+func urlPassword(v string) bool {
+	if !strings.Contains(v, "://") {
+		return false
+	}
+	u, err := url.Parse(v)
+	if err != nil || u.User == nil {
+		return false
+	}
+	_, has := u.User.Password()
+	return has
+}
+
+// words splits a name into its words, in lower case.
+func words(s string) []string {
+	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
+
+const metadataAddress = "169.254.169.254"
+
+// checkProxiedMetadata considers only HTTP_PROXY, because metadata servers use plain
+// HTTP.
+func checkProxiedMetadata(p *config.Provider) []rules.Result {
+	proxy, exempt := -1, false
+	for k, e := range p.Env {
+		switch {
+		case strings.EqualFold(e.Name, "HTTP_PROXY") && !e.Value.IsZero():
+			proxy = k
+		case strings.EqualFold(e.Name, "NO_PROXY"):
+			v := e.Value.Reveal()
+			exempt = exempt || v == "*" || strings.Contains(v, metadataAddress) || strings.Contains(v, "169.254.0.0/16")
+		}
+	}
+	if proxy < 0 || exempt {
+		return nil
+	}
+	return rules.InField(config.FieldPath{"env", proxy}, "add "+metadataAddress+" to NO_PROXY", "%q also sends metadata server requests through the proxy, unless NO_PROXY includes %s", shownName(p.Env[proxy]), metadataAddress)
+}
