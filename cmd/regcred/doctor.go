@@ -14,6 +14,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
 )
 
@@ -22,6 +23,7 @@ type doctorFlags struct {
 	output *choice
 	kube   bool
 	pod    objectName
+	rules  report.Filter
 	kubeFlags
 	imageFlags
 }
@@ -61,6 +63,7 @@ The exit code is 0 if no check fails, and 1 otherwise.`,
 	f := cmd.Flags()
 	f.BoolVar(&d.kube, "kube", false, "check the cluster too")
 	f.Var(&d.pod, "pod", "also check the cluster for this pod, and request tokens for the pod as a dry run")
+	addRuleFlags(cmd, &d.rules)
 	d.kubeFlags.register(cmd)
 	d.imageFlags.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -73,7 +76,7 @@ func (a *app) doctor(ctx context.Context, d *doctorFlags) error {
 	if err := d.check(); err != nil {
 		return err
 	}
-	r := &doctor.Report{Checks: []doctor.Check{}}
+	r := &doctor.Report{Checks: []doctor.Check{}, Rules: d.rules}
 	o, err := a.resolveOrNone(true)
 	if e, ok := errors.AsType[*node.Error](err); ok && e.Usage {
 		return err

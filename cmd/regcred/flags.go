@@ -16,6 +16,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/report"
 )
 
 // setting is one value that two flags set: the kubelet's own name and a short
@@ -184,4 +185,24 @@ func oneAtMost(flags ...given) error {
 		return usageError("", "%s are mutually exclusive", strings.Join(names, " and "))
 	}
 	return nil
+}
+
+// rulesFlag is a flag for names of lint rules: repeatable, with comma-separated lists.
+type rulesFlag struct{ list *[]string }
+
+func (r rulesFlag) Type() string   { return "NAME" }
+func (r rulesFlag) String() string { return "" }
+
+func (r rulesFlag) Set(v string) error {
+	names, err := report.ParseRules(v)
+	*r.list = append(*r.list, names...)
+	return err
+}
+
+// addRuleFlags adds the flags that select lint findings.
+func addRuleFlags(cmd *cobra.Command, f *report.Filter) {
+	cmd.Flags().Var(rulesFlag{&f.Only}, "rule", "report only findings of this lint rule; may be repeated")
+	cmd.Flags().Var(rulesFlag{&f.Disabled}, "disable-rule", "do not report findings of this lint rule; may be repeated")
+	completeFlag(cmd, "rule", report.Rules())
+	completeFlag(cmd, "disable-rule", report.Rules())
 }

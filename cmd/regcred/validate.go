@@ -29,6 +29,7 @@ type validateFlags struct {
 	output  *choice
 	strict  bool
 	kubelet report.Kubelet
+	rules   report.Filter
 }
 
 func (a *app) validateCmd() *cobra.Command {
@@ -49,6 +50,10 @@ A RegistryCredentialConfig is accepted with a warning, because only regcred
 reads it. With --kubelet-version or --feature-gates, a RegistryCredentialConfig
 is an error.
 
+--rule and --disable-rule select findings by lint rule. In YAML files, a comment
+such as "# regcred:disable=RULE reason" suppresses findings on its line or, on a
+line of its own, on the next line.
+
 The exit code is 1 if the kubelet would not start, if a finding is an error or,
 with --strict, if a finding is a warning. Otherwise, it is 0.`,
 		Example: `  regcred validate providers.yaml
@@ -62,6 +67,7 @@ with --strict, if a finding is a warning. Otherwise, it is 0.`,
 	f.BoolVar(&v.strict, "strict", false, "fail on warnings too")
 	var target config.Target
 	addTarget(cmd, &target, "to check for")
+	addRuleFlags(cmd, &v.rules)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		named := f.Changed("kubelet-version") || f.Changed("feature-gates")
 		v.kubelet = report.Kubelet{Version: target.KubeletVersion, FeatureGates: target.FeatureGates, Named: named}
@@ -84,9 +90,10 @@ func (a *app) validate(v *validateFlags, paths []string) error {
 	for _, path := range paths {
 		r, err := a.check(v, path)
 		if err != nil {
-			errs = append(errs, err) // and what is known of the others is said
+			errs = append(errs, err) // report the other paths too
 			continue
 		}
+		r.Select(&v.rules)
 		list = append(list, r)
 	}
 	if len(list) > 0 {
@@ -201,7 +208,7 @@ func renderValidation(t *terminal.Text, r *report.Validation) {
 	}
 	if r.Credentials != nil {
 		renderCredentials(t, r)
-		renderFindings(t, r.Findings)
+		renderFindings(t, r)
 		return
 	}
 	accepted, refused := "accepted by regcred, but no kubelet would start with this configuration", "rejected by regcred, and no kubelet would start with this configuration"
@@ -215,15 +222,18 @@ func renderValidation(t *terminal.Text, r *report.Validation) {
 	} else {
 		t.Line(terminal.Error, fmt.Sprintf("%s: %s: %s", r.Path, terminal.Count(len(r.Problems), "problem"), refused))
 	}
-	renderFindings(t, r.Findings)
+	renderFindings(t, r)
 }
 
-func renderFindings(t *terminal.Text, findings []finding.Finding) {
-	for _, f := range findings {
+func renderFindings(t *terminal.Text, r *report.Validation) {
+	for _, f := range r.Findings {
 		t.Line(terminal.Mark(f.Severity), f.String())
 		if fix := report.Fix(f); fix != "" {
 			t.Below("fix: " + fix)
 		}
+	}
+	if r.Suppressed > 0 {
+		t.Line("", terminal.Count(r.Suppressed, "finding")+" suppressed by comments")
 	}
 }
 

@@ -135,7 +135,7 @@ func (c *Cluster) checkPullSecrets(ctx context.Context) {
 
 // addSecretFindings tells of logins that cannot work, or not as they read.
 func (c *Cluster) addSecretFindings(s *regcred.PullSecret) {
-	for _, f := range SecretFindings(s, time.Now()) {
+	for _, f := range c.selected(&config.Config{}, SecretFindings(s, time.Now())) {
 		if f.Severity == finding.SeverityInfo {
 			continue
 		}

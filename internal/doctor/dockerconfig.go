@@ -146,7 +146,7 @@ func (r *Report) checkDockerFile(ctx context.Context, path string) {
 		return
 	}
 	r.Add("docker-config", OK, "", "%s: %s", path, Logins(found.Credentials))
-	for _, f := range found.Findings {
+	for _, f := range r.selected(&config.Config{}, found.Findings) {
 		r.Add("docker-config", Warn, report.Fix(f), "%s", f.String())
 	}
 }

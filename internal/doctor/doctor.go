@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/probe"
 	"github.com/regcred/regcred/internal/report"
@@ -47,6 +49,9 @@ type Report struct {
 	Checks  []Check `json:"checks"`  // in the order in which a pull depends on them
 
 	Image *ImageResult `json:"image,omitempty"` // of the image that was asked about
+
+	Rules      report.Filter `json:"-"`                    // selects lint findings
+	Suppressed int           `json:"suppressed,omitempty"` // lint findings that comments suppress
 }
 
 // Add records a check.
@@ -63,6 +68,14 @@ func (r *Report) Fail(check string, err error, fix string) {
 	for _, e := range terminal.Flatten(err) {
 		r.Add(check, Fail, fix, "%v", e)
 	}
+}
+
+// selected returns the lint findings that Rules selects and cfg's comments do not
+// suppress.
+func (r *Report) selected(cfg *config.Config, list []finding.Finding) []finding.Finding {
+	kept, suppressed := r.Rules.Apply(list, report.TextOf(cfg))
+	r.Suppressed += suppressed
+	return kept
 }
 
 // Count counts the checks by result.

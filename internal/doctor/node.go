@@ -50,7 +50,7 @@ func (r *Report) config(ctx context.Context, k *Kubelet) *config.Config {
 	}
 	if err != nil {
 		r.badConfig(k, judge, err)
-		if found := k.binDir(&config.Config{}); len(found) > 0 {
+		if found := r.selected(&config.Config{}, k.binDir(&config.Config{})); len(found) > 0 {
 			r.checkFindings("executables", found, "")
 		}
 		r.checkPaths(k.Node, o, &config.Config{})
@@ -62,8 +62,8 @@ func (r *Report) config(ctx context.Context, k *Kubelet) *config.Config {
 	} else {
 		r.Add("config", OK, "", "%s, accepted by kubelet %s", what, judge.KubeletVersion)
 	}
-	r.checkFindings("lint", lint.Check(cfg), "no invalid pattern or setting found")
-	r.checkFindings("executables", k.binDir(cfg), fmt.Sprintf("%s in %s", terminal.Count(len(cfg.Providers), "executable"), o.BinDir))
+	r.checkFindings("lint", r.selected(cfg, lint.Check(cfg)), "no invalid pattern or setting found")
+	r.checkFindings("executables", r.selected(cfg, k.binDir(cfg)), fmt.Sprintf("%s in %s", terminal.Count(len(cfg.Providers), "executable"), o.BinDir))
 	r.checkPaths(k.Node, o, cfg)
 	return cfg
 }

@@ -24,6 +24,12 @@ type sarifRun struct {
 	Invocations []sarifInvocation `json:"invocations,omitempty"`
 	ColumnKind  string            `json:"columnKind"`
 	Results     []sarifResult     `json:"results"`
+	Properties  *sarifProperties  `json:"properties,omitempty"`
+}
+
+// sarifProperties has the number of findings that comments suppress.
+type sarifProperties struct {
+	Suppressed int `json:"suppressed"`
 }
 
 // sarifInvocation is there if something could not be looked at: a log without
@@ -127,6 +133,13 @@ func SARIF(version string, read func(file string) []byte, list []*Validation, fa
 			}
 			add(f.Rule, f.Severity, f.File, f.Line, f.Column, text)
 		}
+	}
+	suppressed := 0
+	for _, v := range list {
+		suppressed += v.Suppressed
+	}
+	if suppressed > 0 {
+		run.Properties = &sarifProperties{suppressed}
 	}
 	if len(failed) > 0 {
 		run.Invocations = []sarifInvocation{{}}

@@ -27,14 +27,17 @@ type Validation struct {
 	Hash           string            `json:"hash,omitempty"`
 	Credentials    *Credentials      `json:"credentials,omitempty"` // of a docker config or pull secrets, in place of a configuration
 	Problems       []Problem         `json:"problems"`              // what the kubelet rejects
-	Findings       []finding.Finding `json:"findings"`              // what it accepts, but should not
+	Findings       []finding.Finding `json:"findings"`              // lint findings
+	Suppressed     int               `json:"suppressed,omitempty"`  // findings that comments suppress; see [Validation.Select]
+
+	text func(file string) []byte
 }
 
 // Credentials says what a file with credentials is.
 type Credentials struct {
 	Kind    pullsecret.Kind `json:"kind"`
-	Secrets int                 `json:"secrets,omitempty"` // in a manifest
-	Logins  int                 `json:"logins"`            // for which a kubelet has a user name
+	Secrets int             `json:"secrets,omitempty"` // in a manifest
+	Logins  int             `json:"logins"`            // for which a kubelet has a user name
 }
 
 // ValidateCredentials says what a kubelet and the linter have against a docker
@@ -50,6 +53,7 @@ func ValidateCredentials(path string, data []byte, now time.Time) *Validation {
 		Credentials: &Credentials{c.Kind, c.Secrets, c.Credentials},
 		Problems:    []Problem{},
 		Findings:    append([]finding.Finding{}, c.Findings...),
+		text:        func(string) []byte { return data },
 	}
 }
 
@@ -111,6 +115,7 @@ func Validate(path string, cfg *config.Config, loading error, k Kubelet, binDir 
 	}
 	v.addProblems(err)
 	v.addFindings(Findings(cfg, binDir))
+	v.text = TextOf(cfg)
 	v.Valid = len(v.Problems) == 0
 	return v, nil
 }
@@ -123,6 +128,14 @@ func Findings(cfg *config.Config, binDir string) []finding.Finding {
 		list = append(list, lint.BinDir(cfg, binDir)...)
 	}
 	return list
+}
+
+// Select applies f to the findings. It does not change whether the configuration is
+// valid.
+func (v *Validation) Select(f *Filter) {
+	if v.text != nil {
+		v.Findings, v.Suppressed = f.Apply(v.Findings, v.text)
+	}
 }
 
 func (v *Validation) addProblems(err error) {

@@ -58,6 +58,9 @@ func (r *reader) read(text, kubelet string) {
 		r.invalid = cfg.Validate()
 	}
 	v, failed := report.Validate(file, cfg, err, asked(kubelet), "")
+	if failed == nil {
+		v.Select(&report.Filter{})
+	}
 	set(r.answer, "validation", v, failed)
 	if failed == nil {
 		r.found = v.Findings
