@@ -113,7 +113,7 @@ func checkWritableBinary(b *program) []rules.Result {
 	return rules.New("change the owner to root, and make it writable only by root", "%s, so other users can change what %s", who, b.host.runs())
 }
 
-// readable reports whether b's content was seen.
+// readable reports whether b is a file that could be read.
 func (b *program) readable() bool { return b.err == nil && b.info.Mode().IsRegular() }
 
 func checkNotAProgram(b *program) []rules.Result {

@@ -55,7 +55,7 @@ func checkDoubleWildcard(p *pattern) []rules.Result {
 	return rules.New(p.fix(), "%q: ** is the same as *, which never matches a dot", p.shown)
 }
 
-// openLabels returns those of the last two labels that contain a *, so that anyone
+// openLabels returns the last two labels if they contain a *, so that anyone
 // can register a matching domain. It returns nil for IP addresses and private
 // domains.
 func openLabels(host string) []string {

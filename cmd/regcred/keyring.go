@@ -29,8 +29,8 @@ type session struct {
 
 	nodeConfig regcred.Source // nil if it is left out
 
-	mu   sync.Mutex
-	said map[string]bool // of the node's docker config
+	mu      sync.Mutex
+	printed map[string]bool // of the node's docker config
 }
 
 // openKeyring finds, loads and validates the configuration and makes a

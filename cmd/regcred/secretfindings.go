@@ -17,13 +17,13 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// secretTitle names a pull secret. One from a file may have no namespace.
+// secretTitle returns NAMESPACE/NAME. A secret from a file can have no namespace.
 func secretTitle(s *regcred.PullSecret) string {
 	return strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")
 }
 
-// addSourceFindings gives each source what the linter has against it, and why none
-// of its keys matches.
+// addSourceFindings adds the lint findings to each source, and the reason if no key
+// matches.
 func (s *session) addSourceFindings(ctx context.Context, r *report.Explanation, now time.Time) {
 	byTitle := map[string]*regcred.PullSecret{}
 	for i := range s.req.PullSecrets {
@@ -46,12 +46,12 @@ func (s *session) addSourceFindings(ctx context.Context, r *report.Explanation, 
 	}
 }
 
-// nodeFindings are the linter's about the node's docker config file that is used.
+// nodeFindings returns the lint findings for the docker config that the node uses.
 func (s *session) nodeFindings(ctx context.Context, now time.Time) (list []finding.Finding) {
 	if s.nodeConfig == nil {
 		return nil
 	}
-	sets, _ := s.nodeConfig.Auths(ctx, "") // the lookup has told of what cannot be read
+	sets, _ := s.nodeConfig.Auths(ctx, "") // the lookup reports unreadable files
 	for _, set := range sets {
 		if found := doctor.DockerFindings(ctx, set.Origin.File, now); found != nil {
 			list = append(list, found.Findings...)
@@ -60,9 +60,9 @@ func (s *session) nodeFindings(ctx context.Context, now time.Time) (list []findi
 	return list
 }
 
-// aboutImage reports whether a finding about a docker config may matter for an image,
-// given the keys of it that match. Where one does, what is wrong with the file does
-// not; where none does, what is wrong with a login does not, but for its key.
+// aboutImage reports whether a finding about a docker config is relevant for an image.
+// If keys match, only findings about their entries are; otherwise only findings about
+// the file and about keys are.
 func aboutImage(f finding.Finding, matched []string) bool {
 	_, rest, ok := strings.Cut(f.Path, "[")
 	switch {
@@ -76,7 +76,7 @@ func aboutImage(f finding.Finding, matched []string) bool {
 	return !strings.HasPrefix(rest, "\"") || len(keys) == 1 && slices.Contains(matched, keys[0].String())
 }
 
-// noteSecrets tells of pull secrets that cannot work, or not as they read.
+// noteSecrets prints the findings about pull secrets.
 func (a *app) noteSecrets(secrets []regcred.PullSecret) {
 	for i := range secrets {
 		for _, f := range doctor.SecretFindings(&secrets[i], a.Now()) {
@@ -87,8 +87,8 @@ func (a *app) noteSecrets(secrets []regcred.PullSecret) {
 	}
 }
 
-// noteNamespaces tells of pull secrets that a pod of a namespace cannot have. Those
-// of files may have none.
+// noteNamespaces prints pull secrets that are not in the pod's namespace. A secret from
+// a file can have no namespace.
 func (a *app) noteNamespaces(secrets []regcred.PullSecret, namespace string) {
 	for _, s := range secrets {
 		if s.Namespace != "" && s.Namespace != namespace {
@@ -97,8 +97,8 @@ func (a *app) noteNamespaces(secrets []regcred.PullSecret, namespace string) {
 	}
 }
 
-// noteNode tells of what is wrong with the node's docker config where that may be
-// why a lookup found what it found. A node whose providers answer has no use for one.
+// noteNode prints findings about the node's docker config that can explain the result. If
+// other sources have credentials, it prints nothing.
 func (s *session) noteNode(ctx context.Context, a *app, res *regcred.Result) {
 	var matched []string
 	for _, c := range res.Credentials {
@@ -116,14 +116,14 @@ func (s *session) noteNode(ctx context.Context, a *app, res *regcred.Result) {
 	}
 }
 
-// noted reports whether something has been said before, and that it is now.
+// noted records that a text is printed, and reports whether it was printed before.
 func (s *session) noted(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.said[text]
-	if s.said == nil {
-		s.said = map[string]bool{}
+	before := s.printed[text]
+	if s.printed == nil {
+		s.printed = map[string]bool{}
 	}
-	s.said[text] = true
+	s.printed[text] = true
 	return before
 }

@@ -83,7 +83,7 @@ type validations struct {
 
 func (a *app) validate(v *validateFlags, paths []string) error {
 	if len(paths) == 0 {
-		paths = []string{""} // what the flags name, or the node has
+		paths = []string{""} // from the flags or the node
 	}
 	var list []*report.Validation
 	var errs []error
@@ -100,7 +100,7 @@ func (a *app) validate(v *validateFlags, paths []string) error {
 		a.noteTarget(v.kubelet.Target())
 	}
 	if v.output.value == "sarif" {
-		errs = append(errs, a.WriteForeignJSON(report.SARIF(buildVersion(), readToShow, list, errs)))
+		errs = append(errs, a.WriteForeignJSON(report.SARIF(buildVersion(), readFile, list, errs)))
 	} else if len(list) > 0 {
 		errs = append(errs, a.printValidations(v.output, list, len(paths) > 1))
 	}
@@ -110,8 +110,8 @@ func (a *app) validate(v *validateFlags, paths []string) error {
 	return errors.Join(errs...)
 }
 
-// printValidations prints those of one path, or of several, of which some may not
-// have been readable.
+// printValidations prints the results. several is set if several paths were given, even
+// if only one is readable.
 func (a *app) printValidations(output *choice, list []*report.Validation, several bool) error {
 	var result any = list[0]
 	if several {
@@ -158,11 +158,11 @@ func (a *app) check(v *validateFlags, path string) (*report.Validation, error) {
 	return r, nil
 }
 
-// maxCredentialFile bounds a file with credentials, in bytes.
+// maxCredentialFile limits the size of a file with credentials, in bytes.
 const maxCredentialFile = 16 << 20
 
-// readToShow is what a file holds, for those who show it; nil if that is not to be had.
-func readToShow(path string) []byte {
+// readFile returns the content of a file, or nil if it cannot be read.
+func readFile(path string) []byte {
 	data, err := regularfile.Read(context.Background(), path, maxCredentialFile)
 	if err != nil {
 		return nil
@@ -170,20 +170,20 @@ func readToShow(path string) []byte {
 	return data
 }
 
-// checkCredentials lints a docker config or a manifest with Secrets; nil if the
-// path does not name one.
+// checkCredentials checks a docker config or a manifest with Secrets. It returns nil for
+// other files.
 func (a *app) checkCredentials(path string) *report.Validation {
 	if path == "" {
 		return nil
 	}
-	data := readToShow(path)
+	data := readFile(path)
 	if data == nil {
-		return nil // said of it as of a configuration
+		return nil // config.Load returns the error
 	}
 	return report.ValidateCredentials(path, data, time.Now())
 }
 
-// validateFailure is the answer by exit code.
+// validateFailure returns an error with the exit code, or nil.
 func validateFailure(r *report.Validation, strict bool) error {
 	if !r.Valid {
 		return exit(exitFailed)
@@ -196,7 +196,7 @@ func validateFailure(r *report.Validation, strict bool) error {
 	switch {
 	case strict && serious > 0:
 		return fmt.Errorf("--strict: %s", terminal.Count(serious, "finding"))
-	case count[finding.SeverityError] > 0: // as doctor has it
+	case count[finding.SeverityError] > 0: // as in doctor
 		return exit(exitFailed)
 	}
 	return nil
@@ -237,7 +237,7 @@ func renderFindings(t *terminal.Text, r *report.Validation) {
 	}
 }
 
-// renderCredentials says what a file with credentials is.
+// renderCredentials prints the summary of a file with credentials.
 func renderCredentials(t *terminal.Text, r *report.Validation) {
 	c := r.Credentials
 	what := string(c.Kind)
@@ -260,7 +260,7 @@ func describeGates(gates map[string]bool) string {
 	return text
 }
 
-// noteTarget says what of the target the verdict does not depend on.
+// noteTarget prints notes about parts of the target that have no effect.
 func (a *app) noteTarget(t config.Target) {
 	if minorOf(t.KubeletVersion) > minorOf(config.NewestKubelet) {
 		a.Note("kubelet %s is newer than the versions that regcred supports; checking for version %s instead", t.KubeletVersion, config.NewestKubelet)
@@ -271,7 +271,7 @@ func (a *app) noteTarget(t config.Target) {
 	}
 }
 
-// minorOf is the 33 of 1.33, v1.33.4 and 1.33-rc.0; 0 of what is no version.
+// minorOf returns 33 for 1.33, v1.33.4 and 1.33-rc.0, and 0 for an invalid version.
 func minorOf(version string) int {
 	_, rest, _ := strings.Cut(version, ".")
 	n := 0

@@ -16,45 +16,45 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// What became of an attempt.
+// The outcomes of an attempt.
 const (
 	Answered = "answered" // it contributed credentials
-	Empty    = "empty"    // it answered, without credentials for the image
-	Skipped  = "skipped"  // it matched, but was not asked
+	Empty    = "empty"    // it returned no credentials for the image
+	Skipped  = "skipped"  // it matched, but was not called
 	Failed   = "failed"
 )
 
 // Attempt is a [regcred.Attempt] in -o json.
 type Attempt struct {
 	Outcome         string              `json:"outcome"`
-	Skipped         string              `json:"skipped,omitempty"`  // why it was not asked, or is passed over
+	Skipped         string              `json:"skipped,omitempty"`  // why it was not called
 	Identity        *Identity           `json:"identity,omitempty"` // in service-account mode
 	Cache           regcred.CacheResult `json:"cache,omitempty"`
 	CacheKey        plugin.CacheKeyType `json:"cacheKey,omitempty"`
-	AgeSeconds      float64             `json:"ageSeconds,omitempty"` // of a cached answer
+	AgeSeconds      float64             `json:"ageSeconds,omitempty"` // of a cached response
 	CachedUntil     *time.Time          `json:"cachedUntil,omitempty"`
 	DurationSeconds float64             `json:"durationSeconds,omitempty"`
-	Keys            []string            `json:"keys,omitempty"`     // auth keys of the answer
-	Credentials     int                 `json:"credentials"`        // how many of them match the image
-	Stderr          string              `json:"stderr,omitempty"`   // scrubbed
-	Stage           plugin.Stage        `json:"stage,omitempty"`    // where it failed
-	Error           string              `json:"error,omitempty"`    // why
-	Fix             string              `json:"fix,omitempty"`      // what to do about that, or about having been skipped
-	ExitCode        *int                `json:"exitCode,omitempty"` // of a plugin that exited by itself, but not with 0
+	Keys            []string            `json:"keys,omitempty"`     // auth keys of the response
+	Credentials     int                 `json:"credentials"`        // number of matching credentials
+	Stderr          string              `json:"stderr,omitempty"`   // redacted
+	Stage           plugin.Stage        `json:"stage,omitempty"`    // stage of the failure
+	Error           string              `json:"error,omitempty"`    // reason of the failure
+	Fix             string              `json:"fix,omitempty"`      // how to fix the failure, or why it was skipped
+	ExitCode        *int                `json:"exitCode,omitempty"` // nonzero exit code of the plugin
 }
 
 // Identity is a [regcred.Identity] in -o json.
 type Identity struct {
 	ServiceAccount *Object               `json:"serviceAccount,omitempty"` // missing for a token from a file
-	Audience       string                `json:"audience"`                 // that the configuration asks for
-	Annotations    []string              `json:"annotations"`              // keys that are passed on
-	Absent         []string              `json:"absent,omitempty"`         // optional keys that the service account lacks
-	Missing        string                `json:"missing,omitempty"`        // required key that it lacks
+	Audience       string                `json:"audience"`                 // from the configuration
+	Annotations    []string              `json:"annotations"`              // keys that are sent to the plugin
+	Absent         []string              `json:"absent,omitempty"`         // missing optional keys
+	Missing        string                `json:"missing,omitempty"`        // missing required key
 	Token          regcred.TokenUse      `json:"token,omitempty"`          // "given" or "requested"; missing if none was needed
 	CacheType      config.TokenCacheType `json:"cacheType,omitempty"`
 }
 
-// NewAttempt is at as data.
+// NewAttempt converts at.
 func NewAttempt(at regcred.Attempt) *Attempt {
 	j := &Attempt{
 		Outcome:         outcome(at),
@@ -81,7 +81,7 @@ func NewAttempt(at regcred.Attempt) *Attempt {
 	}
 	if at.Err != nil {
 		j.Error = at.Err.Error()
-		if e, ok := errors.AsType[*plugin.ExecError](at.Err); ok { // stage and stderr are beside it
+		if e, ok := errors.AsType[*plugin.ExecError](at.Err); ok { // stage and stderr have their own fields
 			j.Error = e.Err.Error()
 			if e.Stage == plugin.StageExec && e.ExitCode > 0 {
 				j.ExitCode = &e.ExitCode
@@ -104,5 +104,5 @@ func outcome(at regcred.Attempt) string {
 	return Empty
 }
 
-// Seconds has microseconds, which is finer than a run of a plugin can be told.
+// Seconds returns d in seconds, rounded to microseconds.
 func Seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e6 }

@@ -8,18 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// columns turns the columns of one file, which regcred counts in bytes, into
-// columns that are counted in characters, as those who show files do.
+// columns converts columns of a file from bytes, as in findings, to characters, as in
+// SARIF.
 type columns struct {
 	lines [][]byte
-	plain bool // all of it is ASCII
-	// How far the line that was asked about last is counted: one may be a megabyte
-	// long, and have thousands of findings.
+	plain bool // the file is ASCII
+	// Progress in the current line, because a long line can have thousands of findings.
 	line, bytes, characters int
 }
 
-// columnsOf is for a file with these contents; nil for what is not UTF-8, or of
-// which nothing is known.
+// columnsOf returns the columns of a file. It returns nil if the text is empty or not
+// UTF-8.
 func columnsOf(text []byte) *columns {
 	if len(text) == 0 || !utf8.Valid(text) {
 		return nil
@@ -28,8 +27,7 @@ func columnsOf(text []byte) *columns {
 	return &columns{lines: bytes.Split(text, []byte("\n")), plain: plain}
 }
 
-// inCharacters is the column in characters of one in bytes, both from 1; 0 if it is
-// not known.
+// inCharacters converts a column, from 1. It returns 0 for an unknown position.
 func (c *columns) inCharacters(line, column int) int {
 	switch {
 	case c == nil || line < 1 || line > len(c.lines) || column < 1 || column > len(c.lines[line-1])+1:

@@ -11,10 +11,9 @@ import (
 	"github.com/regcred/regcred/dockerconfig"
 )
 
-// Credential is a [regcred.Credential] in -o json. Password is set by get alone,
-// whose purpose it is.
+// Credential is a [regcred.Credential] in -o json. Only the get command sets Password.
 type Credential struct {
-	Username    string     `json:"username"` // as [dockerconfig.ShowUser] shows it, but where get sets it too
+	Username    string     `json:"username"` // from [dockerconfig.ShowUser], unless get sets it
 	Password    *string    `json:"password,omitempty"`
 	Match       string     `json:"match"` // the auth key that matched
 	Source      Origin     `json:"source"`
@@ -22,8 +21,8 @@ type Credential struct {
 	Lacks       string     `json:"lacks,omitempty"` // "user name and password", "user name" or "password"
 }
 
-// Anonymous reports whether a runtime takes c for no login at all, as it does
-// where there is no user name (containerd: ParseAuth; CRI-O: PullImage).
+// Anonymous reports whether runtimes ignore c because it has no user name
+// (containerd: ParseAuth; CRI-O: PullImage).
 func (c *Credential) Anonymous() bool { return c.Username == "" }
 
 func lacks(c *regcred.Credential) string {
@@ -38,7 +37,7 @@ func lacks(c *regcred.Credential) string {
 	return ""
 }
 
-// Note says what comes of what c lacks; "" if it lacks nothing.
+// Note describes the effect of a missing user name or password, or returns "".
 func (c *Credential) Note() string {
 	switch {
 	case c.Lacks == "":
@@ -49,7 +48,7 @@ func (c *Credential) Note() string {
 	return "it has no " + c.Lacks + ": the user name is sent without one"
 }
 
-// Origin is where a credential came from.
+// Origin is the source of a credential.
 type Origin struct {
 	Kind           regcred.OriginKind `json:"kind"`
 	Provider       string             `json:"provider,omitempty"`
@@ -58,24 +57,25 @@ type Origin struct {
 	ServiceAccount *Object            `json:"serviceAccount,omitempty"`
 }
 
-// Object is one of the cluster's.
+// Object refers to a Kubernetes object.
 type Object struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	UID       string `json:"uid,omitempty"`
 }
 
-// title is the object's namespace and name.
+// title returns NAMESPACE/NAME.
 func (o *Object) title() string { return strings.TrimPrefix(o.Namespace+"/"+o.Name, "/") }
 
 func newObject(r *regcred.ObjectRef) *Object {
 	if r == nil || *r == (regcred.ObjectRef{}) {
-		return nil // a token from a file does not say whose it is
+		return nil // the service account of a token file is unknown
 	}
 	return (*Object)(r)
 }
 
-// NewCredentials has no passwords, and is never nil, so that an empty list reads [].
+// NewCredentials converts list without passwords. The result is not nil, so that an
+// empty list becomes [] in JSON.
 func NewCredentials(list []regcred.Credential) []Credential {
 	out := make([]Credential, 0, len(list))
 	for _, c := range list {
@@ -84,7 +84,7 @@ func NewCredentials(list []regcred.Credential) []Credential {
 	return out
 }
 
-// NewCredential leaves out the password. Of nil it is nil.
+// NewCredential converts c without its password. It returns nil for nil.
 func NewCredential(c *regcred.Credential) *Credential {
 	if c == nil {
 		return nil
@@ -112,7 +112,7 @@ func timeJSON(t time.Time) *time.Time {
 	return &t
 }
 
-// String says where a credential came from.
+// String describes the source, such as "pull secret team/registry".
 func (s Origin) String() string {
 	switch {
 	case s.PullSecret != nil && s.PullSecret.Namespace != "":

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package report is what validate and explain have to say, as data: whether a
-// kubelet would start with a configuration, what the linter found in it, and
-// how a pull of an image would go. The JSON of its types is what the commands
-// print with -o json, and what the playground shows.
+// Package report contains the results of validate and explain: whether the kubelet
+// would start with a configuration, lint findings, and how a pull of an image would
+// go. The commands print these types with -o json, and the playground displays them.
 //
-// It reads no file but through package lint, which looks at the executables if
-// it is told where they are; it prints nothing.
+// The package prints nothing, and reads files only through package lint.
 package report

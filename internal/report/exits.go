@@ -10,9 +10,10 @@ import (
 	"github.com/regcred/regcred/finding"
 )
 
-// StopsKubelet tells the findings about executables for which the kubelet
-// exits (RegisterCredentialProviderPlugins in plugins.go): its verdict has
-// two parts, of which [config.Config.Validate] is one.
+// StopsKubelet reports whether the kubelet exits at startup because of a finding about
+// executables. [config.Config.Validate] returns the other reasons.
+//
+// kubelet: RegisterCredentialProviderPlugins in plugins.go
 func StopsKubelet(f finding.Finding) bool {
 	switch f.Rule {
 	case "missing-bin-dir", "missing-binary", "not-executable":
@@ -21,17 +22,16 @@ func StopsKubelet(f finding.Finding) bool {
 	return false
 }
 
-// KubeletExits says why a kubelet would exit at its start, of what the linter
-// found about executables; nil if for nothing.
+// KubeletExits returns an error with the findings that stop the kubelet, or nil.
 func KubeletExits(findings []finding.Finding) error {
-	var why []string
+	var reasons []string
 	for _, f := range findings {
 		if StopsKubelet(f) {
-			why = append(why, f.Message)
+			reasons = append(reasons, f.Message)
 		}
 	}
-	if why == nil {
+	if reasons == nil {
 		return nil
 	}
-	return errors.New("the kubelet would not start: " + strings.Join(why, "; "))
+	return errors.New("the kubelet would not start: " + strings.Join(reasons, "; "))
 }

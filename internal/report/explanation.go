@@ -15,67 +15,67 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// Explanation is the result of "regcred explain -o json"; the text is made
-// from it too.
+// Explanation is the result of "regcred explain". -o text and -o json have the same
+// content.
 type Explanation struct {
 	Image       string            `json:"image,omitempty"`
 	Registry    string            `json:"registry,omitempty"`
-	Repository  string            `json:"repository"` // as providers see it; for a registry its host
+	Repository  string            `json:"repository"` // as providers match it; the host of a registry
 	Config      File              `json:"config"`
 	BinDir      string            `json:"binDir,omitempty"`
 	Environment string            `json:"environment"`       // "caller" or "kubelet pid N"
-	Subject     *Subject          `json:"subject,omitempty"` // for whom, if --pod or --service-account says so
+	Subject     *Subject          `json:"subject,omitempty"` // of --pod or --service-account
 	DryRun      bool              `json:"dryRun"`
 	Sources     []Source          `json:"sources"` // pull secrets and the node's docker config files
 	Providers   []Provider        `json:"providers"`
-	Nearest     *int              `json:"nearest,omitempty"` // index in Providers, if none matches and one has a pattern like the image
+	Nearest     *int              `json:"nearest,omitempty"` // index in Providers; set if no provider matches and one has a similar pattern
 	Credentials []Credential      `json:"credentials"`
-	Findings    []finding.Finding `json:"findings"`        // those that concern no provider in particular
-	Route       *route.Route      `json:"route,omitempty"` // which hosts the node's runtime asks, if its files say something of the image
+	Findings    []finding.Finding `json:"findings"`        // not about one provider
+	Route       *route.Route      `json:"route,omitempty"` // hosts that the runtime queries, if its files configure any
 	Verdict     Verdict           `json:"verdict"`
 }
 
-// File is where the configuration is.
+// File is the location of the configuration.
 type File struct {
 	Path string `json:"path"`
 	Hash string `json:"hash,omitempty"`
-	From string `json:"from"` // where the paths were taken from
+	From string `json:"from"` // what set the paths
 
-	Without any `json:"without,omitempty"` // not nil: there is none, and what is known of that
+	Without any `json:"without,omitempty"` // set if no configuration was found
 }
 
 // Subject is the pod or service account for which an image is looked up.
 type Subject struct {
 	Pod            *Object  `json:"pod,omitempty"`
-	Node           string   `json:"node,omitempty"`           // on which the pod is
+	Node           string   `json:"node,omitempty"`           // of the pod
 	ServiceAccount *Object  `json:"serviceAccount,omitempty"` // missing for a pod without one
-	PullSecrets    []string `json:"pullSecrets"`              // names, also of those that cannot be read
+	PullSecrets    []string `json:"pullSecrets"`              // names, including unreadable secrets
 	APIServer      string   `json:"apiServer"`
-	From           string   `json:"from"`                  // where address and identity are from
-	Differences    []string `json:"differences,omitempty"` // from what a kubelet does
+	From           string   `json:"from"`                  // what set address and identity
+	Differences    []string `json:"differences,omitempty"` // from the kubelet's behavior
 }
 
-// Source is a source beside the providers, and what became of it.
+// Source is a source of credentials other than a provider.
 type Source struct {
 	Kind regcred.OriginKind `json:"kind"`
 	Name string             `json:"name"`
 	Attempt
-	Reason   string            `json:"reason,omitempty"`   // why the key that came nearest does not match
+	Reason   string            `json:"reason,omitempty"`   // why the most similar key does not match
 	Findings []finding.Finding `json:"findings,omitempty"` // of a pull secret
-	NoUser   int               `json:"noUser,omitempty"`   // how many of its credentials have no user name
+	NoUser   int               `json:"noUser,omitempty"`   // number of credentials without a user name
 
-	Unread bool `json:"-"` // a pull secret that is not to be had, in contrast to one that does not parse
+	Unread bool `json:"-"` // the pull secret cannot be read, as opposed to parsed
 }
 
-// Provider is a provider, and what became of it.
+// Provider is a provider with its attempt.
 type Provider struct {
 	regcred.ProviderExplanation
 	Findings []finding.Finding `json:"findings"`
-	Attempt  *Attempt          `json:"attempt,omitempty"` // if it was asked, or skipped
+	Attempt  *Attempt          `json:"attempt,omitempty"` // set if it was called or skipped
 }
 
-// NewExplanation begins to explain what req asks about. It has none but empty
-// lists: in JSON they read [].
+// NewExplanation returns an explanation for req. Its lists are empty, not nil, so that
+// they become [] in JSON.
 func NewExplanation(req regcred.Request, file File) *Explanation {
 	return &Explanation{
 		Image:       req.Image,
@@ -88,8 +88,8 @@ func NewExplanation(req regcred.Request, file File) *Explanation {
 	}
 }
 
-// Match fills in what does not need a lookup: who matches, which ex says, and
-// what the linter has found, which [Findings] are.
+// Match adds the matching providers from ex and the lint findings, which need no
+// lookup.
 func (r *Explanation) Match(cfg *config.Config, ex regcred.Explanation, found []finding.Finding) {
 	r.Repository = ex.Repository
 	if r.Config.Without != nil {
@@ -105,7 +105,7 @@ func (r *Explanation) Match(cfg *config.Config, ex regcred.Explanation, found []
 	r.addFindings(found)
 }
 
-// addFindings gives each finding to the provider that it is about.
+// addFindings adds each finding to its provider.
 func (r *Explanation) addFindings(findings []finding.Finding) {
 	for _, f := range findings {
 		i := slices.IndexFunc(r.Providers, func(p Provider) bool { return f.Provider != "" && p.Name == f.Provider })
@@ -130,8 +130,8 @@ func (r *Explanation) CountNoUser() {
 	}
 }
 
-// NearestKey says why the key that comes nearest to the repository does not match;
-// "" if there are none.
+// NearestKey describes why the key that is most similar to the repository does not
+// match. It returns "" if there are no keys.
 func NearestKey(keys []string, repository string) string {
 	at, err := match.ParseLocation(repository)
 	if err != nil {
@@ -144,7 +144,7 @@ func NearestKey(keys []string, repository string) string {
 	for _, key := range keys {
 		p, err := match.Parse(key)
 		if err != nil || dockerconfig.ShowKey(key)[0] != '"' {
-			continue // it is no registry, and perhaps a password
+			continue // not a registry, and possibly a password
 		}
 		if m := p.Mismatch(at); m.Reason != "" && (best == "" || m.Near > near) {
 			best, near = fmt.Sprintf("nearest is %q: %s", key, m.Reason), m.Near
@@ -153,7 +153,7 @@ func NearestKey(keys []string, repository string) string {
 	return best
 }
 
-// Title names a source among others.
+// Title returns the name of the source for messages.
 func (s *Source) Title() string {
 	if s.Kind == regcred.FromPullSecret {
 		return "pull secret " + s.Name

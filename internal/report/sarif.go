@@ -11,8 +11,8 @@ import (
 	"github.com/regcred/regcred/finding"
 )
 
-// sarifLog is what code scanners show beside the lines of a file: SARIF 2.1.0
-// (OASIS), as far as a verdict on a configuration needs it.
+// sarifLog contains the parts of SARIF 2.1.0 (OASIS) that findings need. Code scanners
+// display it next to the lines of a file.
 type sarifLog struct {
 	Schema  string     `json:"$schema"`
 	Version string     `json:"version"`
@@ -32,8 +32,8 @@ type sarifProperties struct {
 	Suppressed int `json:"suppressed"`
 }
 
-// sarifInvocation is there if something could not be looked at: a log without
-// results would say that nothing is wrong.
+// sarifInvocation is set if a file could not be checked, because a log without results
+// means success.
 type sarifInvocation struct {
 	Successful    bool                `json:"executionSuccessful"`
 	Notifications []sarifNotification `json:"toolExecutionNotifications"`
@@ -91,13 +91,12 @@ type sarifRegion struct {
 
 const home = "https://github.com/regcred/regcred"
 
-// ruleRefused is the rule of what keeps a kubelet from starting.
+// ruleRefused is the rule for errors that prevent the kubelet from starting.
 const ruleRefused = "kubelet-refuses"
 
-// SARIF has validations in SARIF, as a version of regcred has it. read returns
-// what a file holds, nil if that is not to be had: where something stands in a
-// line is said for a file that can be read. failed are errors about what could not
-// be looked at.
+// SARIF converts validations to SARIF. read returns the content of a file, or nil;
+// columns are omitted without it. failed contains the errors for files that could not
+// be checked.
 func SARIF(version string, read func(file string) []byte, list []*Validation, failed []error) any {
 	files := map[string]*columns{}
 	in := func(file string) *columns {
@@ -124,7 +123,7 @@ func SARIF(version string, read func(file string) []byte, list []*Validation, fa
 	}
 	for _, v := range list {
 		for _, p := range v.Problems {
-			add(ruleRefused, finding.SeverityError, p.File, p.Line, p.Column, p.what())
+			add(ruleRefused, finding.SeverityError, p.File, p.Line, p.Column, p.description())
 		}
 		for _, f := range v.Findings {
 			text := f.Message
@@ -154,7 +153,7 @@ func SARIF(version string, read func(file string) []byte, list []*Validation, fa
 // RulesURL is the page that explains the lint rules.
 const RulesURL = home + "/blob/main/docs/lint/README.md"
 
-// helpFor is where a rule is explained.
+// helpFor returns the URL that explains a rule.
 func helpFor(rule string, severity finding.Severity) string {
 	if rule == ruleRefused {
 		return home + "/blob/main/docs/cli/validate.md"
@@ -162,7 +161,7 @@ func helpFor(rule string, severity finding.Severity) string {
 	return RulesURL + "#" + rule + "-" + string(severity)
 }
 
-// sarifLevel is the word that SARIF has for a severity.
+// sarifLevel returns the SARIF level for a severity.
 func sarifLevel(s finding.Severity) string {
 	switch s {
 	case finding.SeverityError, finding.SeverityWarning:
@@ -173,7 +172,7 @@ func sarifLevel(s finding.Severity) string {
 	return "none"
 }
 
-// sarifURI is a path as SARIF names a file.
+// sarifURI converts a path to a URI.
 func sarifURI(path string) string {
 	path = filepath.Clean(path)
 	u := url.URL{Path: filepath.ToSlash(path)}

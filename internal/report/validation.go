@@ -19,13 +19,13 @@ import (
 // Validation is the result of "regcred validate -o json".
 type Validation struct {
 	Path           string            `json:"path"`
-	Valid          bool              `json:"valid"`          // the kubelet would start or, if none is named, regcred would; or read the credentials
-	KubeletVersion string            `json:"kubeletVersion"` // "" if regcred alone reads a file of it
+	Valid          bool              `json:"valid"`          // the kubelet (or regcred, for its own format) accepts it
+	KubeletVersion string            `json:"kubeletVersion"` // "" if only regcred reads a file
 	FeatureGates   map[string]bool   `json:"featureGates,omitempty"`
 	BinDir         string            `json:"binDir,omitempty"` // if executables were checked too
 	Providers      int               `json:"providers"`
 	Hash           string            `json:"hash,omitempty"`
-	Credentials    *Credentials      `json:"credentials,omitempty"` // of a docker config or pull secrets, in place of a configuration
+	Credentials    *Credentials      `json:"credentials,omitempty"` // set for a docker config or pull secrets
 	Problems       []Problem         `json:"problems"`              // what the kubelet rejects
 	Findings       []finding.Finding `json:"findings"`              // lint findings
 	Suppressed     int               `json:"suppressed,omitempty"`  // findings that comments suppress; see [Validation.Select]
@@ -33,15 +33,15 @@ type Validation struct {
 	text func(file string) []byte
 }
 
-// Credentials says what a file with credentials is.
+// Credentials describes a file with credentials.
 type Credentials struct {
 	Kind    pullsecret.Kind `json:"kind"`
 	Secrets int             `json:"secrets,omitempty"` // in a manifest
-	Logins  int             `json:"logins"`            // for which a kubelet has a user name
+	Logins  int             `json:"logins"`            // registries for which the kubelet finds a user name
 }
 
-// ValidateCredentials says what a kubelet and the linter have against a docker
-// config or a manifest with Secrets; nil if a file is neither.
+// ValidateCredentials checks a docker config or a manifest with Secrets. It returns nil
+// for other files.
 func ValidateCredentials(path string, data []byte, now time.Time) *Validation {
 	c := pullsecret.Check(path, data, now)
 	if c == nil {
@@ -69,17 +69,16 @@ type Problem struct {
 	text string
 }
 
-// Kubelet is what a configuration is judged for. The zero value is no kubelet in
-// particular.
+// Kubelet is the kubelet to validate for. The zero value is the newest known one.
 type Kubelet struct {
 	Version      string // such as 1.33
 	FeatureGates map[string]bool
-	// Named says that somebody asked about this kubelet. Otherwise files of the
-	// predecessor, which no kubelet reads, are judged for regcred.
+	// Named is set if the user selected this kubelet. Otherwise RegistryCredentialConfig
+	// files, which no kubelet reads, are accepted.
 	Named bool
 }
 
-// Target is what package config is asked about.
+// Target converts k for package config.
 func (k Kubelet) Target() config.Target {
 	t := config.Target{FeatureGates: k.FeatureGates}
 	if k.Named {
@@ -88,10 +87,9 @@ func (k Kubelet) Target() config.Target {
 	return t
 }
 
-// Validate says what a kubelet and the linter have against the configuration at
-// path, about the executables too if binDir says where they are. cfg and loading
-// are what [config.Load] or [config.Parse] returned. An error is about the
-// kubelet, not about the configuration.
+// Validate checks the configuration at path and, if binDir is not empty, its
+// executables. cfg and loading are the results of [config.Load] or [config.Parse]. The
+// error is about k, not about the configuration.
 func Validate(path string, cfg *config.Config, loading error, k Kubelet, binDir string) (*Validation, error) {
 	v := &Validation{
 		Path:           path,
@@ -120,8 +118,8 @@ func Validate(path string, cfg *config.Config, loading error, k Kubelet, binDir 
 	return v, nil
 }
 
-// Findings are the linter's, about the executables too if it is known where
-// they are.
+// Findings returns the lint findings for cfg and, if binDir is not empty, for its
+// executables.
 func Findings(cfg *config.Config, binDir string) []finding.Finding {
 	list := lint.Check(cfg)
 	if binDir != "" {
@@ -144,7 +142,7 @@ func (v *Validation) addProblems(err error) {
 	}
 }
 
-// addFindings puts those for which a kubelet does not start among the problems.
+// addFindings adds findings. Those that stop the kubelet become problems.
 func (v *Validation) addFindings(findings []finding.Finding) {
 	for _, f := range findings {
 		if StopsKubelet(f) {
@@ -162,11 +160,11 @@ func toProblem(err error) Problem {
 	return Problem{Message: err.Error(), text: err.Error()}
 }
 
-// String is the problem with its place, on one line.
+// String returns the problem with its position on one line.
 func (p *Problem) String() string { return p.text }
 
-// what says what is wrong; where is said beside it.
-func (p *Problem) what() string {
+// description returns the problem without its position.
+func (p *Problem) description() string {
 	text := p.Message
 	if p.Path != "" {
 		text = p.Path + ": " + text

@@ -13,29 +13,28 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// The outcomes of a verdict; Failed is another: there are none, and something failed.
+// The outcomes of a verdict, in addition to Failed: no credentials because of a failure.
 const (
-	WithCredentials = "credentials" // there are some
-	Anonymous       = "anonymous"   // there are none, and nothing failed
-	Matched         = "matched"     // dry run: some provider would be asked
-	Unmatched       = "unmatched"   // dry run: none would
+	WithCredentials = "credentials" // the pull has credentials
+	Anonymous       = "anonymous"   // no credentials, and no failure
+	Matched         = "matched"     // dry run: a provider would be called
+	Unmatched       = "unmatched"   // dry run: no provider would be called
 	Invalid         = "invalid"     // the kubelet would not start
 )
 
-// Verdict says what a pull of the image would do.
+// Verdict is the predicted outcome of a pull.
 type Verdict struct {
 	Outcome string   `json:"outcome"`
-	Tries   int      `json:"tries"`            // credentials that a pull would try, one after the other
+	Tries   int      `json:"tries"`            // number of credentials that a pull would try
 	Failed  []string `json:"failed,omitempty"` // providers and sources that failed; "the kubelet" if it would not start
 	Text    string   `json:"text"`
-	Fix     string   `json:"fix,omitempty"` // what would give a credential to a pull that has none
+	Fix     string   `json:"fix,omitempty"` // how to get a credential for a pull without one
 }
 
 // Good reports whether a pull would have credentials.
 func (v *Verdict) Good() bool { return v.Outcome == WithCredentials || v.Outcome == Matched }
 
-// Refuse says that there is nothing to explain, since invalid is what keeps a
-// kubelet from starting with the configuration.
+// Refuse sets the verdict for an invalid configuration.
 func (r *Explanation) Refuse(invalid error) {
 	var problems []string
 	for _, p := range shown.Flatten(invalid) {
@@ -47,27 +46,29 @@ func (r *Explanation) Refuse(invalid error) {
 	}
 }
 
-// Judge says how a pull goes, with what keeps the kubelet from starting before
-// how it fails.
+// Judge sets the verdict. Errors that stop the kubelet take precedence over a failed
+// pull.
 func (r *Explanation) Judge() {
 	v := r.judgePull()
 	findings := slices.Clone(r.Findings)
 	for _, p := range r.Providers {
 		findings = append(findings, p.Findings...)
 	}
-	switch why := KubeletExits(findings); {
-	case why == nil:
-	case v.Good(): // with the executables that are there, it works
-		v.Text += "; but " + why.Error()
+	switch reason := KubeletExits(findings); {
+	case reason == nil:
+	case v.Good(): // the pull works with the existing executables
+		v.Text += "; but " + reason.Error()
 		v.Failed = append(v.Failed, "the kubelet")
 	default:
-		v.Outcome, v.Text = Invalid, why.Error()
+		v.Outcome, v.Text = Invalid, reason.Error()
 	}
 	r.Verdict = v
 }
 
-// judgePull says how a pull goes (kubelet: pkg/kubelet/kuberuntime, PullImage):
-// without credentials once, anonymously; otherwise once with each in order.
+// judgePull predicts a pull: once anonymously without credentials, otherwise once with
+// each credential in order.
+//
+// kubelet: pkg/kubelet/kuberuntime, PullImage
 func (r *Explanation) judgePull() Verdict {
 	v := Verdict{Tries: len(r.Credentials), Failed: r.failed()}
 	switch {
@@ -80,17 +81,17 @@ func (r *Explanation) judgePull() Verdict {
 		}
 	case len(v.Failed) > 0:
 		v.Outcome = Failed
-		v.Text = fmt.Sprintf("no credentials, because %s failed; %s", strings.Join(v.Failed, " and "), r.nevertheless())
+		v.Text = fmt.Sprintf("no credentials, because %s failed; %s", strings.Join(v.Failed, " and "), r.afterFailure())
 	default:
 		v.Outcome = Anonymous
-		v.Text = "no credentials: a pull is tried once, anonymously" + r.whyNone()
-		v.Fix = r.noPullSecret()
+		v.Text = "no credentials: a pull is tried once, anonymously" + r.anonymousReason()
+		v.Fix = r.pullSecretHint()
 	}
 	return v
 }
 
-// judgeTries says what a pull makes of its credentials. One without a user name
-// is handed to the runtime too, which takes it for none.
+// judgeTries predicts a pull with credentials. The kubelet also passes credentials
+// without a user name to the runtime, which ignores them.
 func (r *Explanation) judgeTries(tries int) (outcome, text string) {
 	anonymous := 0
 	for _, c := range r.Credentials {
@@ -109,8 +110,8 @@ func (r *Explanation) judgeTries(tries int) (outcome, text string) {
 	return WithCredentials, fmt.Sprintf("a pull tries %d credentials in order and fails if the registry rejects all of them, with no fallback to an anonymous pull", tries)
 }
 
-// nevertheless says what the kubelet does after a failure.
-func (r *Explanation) nevertheless() string {
+// afterFailure describes what the kubelet does after a failure.
+func (r *Explanation) afterFailure() string {
 	if slices.ContainsFunc(r.Findings, func(f finding.Finding) bool { return f.Rule == "predecessor-config" }) {
 		return "no kubelet starts with this configuration"
 	}
@@ -135,8 +136,8 @@ func (r *Explanation) judgeDryRun() Verdict {
 	return Verdict{Outcome: Matched, Text: fmt.Sprintf("would run %s: %s", shown.Count(len(would), "provider"), strings.Join(would, ", "))}
 }
 
-// whyNone names the commonest reasons of an unexpected anonymous pull.
-func (r *Explanation) whyNone() string {
+// anonymousReason returns the most common reasons for an unexpected anonymous pull.
+func (r *Explanation) anonymousReason() string {
 	matched := false
 	text := ""
 	for _, p := range r.Providers {
@@ -157,7 +158,7 @@ func (r *Explanation) whyNone() string {
 	case !matched && text == "":
 		text = "; no provider matches" + r.nearest()
 	}
-	if r.noPullSecret() != "" {
+	if r.pullSecretHint() != "" {
 		text += "; " + r.Subject.title() + " names no pull secret"
 	}
 	for _, s := range r.Sources {
@@ -168,9 +169,9 @@ func (r *Explanation) whyNone() string {
 	return text
 }
 
-// noPullSecret says how a subject that names no pull secret comes to one; "" if it
-// has one, or a provider is there to serve the image.
-func (r *Explanation) noPullSecret() string {
+// pullSecretHint describes how to add a pull secret to the subject, or returns "" if it
+// has one or a provider matches.
+func (r *Explanation) pullSecretHint() string {
 	matches := func(p Provider) bool { return p.Matched }
 	switch s := r.Subject; {
 	case s == nil || len(s.PullSecrets) > 0 || slices.ContainsFunc(r.Providers, matches):
@@ -183,7 +184,7 @@ func (r *Explanation) noPullSecret() string {
 	}
 }
 
-// title names pod and service account.
+// title returns the pod and service account for messages.
 func (s *Subject) title() string {
 	var parts []string
 	if s.Pod != nil {
@@ -195,7 +196,7 @@ func (s *Subject) title() string {
 	return strings.Join(parts, " with ")
 }
 
-// nearest names the pattern that came nearest among those of all providers.
+// nearest describes the most similar pattern of all providers.
 func (r *Explanation) nearest() string {
 	if r.Nearest == nil {
 		return ""
@@ -208,7 +209,7 @@ func (r *Explanation) nearest() string {
 	return text
 }
 
-// failed names the providers and sources that failed.
+// failed returns the providers and sources that failed.
 func (r *Explanation) failed() []string {
 	var list []string
 	for _, s := range r.Sources {

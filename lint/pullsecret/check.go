@@ -30,8 +30,8 @@ type Result struct {
 	Findings    []finding.Finding
 }
 
-// Check detects the format of a file and checks it. It returns nil if the file has
-// none of the formats. Findings have name as their File; now decides which
+// Check detects the format of a file and checks it. It returns nil for other
+// formats. Findings have name as their File; now decides which
 // passwords have expired.
 func Check(name string, data []byte, now time.Time) *Result {
 	kind := detect(name, data)

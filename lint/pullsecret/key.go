@@ -25,7 +25,7 @@ func cutScheme(key string) (rest, scheme string) {
 	return rest, scheme + "://"
 }
 
-// repairedKey returns a key that images match, or "" if there is no better one.
+// repairedKey returns a key that images match, or "" if it cannot repair the key.
 func repairedKey(key string) string {
 	rest, _ := cutScheme(strings.TrimSpace(key))
 	at, err := match.ParseLocation(rest)

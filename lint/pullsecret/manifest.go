@@ -136,7 +136,7 @@ func (m *manifest) addUnreadable(line int, reason string) {
 }
 
 // templateLine returns the line of the first template action, such as Helm's, and the
-// reason to report; line is 0 if there is no action.
+// reason to report; line is 0 if the document has no action.
 func templateLine(document []byte) (line int, why string) {
 	before, _, found := bytes.Cut(document, []byte("{{"))
 	if !found || bytes.HasPrefix(bytes.TrimSpace(document), []byte("{{\"")) {
