@@ -33,7 +33,8 @@ const (
 // of findings are positions in the decoded value.
 func CheckSecret(s Secret, now time.Time) *Result {
 	name := strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")
-	w := &secret{kind: s.Type, now: now, live: true, referenced: true, values: map[string]*secretValue{}, at: config.Position{File: "Secret " + name}}
+	at := config.Position{File: "Secret " + name}
+	w := &secret{kind: s.Type, now: now, live: true, referenced: true, values: map[string]*secretValue{}, at: at, typeAt: at}
 	for key, data := range s.Data {
 		w.values[key] = &secretValue{data: data, locate: inFile("Secret " + name + ", " + key)}
 	}
