@@ -131,7 +131,7 @@ func (r *Explanation) CountNoUser() {
 }
 
 // NearestKey describes why the key that is most similar to the repository does not
-// match. It returns "" if there are no keys.
+// match. It returns "" without keys.
 func NearestKey(keys []string, repository string) string {
 	at, err := match.ParseLocation(repository)
 	if err != nil {

@@ -26,7 +26,7 @@ type Validation struct {
 	Providers      int               `json:"providers"`
 	Hash           string            `json:"hash,omitempty"`
 	Credentials    *Credentials      `json:"credentials,omitempty"` // set for a docker config or pull secrets
-	Problems       []Problem         `json:"problems"`              // what the kubelet rejects
+	Problems       []Problem         `json:"problems"`              // rejected by the kubelet
 	Findings       []finding.Finding `json:"findings"`              // lint findings
 	Suppressed     int               `json:"suppressed,omitempty"`  // findings that comments suppress; see [Validation.Select]
 
