@@ -99,7 +99,7 @@ func pluginFor(e *env, p *config.Provider, place func(string, int) string) plugi
 		return plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 			ctx, cancel := context.WithTimeout(ctx, e.opts.Timeout)
 			defer cancel()
-			return plugin.Ask(ctx, p.Name, in, req)
+			return callInProcess(ctx, p.Name, in, req)
 		})
 	}
 	c := p.Command(e.opts.BinDir)

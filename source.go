@@ -64,9 +64,9 @@ func (s *PullSecret) fullName() string {
 // attempt parses the secret. ok is false if the type or the data means that
 // it has no docker config.
 func (s *PullSecret) attempt() (a Attempt, resp *response, ok bool) {
-	parse, data := dockerconfig.Parse, s.Data[secretKeyDockerConfigJSON]
+	format, data := dockerconfig.ConfigJSON, s.Data[secretKeyDockerConfigJSON]
 	if s.Type == secretTypeDockercfg {
-		parse, data = dockerconfig.ParseLegacy, s.Data[secretKeyDockercfg]
+		format, data = dockerconfig.DockerCfg, s.Data[secretKeyDockercfg]
 	} else if s.Type != secretTypeDockerConfigJSON {
 		return a, nil, false
 	}
@@ -74,7 +74,7 @@ func (s *PullSecret) attempt() (a Attempt, resp *response, ok bool) {
 		return a, nil, false
 	}
 	a = Attempt{Kind: FromPullSecret, Provider: s.fullName(), Index: -1}
-	auths, err := parse(data)
+	auths, err := dockerconfig.Parse(data, format)
 	if err != nil {
 		// kubelet: fails the whole pull.
 		a.fail(failAt(StageSource, "pull secret %s: %w", s.fullName(), err))
@@ -184,7 +184,7 @@ func (n *nodeConfig) read(ctx context.Context) ([]AuthSet, error) {
 		}
 		var auths map[string]plugin.AuthConfig
 		if err == nil {
-			auths, err = c.parse(data)
+			auths, err = dockerconfig.Parse(data, c.format)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", c.path, regularfile.Cause(err)))
@@ -196,32 +196,31 @@ func (n *nodeConfig) read(ctx context.Context) ([]AuthSet, error) {
 }
 
 type configCandidate struct {
-	path  string
-	parse func([]byte) (map[string]plugin.AuthConfig, error)
+	path   string
+	format dockerconfig.Format
 }
 
 func (n *nodeConfig) candidates() []configCandidate {
-	type parser = func([]byte) (map[string]plugin.AuthConfig, error)
 	var all []configCandidate
-	add := func(parse parser, dir string, elem ...string) {
+	add := func(format dockerconfig.Format, dir string, elem ...string) {
 		if dir == "" && n.paths.WorkDir == "" {
 			return
 		}
 		if dir == "" || !filepath.IsAbs(dir) && !os.IsPathSeparator(dir[0]) { // C:\ and \ on Windows
 			dir = filepath.Join(n.paths.WorkDir, dir)
 		}
-		all = append(all, configCandidate{filepath.Join(append([]string{dir}, elem...)...), parse})
+		all = append(all, configCandidate{filepath.Join(append([]string{dir}, elem...)...), format})
 	}
 	// kubelet: without a home, it reads the files of the home from the working directory.
-	places := func(parse parser, name string, below ...string) {
+	places := func(format dockerconfig.Format, name string, below ...string) {
 		if n.paths.RootDir != "" {
-			add(parse, n.paths.RootDir, name)
+			add(format, n.paths.RootDir, name)
 		}
-		add(parse, "", name)
-		add(parse, n.paths.Home, append(below, name)...)
-		add(parse, "/", append(below, name)...)
+		add(format, "", name)
+		add(format, n.paths.Home, append(below, name)...)
+		add(format, "/", append(below, name)...)
 	}
-	places(dockerconfig.Parse, "config.json", ".docker")
-	places(dockerconfig.ParseLegacy, ".dockercfg")
+	places(dockerconfig.ConfigJSON, "config.json", ".docker")
+	places(dockerconfig.DockerCfg, ".dockercfg")
 	return all
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 )
@@ -60,7 +61,7 @@ func newWorld(t *testing.T, host, user string) *world {
 func testBothProtocols(t *testing.T, w *world, path string) {
 	args := slices.DeleteFunc(slices.Clone(w.args), func(arg string) bool { return arg == "get-credentials" })
 	cmd := plugin.Command{
-		Path: path, Args: args, Dir: w.dir, APIVersion: plugin.V1, Timeout: time.Minute,
+		Path: path, Args: plugin.NewSecrets(args...), Dir: w.dir, APIVersion: plugin.V1, Timeout: time.Minute,
 		Environ: slices.Concat(w.net.Environ(), w.env, []string{"HOME=" + w.dir}),
 	}
 	old := cmd
@@ -97,7 +98,7 @@ func testBothProtocols(t *testing.T, w *world, path string) {
 // request in the old one is refused.
 func testArgument(t *testing.T, cmd plugin.Command, image string) {
 	given := cmd
-	given.Args = append([]string{"get-credentials"}, cmd.Args...)
+	given.Args = append(plugin.NewSecrets("get-credentials"), cmd.Args...)
 	if _, err := given.GetCredentials(t.Context(), &plugin.Request{Image: image}); err != nil {
 		t.Errorf("today's protocol, with get-credentials: %v", err)
 	}
@@ -107,9 +108,9 @@ func testArgument(t *testing.T, cmd plugin.Command, image string) {
 		t.Errorf("the old protocol, without get-credentials: exit code %d and %d bytes (%v), want it refused", x.ExitCode, len(x.Stdout.Reveal()), err)
 	}
 	behind := cmd
-	behind.APIVersion, behind.Args = "", append([]string{"--v=0", "get-credentials"}, cmd.Args...)
+	behind.APIVersion, behind.Args = "", append(plugin.NewSecrets("--v=0", "get-credentials"), cmd.Args...)
 	x, err = behind.RunRaw(t.Context(), strings.NewReader(stdin))
-	if err != nil || !strings.Contains(x.Stdout.Reveal(), plugin.KindOutOfTreeResponse) {
+	if err != nil || !strings.Contains(x.Stdout.Reveal(), protocol.KindOutOfTreeResponse) {
 		t.Errorf("the old protocol, with a flag before get-credentials: %v, want an answer in it", err)
 	}
 }

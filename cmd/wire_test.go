@@ -170,7 +170,7 @@ func newNode(t *testing.T) *node {
 func (n *node) run(path string) []string {
 	n.t.Helper()
 	cmd := plugin.Command{
-		Path: path, Args: n.args, Dir: n.dir, APIVersion: plugin.V1, Timeout: time.Minute,
+		Path: path, Args: plugin.NewSecrets(n.args...), Dir: n.dir, APIVersion: plugin.V1, Timeout: time.Minute,
 		Environ: append(n.environ, "HOME="+n.dir),
 	}
 	x, err := cmd.Run(n.t.Context(), &n.req)

@@ -65,9 +65,9 @@ const (
 // that a configuration does not set, such as Dir and Timeout, are left to the
 // caller.
 func (p *Provider) Command(binDir string) plugin.Command {
-	c := plugin.Command{Path: filepath.Join(binDir, p.Name), Name: p.Name, Args: p.Arguments(), APIVersion: p.APIVersion}
+	c := plugin.Command{Path: filepath.Join(binDir, p.Name), Name: p.Name, Args: slices.Clone(p.Args), APIVersion: p.APIVersion}
 	for _, v := range p.Env {
-		c.Env = append(c.Env, v.Name+"="+v.Value.Reveal())
+		c.Env = append(c.Env, plugin.NewSecret(v.Name+"="+v.Value.Reveal()))
 	}
 	return c
 }

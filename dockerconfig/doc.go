@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package dockerconfig reads docker's credential files, for two kinds of
-// reader.
+// Package dockerconfig reads docker's credential files.
 //
-// [Parse] and [ParseLegacy] read config.json and the older .dockercfg as the
-// kubelet does: `auths` alone, without calling helpers. Kubernetes image pull
-// secrets have the same two forms.
+// [Parse] reads config.json and the older .dockercfg as the kubelet does: only
+// auths, without helpers. Kubernetes image pull secrets have the same formats.
 //
-//	auths, err := dockerconfig.Parse(data)
+//	auths, err := dockerconfig.Parse(data, dockerconfig.ConfigJSON)
 //
-// [ParseFile] reads a config.json, or podman's auth.json, as docker and podman
-// do: with `credHelpers`, `credsStore`, tokens, and keys for parts of a
-// registry. A [Helper] is a docker-credential-* program.
+// [ParseFile] reads config.json and podman's auth.json as docker and podman do:
+// with credHelpers, credsStore, tokens, and keys with a path. A [Helper] is a
+// docker-credential-* program.
 //
 //	file, err := dockerconfig.ParseFile(data)
 //	if name, server := file.Helper("registry.example"); name != "" {
@@ -21,7 +19,7 @@
 //		matches := file.Find("registry.example/team/app")
 //	}
 //
-// The package does not look for files and does not write. Errors never hold
-// anything of a file's content but keys and helper names that look like such,
-// and nothing of what a helper writes.
+// The package does not search for files or write them. Of a file, errors contain
+// only keys and helper names that look like registries and names; of a helper's
+// output, nothing.
 package dockerconfig

@@ -43,7 +43,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := Parse([]byte(tt.data))
+			got, err := Parse([]byte(tt.data), ConfigJSON)
 			if fmt.Sprint(err) != tt.err && !(err == nil && tt.err == "") {
 				t.Errorf("error %v, want %q", err, tt.err)
 			}
@@ -56,11 +56,11 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseLegacy(t *testing.T) {
-	got, err := ParseLegacy([]byte(`{"r.io":{"auth":"` + b64("u:"+canary.Password) + `"}}`))
+	got, err := Parse([]byte(`{"r.io":{"auth":"` + b64("u:"+canary.Password) + `"}}`), DockerCfg)
 	if want := (map[string]plugin.AuthConfig{"r.io": {Username: "u", Password: plugin.NewSecret(canary.Password)}}); err != nil || !cmp.Equal(got, want) {
 		t.Errorf("error %v, or other credentials than wanted", err)
 	}
-	if _, err := ParseLegacy([]byte(`[]`)); err == nil {
+	if _, err := Parse([]byte(`[]`), DockerCfg); err == nil {
 		t.Error("a list is accepted")
 	}
 }
@@ -69,8 +69,8 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"auths":{"r.io":{"auth":"` + b64("u:"+canary.Password) + `"}}}`))
 	f.Add([]byte(`{"r.io":{"auth":"` + canary.Password + `"}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		_, err1 := Parse(data)
-		_, err2 := ParseLegacy(data)
+		_, err1 := Parse(data, ConfigJSON)
+		_, err2 := Parse(data, DockerCfg)
 		canary.Check(t, "error", fmt.Sprint(err1, err2))
 	})
 }
@@ -78,8 +78,8 @@ func FuzzParse(f *testing.F) {
 // TestManyEntries: a few megabytes are hundreds in memory.
 func TestManyEntries(t *testing.T) {
 	for name, parse := range map[string]func([]byte) error{
-		"Parse":       func(b []byte) error { _, err := Parse(b); return err },
-		"ParseLegacy": func(b []byte) error { _, err := ParseLegacy(b); return err },
+		"Parse":       func(b []byte) error { _, err := Parse(b, ConfigJSON); return err },
+		"ParseLegacy": func(b []byte) error { _, err := Parse(b, DockerCfg); return err },
 		"ParseFile":   func(b []byte) error { _, err := ParseFile(b); return err },
 	} {
 		few := strings.Repeat(`"a.example":{},`, maxEntries/2-2)

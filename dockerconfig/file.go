@@ -7,30 +7,30 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/regcred/regcred/internal/dockerjson"
 	"github.com/regcred/regcred/plugin"
 )
 
 // File is a config.json or auth.json as docker and podman read it. The zero
-// value is an empty one. It is safe for concurrent use as long as nobody
-// changes it.
+// value is an empty file. It is safe for concurrent use while it is not changed.
 type File struct {
-	Auths       map[string]Auth   // by key, as written; without the entries that hold nothing
-	CredHelpers map[string]string // names of helpers, by key as written
-	CredsStore  string            // name of the helper for the registries that CredHelpers does not name
+	Auths       map[string]Auth   // by key, as in the file; without empty entries
+	CredHelpers map[string]string // names of helpers, by key as in the file
+	CredsStore  string            // the helper for registries that are not in CredHelpers
 }
 
-// Auth is one credential. The zero value is none.
+// Auth is one credential. The zero value means no credential.
 type Auth struct {
 	Username string
 	Password plugin.Secret
 
 	// IdentityToken is exchanged for access tokens at the registry's token
-	// server; RegistryToken is such an access token. A kubelet can use neither.
+	// server. RegistryToken is an access token. A kubelet can use neither.
 	IdentityToken plugin.Secret
 	RegistryToken plugin.Secret
 }
 
-// IsZero reports whether a is none.
+// IsZero reports whether there is no credential.
 func (a Auth) IsZero() bool {
 	return a.Username == "" && a.Password.IsZero() && a.IdentityToken.IsZero() && a.RegistryToken.IsZero()
 }
@@ -41,10 +41,10 @@ func (a Auth) Equal(b Auth) bool {
 		a.IdentityToken.Equal(b.IdentityToken) && a.RegistryToken.Equal(b.RegistryToken)
 }
 
-// ParseFile reads a config.json or auth.json, or a .dockercfg, which is the
-// auths alone. As in docker, one bad entry makes the whole file invalid, case
-// does not count in the names of fields, and unknown fields are ignored.
-// Unlike docker it also takes base64 without padding, as the kubelet does.
+// ParseFile decodes a config.json, auth.json or .dockercfg. As in docker, one
+// invalid entry makes the whole file invalid, field names are case-insensitive,
+// and unknown fields are ignored. Unlike docker, but like the kubelet, it accepts
+// base64 without padding.
 func ParseFile(data []byte) (*File, error) {
 	var raw struct {
 		Auths       map[string]json.RawMessage
@@ -55,26 +55,26 @@ func ParseFile(data []byte) (*File, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(data, &raw); err != nil {
-		return nil, describe(data, err, dockerFile)
+		return nil, dockerjson.First(data, err, dockerjson.Docker)
 	}
 	file := &File{CredHelpers: raw.CredHelpers, CredsStore: raw.CredsStore}
-	entries, l := raw.Auths, dockerFile
+	entries, layout := raw.Auths, dockerjson.Docker
 	if raw.Auths == nil && raw.CredHelpers == nil && raw.CredsStore == "" {
 		if err := json.Unmarshal(data, &entries); err != nil {
-			return nil, describe(data, err, dockerFile)
+			return nil, dockerjson.First(data, err, dockerjson.Docker)
 		}
-		entries, l = legacyEntries(entries), dockerLegacy
+		entries, layout = legacyEntries(entries), dockerjson.DockerLegacy
 	}
 	auths, err := parseEntries(entries)
 	if err != nil {
-		return nil, describe(data, err, l)
+		return nil, dockerjson.First(data, err, layout)
 	}
 	file.Auths = auths
 	return file, nil
 }
 
-// legacyEntries returns the members of a .dockercfg that are credentials. Of
-// a config.json without any, which has members too, nothing is left.
+// legacyEntries returns the members of a .dockercfg that are credentials. For a
+// config.json without credentials it returns none.
 func legacyEntries(members map[string]json.RawMessage) map[string]json.RawMessage {
 	entries := map[string]json.RawMessage{}
 	for key, data := range members {
@@ -98,7 +98,7 @@ func parseEntries(entries map[string]json.RawMessage) (map[string]Auth, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !auth.IsZero() { // docker leaves empty ones behind where a helper has the credential
+		if !auth.IsZero() { // docker writes empty entries for credentials that a helper stores
 			auths[key] = auth
 		}
 	}
@@ -119,8 +119,8 @@ func parseEntry(data []byte) (Auth, error) {
 	if raw.Auth == "" {
 		return auth, nil
 	}
-	user, password, err := decodeAuth(raw.Auth)
-	// Old versions of docker filled the password up with zeros.
+	user, password, err := dockerjson.DecodeAuth(raw.Auth)
+	// Old versions of docker padded the password with zeros.
 	auth.Username, auth.Password = user, plugin.NewSecret(strings.Trim(password, "\x00"))
 	return auth, err
 }

@@ -16,23 +16,24 @@ import (
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred/internal/dockerjson"
 	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/internal/process"
 	"github.com/regcred/regcred/plugin"
 )
 
-// DefaultHelperTimeout bounds one run of a helper. It is below
-// [plugin.DefaultServeTimeout], so that a plugin can still name the helper
-// that did not answer.
+// DefaultHelperTimeout bounds one run of a helper. It is less than
+// [plugin.DefaultServeTimeout], so that a plugin can name the helper that timed
+// out.
 const DefaultHelperTimeout = 45 * time.Second
 
-// AskedBy is the variable in which a helper that runs plugins names itself to
-// them: none of them is to ask it again.
-const AskedBy = "REGCRED_ASKED_BY"
+// maxOutput is the limit on a helper's standard output, in bytes.
+const maxOutput = 1 << 20
 
-// helperPrefix begins the file name of every helper.
+// helperPrefix is the prefix of the file names of helpers.
 const helperPrefix = "docker-credential-"
 
-// What helpers say instead of an answer (docker-credential-helpers,
+// Errors that helpers print instead of a response (docker-credential-helpers,
 // credentials/error.go).
 const (
 	notFound    = "credentials not found in native keychain"
@@ -40,20 +41,19 @@ const (
 	noUsername  = "no credentials username"
 )
 
-// tokenUser is the user name of an answer whose secret is an identity token.
+// tokenUser is the user name in responses whose secret is an identity token.
 const tokenUser = "<token>"
 
-// Helper is a docker-credential-* program. It is run as a plugin is by
-// [plugin.Command]: without a shell, within its deadline and a bounded output
-// whatever it does, and killed with its process group. It is safe for
+// Helper is a docker-credential-* program. It runs without a shell. At the
+// deadline, or after 1 MiB of output, its process group is killed. It is safe for
 // concurrent use.
 //
 // The zero value is not usable: Name is required.
 type Helper struct {
 	Name string // without "docker-credential-", as in credHelpers and credsStore
 
-	// Dir is where the program is; "" means the absolute directories of PATH
-	// in Environ, in their order.
+	// Dir is the directory of the program; "" means the absolute directories
+	// of PATH in Environ.
 	Dir string
 
 	// Environ is the environment of the program, as "key=value"; nil means
@@ -63,12 +63,11 @@ type Helper struct {
 	Timeout time.Duration // bounds one run; 0 means [DefaultHelperTimeout]
 }
 
-// Get asks the helper for a server's credential. The zero Auth means that it
+// Get returns the helper's credential for a server. The zero Auth means that it
 // has none; that is not an error.
 //
-// The helper gets the server URL on its standard input, and answers with JSON
-// on its standard output. It writes its errors there too, with whatever they
-// hold, so that nothing of them is passed on.
+// Helpers print errors to standard output too, and these may contain secrets. So
+// errors of Get do not quote the output.
 func (h Helper) Get(ctx context.Context, server string) (Auth, error) {
 	auth, err := h.get(ctx, server)
 	if err != nil {
@@ -78,8 +77,8 @@ func (h Helper) Get(ctx context.Context, server string) (Auth, error) {
 }
 
 func (h Helper) get(ctx context.Context, server string) (Auth, error) {
-	if h.getenv(AskedBy) == h.program() {
-		return Auth{}, fmt.Errorf("the helper would call itself (%s is set): remove this helper from the docker config file", AskedBy)
+	if h.getenv(dockerjson.CallerVariable) == h.program() {
+		return Auth{}, fmt.Errorf("the helper would call itself (%s is set): remove this helper from the docker config file", dockerjson.CallerVariable)
 	}
 	path, err := h.find()
 	if err != nil {
@@ -89,53 +88,54 @@ func (h Helper) get(ctx context.Context, server string) (Auth, error) {
 	if timeout <= 0 {
 		timeout = DefaultHelperTimeout
 	}
-	cmd := plugin.Command{Path: path, Args: []string{"get"}, Environ: h.Environ, Timeout: timeout}
-	x, err := cmd.RunRaw(ctx, strings.NewReader(server))
+	cmd := process.Command{Path: path, Args: []string{"get"}, Environ: h.environ(), Timeout: timeout, MaxOutput: maxOutput}
+	res, err := cmd.Run(ctx, strings.NewReader(server))
 	if err != nil {
-		return Auth{}, judge(x, err)
+		return Auth{}, helperError(res, err)
 	}
-	return decodeAnswer([]byte(x.Stdout.Reveal()))
+	return decodeResponse(res.Stdout)
 }
 
-// judge says why a run gave no answer. It returns nil if the helper has said
-// that it has none.
-func judge(x *plugin.Exchange, err error) error {
-	failed, ok := errors.AsType[*plugin.ExecError](err)
+// helperError returns the error of a failed run, or nil if the helper has no
+// credential.
+func helperError(res *process.Result, err error) error {
+	failed, ok := errors.AsType[*process.Error](err)
 	if !ok {
 		return err
 	}
-	if failed.Stage != plugin.StageExec {
+	if failed.Reason != process.Exited {
 		return failed.Err
 	}
-	switch said := strings.TrimSpace(x.Stdout.Reveal()); said {
+	switch output := strings.TrimSpace(string(res.Stdout)); output {
 	case notFound:
 		return nil
 	case noServerURL, noUsername:
-		return fmt.Errorf("%w: %q", failed.Err, said)
+		return fmt.Errorf("%w: %q", failed.Err, output)
 	}
 	return fmt.Errorf("%w; the helper's output is hidden because it might contain secrets: to see it, run the helper manually as the same user and in the same environment", failed.Err)
 }
 
-// decodeAnswer reads what a helper wrote. Case and unknown fields do not count.
-func decodeAnswer(data []byte) (Auth, error) {
-	var answer struct{ Username, Secret *string }
+// decodeResponse decodes a helper's output. Field names are case-insensitive, and
+// unknown fields are ignored.
+func decodeResponse(data []byte) (Auth, error) {
+	var resp struct{ Username, Secret *string }
 	if len(bytes.TrimSpace(data)) == 0 {
 		return Auth{}, errors.New("the response is empty")
 	}
-	if err := json.Unmarshal(data, &answer); err != nil {
-		return Auth{}, fmt.Errorf("invalid credential helper response: %w", describe(data, err, flatFile))
+	if err := json.Unmarshal(data, &resp); err != nil {
+		return Auth{}, fmt.Errorf("invalid credential helper response: %w", dockerjson.First(data, err, dockerjson.Flat))
 	}
-	if answer.Username == nil || answer.Secret == nil {
+	if resp.Username == nil || resp.Secret == nil {
 		return Auth{}, errors.New("invalid credential helper response: Username or Secret is missing")
 	}
-	if *answer.Username == tokenUser {
-		return Auth{IdentityToken: plugin.NewSecret(*answer.Secret)}, nil
+	if *resp.Username == tokenUser {
+		return Auth{IdentityToken: plugin.NewSecret(*resp.Secret)}, nil
 	}
-	return Auth{Username: *answer.Username, Password: plugin.NewSecret(*answer.Secret)}, nil
+	return Auth{Username: *resp.Username, Password: plugin.NewSecret(*resp.Secret)}, nil
 }
 
-// find returns the path of the program. Relative directories in PATH are left
-// out: what they mean depends on who runs us.
+// find returns the path of the program. Relative directories in PATH are
+// ignored, because they depend on the working directory.
 func (h Helper) find() (string, error) {
 	if !isHelperName(h.Name) {
 		return "", errors.New("invalid helper name: omit the docker-credential- prefix and use only letters, digits, dots, hyphens and underscores")
@@ -148,8 +148,8 @@ func (h Helper) find() (string, error) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
-		// With a directory in front, LookPath looks at that file alone; on
-		// Windows it finds the extension.
+		// With a directory, LookPath does not search PATH, but adds the
+		// extension on Windows.
 		if path, err := exec.LookPath(filepath.Join(dir, file)); err == nil {
 			return path, nil
 		}
@@ -157,7 +157,7 @@ func (h Helper) find() (string, error) {
 	return "", fmt.Errorf("not found in PATH %q", h.getenv("PATH"))
 }
 
-// program is how errors name the helper.
+// program returns the file name for errors.
 func (h Helper) program() string {
 	if !isHelperName(h.Name) {
 		return helperPrefix + "(hidden name)"
@@ -166,18 +166,21 @@ func (h Helper) program() string {
 }
 
 func isHelperName(s string) bool {
-	return s != "" && len(s) <= maxShown &&
+	return s != "" && len(s) <= dockerjson.MaxShown &&
 		strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") == ""
 }
 
-// getenv looks a variable up in the helper's environment; the last one counts.
-func (h Helper) getenv(key string) string {
-	environ := h.Environ
-	if environ == nil {
-		environ = os.Environ()
+func (h Helper) environ() []string {
+	if h.Environ == nil {
+		return os.Environ()
 	}
+	return h.Environ
+}
+
+// getenv returns a variable of the helper's environment; the last one wins.
+func (h Helper) getenv(key string) string {
 	value := ""
-	for _, entry := range environ {
+	for _, entry := range h.environ() {
 		k, v, _ := strings.Cut(entry, "=")
 		if k == key || runtime.GOOS == "windows" && strings.EqualFold(k, key) {
 			value = v

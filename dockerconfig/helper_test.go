@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/dockerjson"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -233,7 +234,7 @@ func TestHelperSearch(t *testing.T) {
 // is said here, since nothing of what a helper writes is passed on.
 func TestHelperAsksItself(t *testing.T) {
 	dir, environ := helpers(t)
-	environ = append(environ, AskedBy+"=docker-credential-good")
+	environ = append(environ, dockerjson.CallerVariable+"=docker-credential-good")
 	_, err := Helper{Name: "good", Dir: dir, Environ: environ}.Get(t.Context(), "r.io")
 	const want = `docker-credential-good get "r.io": the helper would call itself (REGCRED_ASKED_BY is set): remove this helper from the docker config file`
 	if fmt.Sprint(err) != want {
@@ -258,12 +259,12 @@ func TestHelperInheritsEnvironment(t *testing.T) {
 	}
 }
 
-func FuzzDecodeAnswer(f *testing.F) {
+func FuzzDecodeResponse(f *testing.F) {
 	f.Add([]byte(`{"ServerURL":"r.io","Username":"u","Secret":"` + canary.Password + `"}`))
 	f.Add([]byte(`{"username":"<token>","SECRET":"` + canary.Password + `"} `))
 	f.Add([]byte(canary.Password))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		auth, err := decodeAnswer(data)
+		auth, err := decodeResponse(data)
 		canary.Check(t, "error", fmt.Sprint(err))
 		if err != nil && !auth.IsZero() {
 			t.Error("a credential beside an error")

@@ -11,20 +11,19 @@ import (
 	"github.com/regcred/regcred/internal/hostpattern"
 )
 
-// hubServer is what docker calls Docker Hub, in files and to helpers.
+// hubServer is the key of Docker Hub in docker's files and helpers.
 const hubServer = "https://index.docker.io/v1/"
 
-// hub is the host of Docker Hub in the names of images.
+// hub is the host of Docker Hub in image names.
 const hub = "docker.io"
 
-// Helper returns the helper that decides about a registry (host[:port]), and
-// the server URL to ask it for; "" if there is none and the auths decide. As
-// in docker, a helper decides alone: the auths are then not looked at. An
-// entry of CredHelpers without a name puts a registry back to the auths.
+// Helper returns the name of the helper for a registry (host[:port]) and the
+// server to pass to [Helper.Get], or "" if Auths is used. As in docker, Auths is
+// ignored for a registry with a helper, and an entry of CredHelpers with an empty
+// name selects Auths.
 //
-// CredHelpers has exact keys. The registry of docker.io is known there as
-// https://index.docker.io/v1/ to docker, and as docker.io to podman; a helper
-// is asked for it by the key under which it is found.
+// Keys of CredHelpers match exactly. Docker Hub is https://index.docker.io/v1/ for
+// docker and docker.io for podman; the server is the key that was found.
 func (f *File) Helper(registry string) (name, server string) {
 	servers := []string{registry}
 	if hubHost(registry) == hub {
@@ -40,18 +39,18 @@ func (f *File) Helper(registry string) (name, server string) {
 
 // Match is an entry of Auths that applies to an image.
 type Match struct {
-	Key   string // as written in the file
-	Scope string // what it applies to; see [Scope]
+	Key   string // as in the file
+	Scope string // the images to which it applies; see [Scope]
 	Auth  Auth
 }
 
-// Find returns the entries of Auths that apply to a normalised repository such
-// as "registry.example/team/app", the most specific first. The path of a key
-// covers whole segments, as in podman: "registry.example/team" does not apply
-// to "registry.example/team-b/app". Of two keys for the same scope, the one
-// that is written like it comes first.
+// Find returns the entries of Auths that apply to a normalized repository such
+// as "registry.example/team/app", the most specific first. As in podman, the path
+// of a key matches whole segments: "registry.example/team" does not apply to
+// "registry.example/team-b/app". Of two keys with the same scope, a key that
+// equals its scope comes first.
 //
-// As in the kubelet, a * in a key's host stands for any text within one label.
+// As in the kubelet, a * in a key's host matches any text within one label.
 func (f *File) Find(repository string) []Match {
 	host, path, _ := strings.Cut(repository, "/")
 	host = hubHost(host)
@@ -74,8 +73,8 @@ func (f *File) Find(repository string) []Match {
 	return matches
 }
 
-// HasPaths reports whether Auths has entries for parts of a registry, so that
-// two of its images may have different credentials.
+// HasPaths reports whether Auths has keys with a path for a registry, so that its
+// images may have different credentials.
 func (f *File) HasPaths(registry string) bool {
 	for key := range f.Auths {
 		host, path, _ := strings.Cut(Scope(key), "/")
@@ -86,12 +85,12 @@ func (f *File) HasPaths(registry string) bool {
 	return false
 }
 
-// Scope returns what a key of auths applies to, as host[:port][/path]. It is
-// the key without scheme and without slashes at its end. The path of an old
-// API address, /v1/ or /v2/, is none. Docker Hub is docker.io by any name.
+// Scope returns the registry or path to which a key of auths applies, as
+// host[:port][/path]: the key without scheme, trailing slashes, and the path /v1/ or
+// /v2/ of an API address. All hosts of Docker Hub become docker.io.
 //
-// A key with a scheme keeps its path, which docker and podman ignore: what is
-// written for a part of a registry is not used for all of it.
+// A key with a scheme keeps its path. Docker and podman ignore the path, and
+// would use a credential of one path for the whole registry.
 func Scope(key string) string {
 	bare := key
 	for _, scheme := range []string{"https://", "http://"} {
@@ -108,7 +107,7 @@ func Scope(key string) string {
 	return host + "/" + path
 }
 
-// hubHost returns docker.io for each of the names of Docker Hub's host.
+// hubHost returns docker.io for all hosts of Docker Hub.
 func hubHost(host string) string {
 	if host == "index.docker.io" || host == "registry-1.docker.io" {
 		return hub
@@ -116,7 +115,7 @@ func hubHost(host string) string {
 	return host
 }
 
-// covers reports whether a path is prefix, or lies below it.
+// covers reports whether a path is prefix or below it.
 func covers(prefix, path string) bool {
 	return prefix == "" || path == prefix || strings.HasPrefix(path, prefix+"/")
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/dockerjson"
 )
 
 // Each case is a file as people wrote one, and why it is refused.
@@ -54,7 +55,7 @@ func TestProblems(t *testing.T) {
 		"deep":          {strings.Repeat("[", 10001), []string{"line 1, column 10001: not JSON: nested too deeply"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Problems([]byte(tt.data))
+			got := problems(ConfigJSON, []byte(tt.data))
 			if len(got) != len(tt.want) {
 				t.Fatalf("got %v, want %q", got, tt.want)
 			}
@@ -77,13 +78,13 @@ func FuzzProblems(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		_, err := Parse(data)
-		_, legacy := ParseLegacy(data)
+		_, err := Parse(data, ConfigJSON)
+		_, legacy := Parse(data, DockerCfg)
 		_, docker := ParseFile(data)
 		for name, tt := range map[string]struct {
 			err  error
-			list []*Problem
-		}{"config.json": {err, Problems(data)}, ".dockercfg": {legacy, ProblemsLegacy(data)}} {
+			list []*dockerjson.Problem
+		}{"config.json": {err, problems(ConfigJSON, data)}, ".dockercfg": {legacy, problems(DockerCfg, data)}} {
 			if (tt.err == nil) != (len(tt.list) == 0) {
 				t.Fatalf("%s: error %v, problems %v", name, tt.err, tt.list)
 			}
@@ -94,8 +95,17 @@ func FuzzProblems(f *testing.F) {
 				}
 			}
 		}
-		if p, ok := docker.(*Problem); ok && p.Line < 1 {
+		if p, ok := docker.(*dockerjson.Problem); ok && p.Line < 1 {
 			t.Errorf("docker: a problem without a place: %v", p)
 		}
 	})
+}
+
+// problems returns what makes Parse reject data.
+func problems(format Format, data []byte) []*dockerjson.Problem {
+	layout := map[Format]dockerjson.Layout{ConfigJSON: dockerjson.Kubelet, DockerCfg: dockerjson.KubeletLegacy}[format]
+	if _, err := Parse(data, format); err != nil {
+		return dockerjson.Problems(data, err, layout)
+	}
+	return nil
 }

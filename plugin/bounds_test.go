@@ -4,10 +4,6 @@
 package plugin
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,96 +72,6 @@ func TestAuthConfigEqual(t *testing.T) {
 	}
 }
 
-// TestCommandFormats: a Command shows its name under every verb, and no
-// encoder takes it.
-func TestCommandFormats(t *testing.T) {
-	c := Command{Name: "ecr"}
-	for verb, want := range map[string]string{
-		"%v": "ecr", "%s": "ecr", "%+v": "ecr", "%#v": `plugin.Command("ecr")`, "%#x": "ecr", "%x": "ecr", "%d": "ecr",
-	} {
-		if got := fmt.Sprintf(verb, c); got != want {
-			t.Errorf("%s: got %s, want %s", verb, got, want)
-		}
-	}
-	if _, err := json.Marshal(c); err == nil {
-		t.Error("it was marshalled")
-	}
-	if _, err := c.MarshalJSON(); err == nil {
-		t.Error("MarshalJSON made something")
-	}
-	if _, err := c.MarshalText(); err == nil {
-		t.Error("MarshalText made something")
-	}
-	if _, err := NewSecret("x").MarshalJSON(); err == nil {
-		t.Error("MarshalJSON made something of a Secret")
-	}
-}
-
-// TestHeadTailEveryLength: what is kept, dropped and said of standard error
-// around its bounds, in one write or byte by byte.
-func TestHeadTailEveryLength(t *testing.T) {
-	for _, n := range []int{0, 1, keep - 1, keep, keep + 1, 2*keep - 1, 2 * keep, 2*keep + 1, 3*keep + 7} {
-		data := make([]byte, n)
-		for i := range data {
-			data[i] = byte('a' + i%26)
-		}
-		var whole, parts headTail
-		_, _ = whole.Write(data)
-		for rest := data; len(rest) > 0; {
-			size := min(1000, len(rest))
-			if wrote, err := parts.Write(rest[:size]); wrote != size || err != nil {
-				t.Fatalf("Write = %d, %v", wrote, err)
-			}
-			rest = rest[size:]
-		}
-		dropped := max(0, n-2*keep)
-		want := headTail{head: data[:min(n, keep)], tail: data[min(n, keep)+dropped:], dropped: int64(dropped)}
-		for name, got := range map[string]headTail{"one write": whole, "many": parts} {
-			if !bytes.Equal(got.head, want.head) || !bytes.Equal(got.tail, want.tail) || got.dropped != want.dropped {
-				t.Errorf("%d bytes in %s: %d + %d, %d dropped", n, name, len(got.head), len(got.tail), got.dropped)
-			}
-		}
-		if dropped > 0 && !strings.Contains(whole.text(nil), fmt.Sprintf("(%d bytes omitted)", dropped)) {
-			t.Errorf("%d bytes: it does not say what is left out", n)
-		}
-	}
-}
-
-// TestHeadTailSecrets: a secret that the cut went through is not shown in
-// part, one in either end is found, and too many are not looked for.
-func TestHeadTailSecrets(t *testing.T) {
-	const secret = "0123456789abcdef"
-	cut := headTail{head: []byte("begin " + secret[:8]), tail: []byte(secret[8:] + " end"), dropped: 1}
-	if text := cut.text(unnamed([]string{secret})); strings.Contains(text, secret[:8]) || strings.Contains(text, secret[8:]) ||
-		!strings.Contains(text, "begin ") || !strings.Contains(text, " end") {
-		t.Errorf("%q", text)
-	}
-	// What standard error begins with was cut off nothing.
-	begin := headTail{head: []byte(secret[8:] + " begin"), tail: []byte("end"), dropped: 1}
-	if text := begin.text(unnamed([]string{secret})); !strings.Contains(text, secret[8:]+" begin") {
-		t.Errorf("%q", text)
-	}
-	for name, h := range map[string]headTail{
-		"head": {head: []byte(secret), dropped: 1}, "tail": {head: []byte("x"), tail: []byte(secret), dropped: 1},
-		"both": {head: []byte(secret[:5]), tail: []byte(secret[5:])},
-	} {
-		if !h.holds([]string{secret}) {
-			t.Errorf("%s: the secret is not found", name)
-		}
-	}
-	many := make([]string, maxSecrets+1)
-	for i := range many {
-		many[i] = fmt.Sprintf("secret-%08d", i)
-	}
-	h := headTail{head: []byte("x")}
-	if text := h.text(unnamed(many[:maxSecrets])); text != "x" {
-		t.Errorf("%d secrets: %q", maxSecrets, text)
-	}
-	if text := h.text(unnamed(many)); !strings.Contains(text, "hidden") {
-		t.Errorf("%d secrets: %q", len(many), text)
-	}
-}
-
 // TestRequestBound: a request of exactly the bound is read, one byte more is not.
 func TestRequestBound(t *testing.T) {
 	whole := `{"kind":"CredentialProviderRequest","apiVersion":"` + V1 + `","image":"a"}`
@@ -196,11 +102,11 @@ func TestOneLineBound(t *testing.T) {
 }
 
 func TestDefaultsOfCommand(t *testing.T) {
-	if got := (Command{}).maxOutput(); got != DefaultMaxOutput {
-		t.Errorf("maxOutput() = %d", got)
+	if p := (Command{}).process(); p.MaxOutput != 1<<20 || p.Timeout != DefaultTimeout {
+		t.Errorf("MaxOutput %d, Timeout %v", p.MaxOutput, p.Timeout)
 	}
-	if got := (Command{MaxOutput: 1}).maxOutput(); got != 1 {
-		t.Errorf("maxOutput() = %d, want what was asked for", got)
+	if p := (Command{MaxOutput: 1, Timeout: 2, Grace: 3}).process(); p.MaxOutput != 1 || p.Timeout != 2 || p.Grace != 3 {
+		t.Errorf("MaxOutput %d, Timeout %v, Grace %v", p.MaxOutput, p.Timeout, p.Grace)
 	}
 	for in, want := range map[time.Duration]time.Duration{0: DefaultServeTimeout, 1: 1, -1: DefaultServeTimeout} {
 		if got := (ServeOptions{Timeout: in}).withDefaults().Timeout; got != want {
@@ -220,13 +126,5 @@ func TestPrintVersionOfNone(t *testing.T) {
 	code := ServeOptions{Name: "x", Stdout: &out}.printVersion()
 	if name, version, _ := strings.Cut(strings.TrimSpace(out.String()), " "); code != exitOK || name != "x" || version == "" {
 		t.Errorf("exit %d, %q", code, &out)
-	}
-}
-
-func TestNotPermitted(t *testing.T) {
-	for mode, chmod := range map[fs.FileMode]bool{0o644: true, 0o100: false, 0o010: false, 0o001: false, 0: true} {
-		if got := notPermitted("", mode); strings.Contains(got, "chmod +x") != chmod {
-			t.Errorf("mode %v: %s", mode, got)
-		}
 	}
 }

@@ -13,10 +13,13 @@ import (
 	"unicode/utf8"
 
 	kjson "sigs.k8s.io/json"
+
+	"github.com/regcred/regcred/internal/diagnose"
+	"github.com/regcred/regcred/internal/protocol"
 )
 
-// The wire structs hold secrets as strings, because a [Secret] refuses to be
-// marshalled. They never leave this file.
+// The wire structs hold secrets as strings, because a [Secret] cannot be
+// marshalled. They are used only in this file.
 
 type wireMeta struct {
 	Kind       string `json:"kind,omitempty"`
@@ -42,14 +45,14 @@ type wireAuthConfig struct {
 	Password string `json:"password"`
 }
 
-// wireLogin is the answer of [OutOfTree].
-type wireLogin struct {
+// wireOutOfTree is the response of [OutOfTree].
+type wireOutOfTree struct {
 	wireMeta
 	ExpirationTimestamp *wireTime `json:"expirationTimestamp,omitempty"`
 	wireAuthConfig
 }
 
-// wireTime is read and written as metav1.Time is.
+// wireTime is encoded like metav1.Time.
 type wireTime time.Time
 
 func (t *wireTime) UnmarshalJSON(data []byte) error {
@@ -68,7 +71,7 @@ func (t wireTime) MarshalJSON() ([]byte, error) {
 
 func parseTime(s string) (time.Time, error) { return time.Parse(time.RFC3339, s) }
 
-// wireDuration is read and written as metav1.Duration is.
+// wireDuration is encoded like metav1.Duration.
 type wireDuration time.Duration
 
 func (d *wireDuration) UnmarshalJSON(data []byte) error {
@@ -85,32 +88,32 @@ func (d wireDuration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(time.Duration(d).String())
 }
 
-// EncodeRequest returns the bytes that a kubelet writes to a plugin's standard
-// input for req: one line in the version that req names. Versions other than
-// [V1] do not carry the service-account fields, and lose them.
+// EncodeRequest returns the line that a kubelet writes to a plugin's standard
+// input, in the version of req. The service-account fields exist only in [V1];
+// other versions omit them.
 func EncodeRequest(req *Request) ([]byte, error) {
-	if !supported(req.APIVersion) {
+	if !protocol.Supported(req.APIVersion) {
 		return nil, fmt.Errorf("encode %s: apiVersion: %s", KindRequest, unsupported(req.APIVersion))
 	}
 	wire := wireRequest{Image: req.Image}
 	if req.APIVersion != OutOfTree {
 		wire.wireMeta = wireMeta{Kind: KindRequest, APIVersion: req.APIVersion}
 	}
-	if hasServiceAccount(req.APIVersion) {
+	if protocol.HasServiceAccount(req.APIVersion) {
 		wire.ServiceAccountToken = req.ServiceAccountToken.Reveal()
 		wire.ServiceAccountAnnotations = req.ServiceAccountAnnotations
 	}
 	return encodeLine(wire)
 }
 
-// DecodeRequest reads a request as a plugin gets it. Field names are
-// case-sensitive, kind, a supported apiVersion and image are required, and
-// duplicate fields and trailing bytes are refused; fields that are not known
-// are ignored, so that a later kubelet may add some.
+// DecodeRequest decodes the standard input of a plugin. Field names are
+// case-sensitive; kind, image and a supported apiVersion are required; duplicate
+// fields and trailing bytes are errors. Unknown fields are ignored, because a
+// later kubelet may add some.
 //
-// An object with an image and nothing else is a request of [OutOfTree]. That
-// protocol asks for the argument get-credentials too: whoever calls
-// DecodeRequest has to check it, as [Serve] does.
+// An object that contains only an image is a request of [OutOfTree]. That
+// protocol also requires the argument get-credentials: the caller must check it,
+// as [Serve] does.
 //
 // Errors are of type [*DecodeError].
 func DecodeRequest(data []byte) (*Request, error) {
@@ -128,21 +131,21 @@ func DecodeRequest(data []byte) (*Request, error) {
 	if wire.Kind != KindRequest {
 		return nil, decodeError(KindRequest, StageDecode, "kind", "must be "+KindRequest)
 	}
-	if !ofKubelet(wire.APIVersion) {
+	if !protocol.InKubelet(wire.APIVersion) {
 		return nil, decodeError(KindRequest, StageAPIVersion, "apiVersion", unsupported(wire.APIVersion))
 	}
 	if wire.Image == "" {
 		return nil, decodeError(KindRequest, StageDecode, "image", "must not be empty")
 	}
 	req := &Request{APIVersion: wire.APIVersion, Image: wire.Image}
-	if hasServiceAccount(wire.APIVersion) {
+	if protocol.HasServiceAccount(wire.APIVersion) {
 		req.ServiceAccountToken = NewSecret(wire.ServiceAccountToken)
 		req.ServiceAccountAnnotations = wire.ServiceAccountAnnotations
 	}
 	return req, nil
 }
 
-// onlyImage returns the image of a request that has no other member.
+// onlyImage returns the image of a request that has no other field.
 func onlyImage(data []byte) (string, bool) {
 	var wire struct {
 		Image string `json:"image"`
@@ -151,26 +154,26 @@ func onlyImage(data []byte) (string, bool) {
 	return wire.Image, err == nil && len(strict) == 0 && wire.Image != ""
 }
 
-// EncodeResponse returns the bytes that a plugin writes to its standard
-// output for resp: one line in the version that resp names. It refuses text
-// that is not UTF-8, which JSON would silently change.
+// EncodeResponse returns the line that a plugin writes to its standard output,
+// in the version of resp. Text that is not UTF-8 is an error, because JSON would
+// silently change it.
 //
-// For [OutOfTree] it refuses more than one credential. The key under which it
-// stands is not written, nor is cacheKeyType; a CacheDuration of more than 0 is
-// written as the time at which it ends, in whole seconds.
+// For [OutOfTree], more than one credential is an error. The credential's key and
+// the CacheKeyType are not written; a positive CacheDuration is written as the
+// time at which it ends, in whole seconds.
 func EncodeResponse(resp *Response) ([]byte, error) { return encodeResponse(resp, time.Now()) }
 
 func encodeResponse(resp *Response, now time.Time) ([]byte, error) {
-	if !supported(resp.APIVersion) {
+	if !protocol.Supported(resp.APIVersion) {
 		return nil, fmt.Errorf("encode %s: apiVersion: %s", KindResponse, unsupported(resp.APIVersion))
 	}
 	for key, auth := range resp.Auth {
 		if !utf8.ValidString(key) || !utf8.ValidString(auth.Username) || !utf8.ValidString(auth.Password.Reveal()) {
-			return nil, fmt.Errorf("encode %s: auth: a key, user name or password is not valid UTF-8", kindIn(resp.APIVersion, KindResponse))
+			return nil, fmt.Errorf("encode %s: auth: a key, user name or password is not valid UTF-8", protocol.KindIn(resp.APIVersion, KindResponse))
 		}
 	}
 	if resp.APIVersion == OutOfTree {
-		return encodeLogin(resp, now)
+		return encodeOutOfTree(resp, now)
 	}
 	wire := wireResponse{
 		wireMeta:      wireMeta{Kind: KindResponse, APIVersion: resp.APIVersion},
@@ -186,11 +189,11 @@ func encodeResponse(resp *Response, now time.Time) ([]byte, error) {
 	return encodeLine(wire)
 }
 
-func encodeLogin(resp *Response, now time.Time) ([]byte, error) {
+func encodeOutOfTree(resp *Response, now time.Time) ([]byte, error) {
 	if n := len(resp.Auth); n > 1 {
-		return nil, fmt.Errorf("encode %s: auth has %d credentials, but the out-of-tree protocol supports only one", KindOutOfTreeResponse, n)
+		return nil, fmt.Errorf("encode %s: auth has %d credentials, but the out-of-tree protocol supports only one", protocol.KindOutOfTreeResponse, n)
 	}
-	wire := wireLogin{wireMeta: wireMeta{Kind: KindOutOfTreeResponse, APIVersion: OutOfTree}}
+	wire := wireOutOfTree{wireMeta: wireMeta{Kind: protocol.KindOutOfTreeResponse, APIVersion: OutOfTree}}
 	if d := resp.CacheDuration; d != nil && *d > 0 {
 		wire.ExpirationTimestamp = new(wireTime(now.Add(*d)))
 	}
@@ -200,18 +203,16 @@ func encodeLogin(resp *Response, now time.Time) ([]byte, error) {
 	return encodeLine(wire)
 }
 
-// DecodeResponse reads the answer of a plugin that was asked in apiVersion.
-// It accepts and rejects what kubelet 1.37 accepts and rejects
+// DecodeResponse decodes the standard output of a plugin. apiVersion is the
+// version of the request. It accepts what kubelet 1.37 accepts
 // (pkg/credentialprovider/plugin/plugin.go): unknown, duplicate and wrong-case
-// fields and trailing bytes are refused. As in the kubelet, cacheKeyType may
-// be anything here; [Command] checks it afterwards.
+// fields and trailing bytes are errors. As in the kubelet, any cacheKeyType is
+// accepted here; [Command] checks it afterwards.
 //
-// An answer of [OutOfTree] is read as strictly. It becomes a Response for the
-// image alone ([CacheImage]), whose CacheDuration is the time that is left
-// until expirationTimestamp, 0 if there is none or if it is past. Its
-// credential stands under the key "", for the answer names no image; a
-// [Command] puts the image there. An empty user name and password are no
-// credential.
+// A response of [OutOfTree] is decoded as strictly. Its CacheKeyType is
+// [CacheImage], and its CacheDuration is the time until expirationTimestamp, or 0
+// if there is none or it has passed. Its credential has the key "", because the
+// response names no image. An empty user name and password mean no credential.
 //
 // Errors are of type [*DecodeError].
 func DecodeResponse(data []byte, apiVersion string) (*Response, error) {
@@ -219,14 +220,14 @@ func DecodeResponse(data []byte, apiVersion string) (*Response, error) {
 }
 
 func decodeResponse(data []byte, apiVersion string, now time.Time) (*Response, error) {
-	if err := checkWhole(data, kindIn(apiVersion, KindResponse)); err != nil {
-		return nil, explain(err, data)
+	if err := checkWhole(data, protocol.KindIn(apiVersion, KindResponse)); err != nil {
+		return nil, explainOutput(err, data)
 	}
 	if err := checkAPIVersion(data, apiVersion); err != nil {
 		return nil, err
 	}
 	if apiVersion == OutOfTree {
-		return decodeLogin(data, now)
+		return decodeOutOfTree(data, now)
 	}
 	var wire wireResponse
 	strict, err := kjson.UnmarshalStrict(data, &wire)
@@ -235,7 +236,7 @@ func decodeResponse(data []byte, apiVersion string, now time.Time) (*Response, e
 	}
 	if wire.Kind != KindResponse {
 		msg := "must be " + KindResponse
-		if what := printedKind(data); what != "" {
+		if what := diagnose.Value(data); what != "" {
 			msg += "; got " + what
 		}
 		return nil, decodeError(KindResponse, StageDecode, "kind", msg)
@@ -254,12 +255,12 @@ func decodeResponse(data []byte, apiVersion string, now time.Time) (*Response, e
 	return resp, nil
 }
 
-func decodeLogin(data []byte, now time.Time) (*Response, error) {
-	// Nothing in this protocol is required, so null would be an answer.
+func decodeOutOfTree(data []byte, now time.Time) (*Response, error) {
+	// No field is required in this protocol, so null would be accepted.
 	if at := skipTo(data, 0); data[at] != '{' {
-		return nil, &DecodeError{Kind: KindOutOfTreeResponse, Stage: StageDecode, Offset: at, Msg: "must be an object"}
+		return nil, &DecodeError{Kind: protocol.KindOutOfTreeResponse, Stage: StageDecode, Offset: at, Msg: "must be an object"}
 	}
-	var wire wireLogin
+	var wire wireOutOfTree
 	strict, err := kjson.UnmarshalStrict(data, &wire)
 	if err != nil || len(strict) > 0 {
 		return nil, locate(data, KindResponse, OutOfTree)
@@ -274,14 +275,12 @@ func decodeLogin(data []byte, now time.Time) (*Response, error) {
 	return resp, nil
 }
 
-// checkAPIVersion reads apiVersion and kind as the kubelet does before it
-// decodes strictly.
+// checkAPIVersion checks apiVersion and kind before the strict decoding.
 //
-// kubelet: this first look is encoding/json's, which ignores case and takes
-// the last of several fields; it decides between two errors, never about
-// acceptance.
+// kubelet: encoding/json decodes them, which ignores case and takes the last of
+// duplicate fields. This only selects one of two errors.
 func checkAPIVersion(data []byte, want string) error {
-	if !supported(want) {
+	if !protocol.Supported(want) {
 		return decodeError(KindResponse, StageAPIVersion, "apiVersion", "request version "+unsupported(want))
 	}
 	var meta wireMeta
@@ -293,13 +292,13 @@ func checkAPIVersion(data []byte, want string) error {
 	if want == OutOfTree {
 		return checkOutOfTree(meta, err)
 	}
-	// Comparing the text is comparing group and version, since the version
-	// asked for has both and no further slash.
+	// The request's version has exactly one slash, so equal text means equal
+	// group and version.
 	if err != nil || meta.APIVersion != want {
 		msg := "must be " + want + ", the request's version"
-		if isLogin(data, meta) {
-			msg += "; got a " + KindOutOfTreeResponse + " from the out-of-tree protocol; configure the plugin in a RegistryCredentialConfig"
-		} else if what := printedKind(data); what != "" {
+		if isOutOfTree(data, meta) {
+			msg += "; got a " + protocol.KindOutOfTreeResponse + " from the out-of-tree protocol; configure the plugin in a RegistryCredentialConfig"
+		} else if what := diagnose.Value(data); what != "" {
 			msg += "; got " + what
 		}
 		return decodeError(KindResponse, StageAPIVersion, "apiVersion", msg)
@@ -307,30 +306,41 @@ func checkAPIVersion(data []byte, want string) error {
 	return nil
 }
 
-// checkOutOfTree judges what an answer of [OutOfTree] says that it is, if it
-// says anything. The version has no group: with one it is today's.
+// checkOutOfTree checks kind and version of an [OutOfTree] response, which are
+// optional. A version with a group belongs to the kubelet's protocol.
 func checkOutOfTree(meta wireMeta, err error) error {
 	switch {
 	case meta.Kind == KindResponse || strings.HasPrefix(meta.APIVersion, Group+"/"):
-		return decodeError(KindOutOfTreeResponse, StageAPIVersion, "kind", "got a "+KindResponse+
+		return decodeError(protocol.KindOutOfTreeResponse, StageAPIVersion, "kind", "got a "+KindResponse+
 			" from the current protocol; configure the plugin in a CredentialProviderConfig (\"regcred convert\" converts a RegistryCredentialConfig)")
 	case err != nil || meta.APIVersion != "" && meta.APIVersion != OutOfTree:
-		return decodeError(KindOutOfTreeResponse, StageAPIVersion, "apiVersion", "must be "+OutOfTree+" if set")
-	case meta.Kind != "" && meta.Kind != KindOutOfTreeResponse:
-		return decodeError(KindOutOfTreeResponse, StageDecode, "kind", "must be "+KindOutOfTreeResponse+" if set")
+		return decodeError(protocol.KindOutOfTreeResponse, StageAPIVersion, "apiVersion", "must be "+OutOfTree+" if set")
+	case meta.Kind != "" && meta.Kind != protocol.KindOutOfTreeResponse:
+		return decodeError(protocol.KindOutOfTreeResponse, StageDecode, "kind", "must be "+protocol.KindOutOfTreeResponse+" if set")
 	}
 	return nil
 }
 
-// isLogin reports whether what is no answer of today's protocol is one of
-// [OutOfTree], as far as that can be told.
-func isLogin(data []byte, meta wireMeta) bool {
+// isOutOfTree reports whether a message looks like an [OutOfTree] response.
+func isOutOfTree(data []byte, meta wireMeta) bool {
 	if meta.Kind != "" || meta.APIVersion != "" && meta.APIVersion != OutOfTree {
-		return meta.Kind == KindOutOfTreeResponse
+		return meta.Kind == protocol.KindOutOfTreeResponse
 	}
 	var members map[string]json.RawMessage
 	err := json.Unmarshal(data, &members)
 	return err == nil && members["username"] != nil && members["password"] != nil
+}
+
+// explainOutput adds to an error of [checkWhole] what the output is.
+func explainOutput(e *DecodeError, data []byte) *DecodeError {
+	switch why := diagnose.Output(data, e.Offset); {
+	case why == "":
+	case e.Msg == emptyText:
+		e.Msg = why
+	default:
+		e.Msg += ": " + why
+	}
+	return e
 }
 
 func unsupported(apiVersion string) string {
@@ -344,8 +354,8 @@ func decodeError(kind string, stage Stage, field, msg string) *DecodeError {
 	return &DecodeError{Kind: kind, Stage: stage, Field: field, Offset: -1, Msg: msg}
 }
 
-// encodeLine writes v as the kubelet's serializer does: HTML characters
-// escaped, one newline at the end.
+// encodeLine encodes v like the kubelet's serializer: HTML characters are
+// escaped, and a newline follows.
 func encodeLine(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	err := json.NewEncoder(&buf).Encode(v)

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/protocol"
 )
 
 var versions = []string{V1, V1Beta1, V1Alpha1}
@@ -346,24 +347,28 @@ func TestDecodeResponseOfPredecessor(t *testing.T) {
 	}
 }
 
-// TestFields shows that the table and the wire structs are the same thing.
+// TestFields checks that the table and the wire structs are the same.
 func TestFields(t *testing.T) {
+	if V1 != protocol.V1 || V1Beta1 != protocol.V1Beta1 || V1Alpha1 != protocol.V1Alpha1 || OutOfTree != protocol.OutOfTree ||
+		Group != protocol.Group || KindRequest != protocol.KindRequest || KindResponse != protocol.KindResponse {
+		t.Error("the constants of packages plugin and protocol differ")
+	}
 	for kind, typ := range map[string]reflect.Type{
-		KindRequest:    reflect.TypeFor[wireRequest](),
-		KindResponse:   reflect.TypeFor[wireResponse](),
-		KindAuthConfig: reflect.TypeFor[wireAuthConfig](),
+		KindRequest:             reflect.TypeFor[wireRequest](),
+		KindResponse:            reflect.TypeFor[wireResponse](),
+		protocol.KindAuthConfig: reflect.TypeFor[wireAuthConfig](),
 	} {
-		if diff := cmp.Diff(wireFields(typ), Fields(kind, V1), cmpopts.IgnoreFields(Field{}, "GoField")); diff != "" {
+		if diff := cmp.Diff(wireFields(typ), protocol.Fields(kind, V1), cmpopts.IgnoreFields(protocol.Field{}, "GoField")); diff != "" {
 			t.Errorf("%s: wire struct and table differ (-struct +table):\n%s", kind, diff)
 		}
 	}
 	for kind, typ := range map[string]reflect.Type{
-		KindRequest:    reflect.TypeFor[Request](),
-		KindResponse:   reflect.TypeFor[Response](),
-		KindAuthConfig: reflect.TypeFor[AuthConfig](),
+		KindRequest:             reflect.TypeFor[Request](),
+		KindResponse:            reflect.TypeFor[Response](),
+		protocol.KindAuthConfig: reflect.TypeFor[AuthConfig](),
 	} {
 		seen := 0
-		for _, f := range Fields(kind, V1) {
+		for _, f := range protocol.Fields(kind, V1) {
 			if _, ok := typ.FieldByName(f.GoField); ok {
 				seen++
 			} else if f.Name != "kind" {
@@ -374,16 +379,16 @@ func TestFields(t *testing.T) {
 			t.Errorf("%s: the table lists %d fields of %v, which has %d", kind, seen, typ, typ.NumField())
 		}
 	}
-	if diff := cmp.Diff(wireFields(reflect.TypeFor[wireLogin]()), Fields(KindResponse, OutOfTree), cmpopts.IgnoreFields(Field{}, "GoField")); diff != "" {
+	if diff := cmp.Diff(wireFields(reflect.TypeFor[wireOutOfTree]()), protocol.Fields(KindResponse, OutOfTree), cmpopts.IgnoreFields(protocol.Field{}, "GoField")); diff != "" {
 		t.Errorf("OutOfTree: wire struct and table differ (-struct +table):\n%s", diff)
 	}
-	if Fields("Pod", V1) != nil || Fields(KindRequest, "v2") != nil || Fields(KindAuthConfig, OutOfTree) != nil {
+	if protocol.Fields("Pod", V1) != nil || protocol.Fields(KindRequest, "v2") != nil || protocol.Fields(protocol.KindAuthConfig, OutOfTree) != nil {
 		t.Error("there are fields of an unknown kind or version")
 	}
 }
 
-func wireFields(typ reflect.Type) []Field {
-	var fields []Field
+func wireFields(typ reflect.Type) []protocol.Field {
+	var fields []protocol.Field
 	for i := range typ.NumField() {
 		f := typ.Field(i)
 		if f.Anonymous {
@@ -391,7 +396,7 @@ func wireFields(typ reflect.Type) []Field {
 			continue
 		}
 		name, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
-		fields = append(fields, Field{Name: name, Type: wireTypeNames[f.Type], OmitEmpty: rest == "omitempty"})
+		fields = append(fields, protocol.Field{Name: name, Type: wireTypeNames[f.Type], OmitEmpty: rest == "omitempty"})
 	}
 	return fields
 }
@@ -408,13 +413,13 @@ var wireTypeNames = map[reflect.Type]string{
 func TestFieldsAreWritten(t *testing.T) {
 	for _, version := range append(versions, OutOfTree) {
 		req, err := EncodeRequest(&Request{version, "a", NewSecret("t"), map[string]string{"a": "b"}})
-		checkKeys(t, req, err, Fields(KindRequest, version))
+		checkKeys(t, req, err, protocol.Fields(KindRequest, version))
 		resp, err := EncodeResponse(&Response{version, CacheImage, new(time.Hour), map[string]AuthConfig{"a": {}}})
-		checkKeys(t, resp, err, Fields(KindResponse, version))
+		checkKeys(t, resp, err, protocol.Fields(KindResponse, version))
 	}
 }
 
-func checkKeys(t *testing.T, data []byte, err error, fields []Field) {
+func checkKeys(t *testing.T, data []byte, err error, fields []protocol.Field) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package plugin speaks the kubelet's exec protocol for image credential
-// providers, at both ends: [Command] runs a plugin the way a kubelet does, and
-// [Main] turns a [Provider] into a plugin.
+// Package plugin implements both sides of the kubelet's exec protocol for image
+// credential providers: [Command] runs a plugin as a kubelet does, and [Main]
+// turns a [Provider] into a plugin.
 //
-// A whole plugin is one function:
+// A plugin is one function:
 //
 //	func main() {
 //		plugin.Main(plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
@@ -17,13 +17,10 @@
 //		}))
 //	}
 //
-// The package knows one struct per kind; the API version is data, and
-// [Fields] says which version carries which field. It does not match images,
-// cache answers or read configuration files: that is the root package.
+// Each kind is one struct for all API versions. Both sides also implement
+// [OutOfTree], an earlier proposal; docs/protocol.md describes both protocols.
 //
-// Both ends also speak [OutOfTree], the protocol that was proposed before the
-// kubelet's; docs/protocol.md has the two side by side.
-//
-// It depends on the standard library and sigs.k8s.io/json alone, so that a
-// plugin stays small.
+// The package does not match images, cache responses or read configuration
+// files: the root package does. Its only dependency is sigs.k8s.io/json, so that
+// plugins are small.
 package plugin

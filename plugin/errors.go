@@ -8,30 +8,29 @@ import (
 	"strings"
 )
 
-// Stage names the step at which a lookup or a run of a plugin failed. The
-// values are stable: they appear in `-o json` and as metric labels.
+// Stage is the step at which a lookup or a run of a plugin failed. The values are
+// stable: they appear in `-o json` and as metric labels.
 type Stage string
 
-// The stages of one run of a plugin, in the order in which they are reached.
+// The stages of a run, in order.
 const (
 	StageStart        Stage = "start"        // the executable is missing, not executable, or cannot be started
-	StageExec         Stage = "exec"         // it exited with a status other than 0, or was killed by somebody else
+	StageExec         Stage = "exec"         // it exited with a status other than 0, or another process killed it
 	StageTimeout      Stage = "timeout"      // it was killed at the deadline
-	StageCanceled     Stage = "canceled"     // it was killed because nobody waits for the answer any more
+	StageCanceled     Stage = "canceled"     // it was killed because the caller canceled the request
 	StageOutput       Stage = "output"       // standard output is too long, empty, or not one whole JSON value
-	StageAPIVersion   Stage = "apiVersion"   // the answer is in another version than the request
-	StageDecode       Stage = "decode"       // the answer is not what a kubelet reads as one of its version
-	StageCacheKeyType Stage = "cacheKeyType" // the answer's cacheKeyType is none of Image, Registry, Global
+	StageAPIVersion   Stage = "apiVersion"   // the response has another version than the request
+	StageDecode       Stage = "decode"       // a kubelet does not accept the response in its version
+	StageCacheKeyType Stage = "cacheKeyType" // cacheKeyType is not Image, Registry or Global
 )
 
-// ExecError is the error of a run of a plugin by [Command]. It never holds
-// standard output, and its Stderr has been scrubbed of the request's token
-// and of the passwords returned.
+// ExecError is the error of a run of a plugin by [Command]. It never contains
+// standard output, and Stderr is redacted.
 type ExecError struct {
 	Name     string // file name of the plugin, or the provider's name
 	Stage    Stage
 	ExitCode int    // -1 if the plugin did not exit by itself
-	Stderr   string // bounded head and tail of standard error, scrubbed
+	Stderr   string // the first and last 4 KiB of standard error, redacted
 	Err      error  // the cause
 }
 
@@ -53,17 +52,17 @@ func lastLine(s string) string {
 	return strings.TrimSpace(s[strings.LastIndexByte(s, '\n')+1:])
 }
 
-// DecodeError says where a document is not what the protocol asks for. It
-// names field and offset, never a value.
+// DecodeError is the error of an invalid message. It contains field and offset,
+// never a value.
 type DecodeError struct {
-	Kind   string // the kind that was expected
+	Kind   string // the expected kind
 	Stage  Stage  // StageOutput, StageAPIVersion, StageDecode or StageCacheKeyType
-	Field  string // e.g. "auth.registry.example.password"; "" for the document
-	Offset int64  // bytes from the start of the document; -1 if unknown
+	Field  string // e.g. "auth.registry.example.password"; "" for the message
+	Offset int64  // in bytes; -1 if unknown
 	Msg    string
 }
 
-// Error names kind, offset and field, as far as they are known, and says what is wrong.
+// Error returns kind, offset, field and cause.
 func (e *DecodeError) Error() string {
 	msg := "invalid " + e.Kind
 	if e.Offset >= 0 {

@@ -65,17 +65,6 @@ func ExampleCommand() {
 	// plugin "no-such-plugin": start: start "/usr/libexec/no-such-plugin": no such file or directory
 }
 
-// The table of fields says what each version of the protocol carries.
-func ExampleFields() {
-	for _, field := range plugin.Fields(plugin.KindRequest, plugin.V1Beta1) {
-		fmt.Println(field.Name, field.Type)
-	}
-	// Output:
-	// kind string
-	// apiVersion string
-	// image string
-}
-
 // A Secret is masked wherever it is printed.
 func ExampleSecret() {
 	auth := plugin.AuthConfig{Username: "ci", Password: plugin.NewSecret("open-sesame")}

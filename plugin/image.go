@@ -5,13 +5,12 @@ package plugin
 
 import "strings"
 
-// Registry returns the host of the image, with its port: what the keys of an
-// answer with [CacheRegistry] begin with. It is everything before the first
-// slash, as a kubelet has it, and keeps its case.
-//
-// A kubelet sends an image without scheme, tag and digest. Those are cut off
-// all the same, for plugins that are tried by hand. It is "" if the image does
+// Registry returns the host and port of the image: everything before the first
+// slash, as in a kubelet, in its original case. It returns "" if the image does
 // not begin with a host.
+//
+// A kubelet sends images without scheme, tag and digest. Registry ignores them,
+// for plugins that are run by hand.
 func (r *Request) Registry() string {
 	scheme, image, found := strings.Cut(r.Image, "://")
 	if !found || strings.Contains(scheme, "/") {
@@ -39,7 +38,7 @@ func (r *Request) Registry() string {
 	return host
 }
 
-// withoutTag cuts tag and digest off. What may be a port is one.
+// withoutTag removes tag and digest. A suffix that may be a port is kept.
 func withoutTag(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, ']') && !isPort(image[i+1:]) {
@@ -52,7 +51,7 @@ func isPort(s string) bool {
 	return s != "" && len(s) <= 5 && strings.Trim(s, "0123456789") == ""
 }
 
-// notInName reports what the name of a host does not hold.
+// notInName reports whether a host name cannot contain r.
 func notInName(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':

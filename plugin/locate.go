@@ -11,14 +11,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/spelling"
 )
 
-// What decides whether a document is accepted is sigs.k8s.io/json, whose
-// errors quote the document. The code in this file runs after a refusal and
-// finds the place, so that the error can name it without a value.
+// sigs.k8s.io/json decides whether a message is accepted, but its errors quote
+// the message. The code in this file finds the place of the error, so that the
+// error can name the field and offset without a value.
 
-// checkWhole refuses what is not one JSON value with white space around it.
+// checkWhole returns an error if data is not exactly one JSON value.
 func checkWhole(data []byte, kind string) *DecodeError {
 	if json.Valid(data) {
 		return nil
@@ -38,8 +39,8 @@ func checkWhole(data []byte, kind string) *DecodeError {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.Offset, e.Msg = int64(len(data)), endsEarly
 	case errors.As(err, &syntax):
-		// The offset of a SyntaxError counts the offending byte. Its text
-		// quotes that byte, so it is not used.
+		// The offset is after the offending byte. The text quotes that byte,
+		// so it is not used.
 		e.Offset, e.Msg = max(0, syntax.Offset-1), "invalid JSON"
 	}
 	return e
@@ -50,33 +51,33 @@ const (
 	endsEarly = "unexpected end of JSON"
 )
 
-// locate returns the first place of a whole JSON value that a strict decoder
-// of kind refuses. Unknown fields of requests are not refused.
+// locate returns the first error in a JSON value for a strict decoder of kind.
+// Unknown fields of requests are not errors.
 func locate(data []byte, kind, apiVersion string) *DecodeError {
 	w := walker{data: data, dec: tokens(data), kind: kind, apiVersion: apiVersion}
 	if err := w.object("", kind); err != nil {
 		return err
 	}
-	return decodeError(kindIn(apiVersion, kind), StageDecode, "", "does not match the protocol")
+	return decodeError(protocol.KindIn(apiVersion, kind), StageDecode, "", "does not match the protocol")
 }
 
-// tokens reads JSON token by token, whatever the size of its numbers.
+// tokens returns a decoder that accepts numbers of any size.
 func tokens(data []byte) *json.Decoder {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	return dec
 }
 
-// walker reads a JSON value beside the table of [Fields].
+// walker compares a JSON value with the table of [protocol.Fields].
 type walker struct {
 	data             []byte
 	dec              *json.Decoder
 	kind, apiVersion string
 }
 
-// object reads the value at path, which should be an object with the fields of kind.
+// object reads an object with the fields of kind.
 func (w *walker) object(path, kind string) *DecodeError {
-	fields := Fields(kind, w.apiVersion)
+	fields := protocol.Fields(kind, w.apiVersion)
 	return w.members(path, func(name string, at int64) *DecodeError {
 		field, ok := find(fields, name)
 		switch {
@@ -88,47 +89,46 @@ func (w *walker) object(path, kind string) *DecodeError {
 		msg := "unknown field"
 		if i := indexFold(fields, name); i >= 0 {
 			msg = "unknown field; use " + fields[i].Name + " (field names are case-sensitive)"
-		} else if meant := otherName(fields, name); meant != "" {
+		} else if meant := suggestField(fields, name); meant != "" {
 			msg = "unknown field; " + meant
 		}
-		return w.refuse(join(path, showName(name)), at, msg)
+		return w.errorAt(join(path, showName(name)), at, msg)
 	})
 }
 
-// value reads the value at path, which should have the type of a [Field].
+// value reads a value of a [protocol.Field] type.
 func (w *walker) value(path, typ string) *DecodeError {
 	switch typ {
-	case typeAuth:
+	case protocol.TypeAuth:
 		return w.members(path, func(key string, _ int64) *DecodeError {
-			return w.object(join(path, showKey(key)), KindAuthConfig)
+			return w.object(join(path, showKey(key)), protocol.KindAuthConfig)
 		})
-	case typeAnnotations:
+	case protocol.TypeAnnotations:
 		return w.members(path, func(key string, _ int64) *DecodeError {
-			return w.value(join(path, showKey(key)), typeString)
+			return w.value(join(path, showKey(key)), protocol.TypeString)
 		})
 	}
 	at := w.offset()
 	token, _ := w.dec.Token()
 	s, isString := token.(string)
 	switch {
-	case token == nil: // null is accepted everywhere, and changes nothing
+	case token == nil: // null is accepted everywhere
 		return nil
 	case !isString:
-		return w.refuse(path, at, "must be a string")
-	case typ == typeDuration:
+		return w.errorAt(path, at, "must be a string")
+	case typ == protocol.TypeDuration:
 		if _, err := time.ParseDuration(s); err != nil {
-			return w.refuse(path, at, `must be a duration such as "10m" or "1h30m"`)
+			return w.errorAt(path, at, `must be a duration such as "10m" or "1h30m"`)
 		}
-	case typ == typeTime:
+	case typ == protocol.TypeTime:
 		if _, err := parseTime(s); err != nil {
-			return w.refuse(path, at, `must be a time with a time zone, such as "2020-02-20T20:20:20Z"`)
+			return w.errorAt(path, at, `must be a time with a time zone, such as "2020-02-20T20:20:20Z"`)
 		}
 	}
 	return nil
 }
 
-// members reads an object and calls f for each of its members, before the
-// member's value is read. null is accepted and has none.
+// members reads an object or null and calls f before the value of each member.
 func (w *walker) members(path string, f func(name string, at int64) *DecodeError) *DecodeError {
 	at := w.offset()
 	token, _ := w.dec.Token()
@@ -136,7 +136,7 @@ func (w *walker) members(path string, f func(name string, at int64) *DecodeError
 		return nil
 	}
 	if token != json.Delim('{') {
-		return w.refuse(path, at, "must be an object")
+		return w.errorAt(path, at, "must be an object")
 	}
 	seen := make(map[string]bool)
 	for w.dec.More() {
@@ -147,7 +147,7 @@ func (w *walker) members(path string, f func(name string, at int64) *DecodeError
 		}
 		name, _ := token.(string)
 		if seen[name] {
-			return w.refuse(join(path, showKey(name)), at, "duplicate field")
+			return w.errorAt(join(path, showKey(name)), at, "duplicate field")
 		}
 		seen[name] = true
 		if err := f(name, at); err != nil {
@@ -160,34 +160,34 @@ func (w *walker) members(path string, f func(name string, at int64) *DecodeError
 
 func (w *walker) skip() *DecodeError {
 	var value json.RawMessage
-	w.dec.Decode(&value) // it is known to be valid JSON
+	w.dec.Decode(&value) // checkWhole has accepted it
 	return nil
 }
 
-// offset returns where the next token begins.
+// offset returns the offset of the next token.
 func (w *walker) offset() int64 { return skipTo(w.data, w.dec.InputOffset()) }
 
-func (w *walker) refuse(path string, at int64, msg string) *DecodeError {
-	return &DecodeError{Kind: kindIn(w.apiVersion, w.kind), Stage: StageDecode, Field: path, Offset: at, Msg: msg}
+func (w *walker) errorAt(path string, at int64, msg string) *DecodeError {
+	return &DecodeError{Kind: protocol.KindIn(w.apiVersion, w.kind), Stage: StageDecode, Field: path, Offset: at, Msg: msg}
 }
 
-// skipTo returns the offset of the first byte of data from at on that is
-// neither white space nor a separator.
+// skipTo returns the offset of the first byte after at that is neither white
+// space nor a separator.
 func skipTo(data []byte, at int64) int64 {
 	rest := bytes.TrimLeft(data[at:], " \t\r\n,:")
 	return int64(len(data) - len(rest))
 }
 
-func find(fields []Field, name string) (Field, bool) {
+func find(fields []protocol.Field, name string) (protocol.Field, bool) {
 	for _, f := range fields {
 		if f.Name == name {
 			return f, true
 		}
 	}
-	return Field{}, false
+	return protocol.Field{}, false
 }
 
-func indexFold(fields []Field, name string) int {
+func indexFold(fields []protocol.Field, name string) int {
 	for i, f := range fields {
 		if strings.EqualFold(f.Name, name) {
 			return i
@@ -196,9 +196,9 @@ func indexFold(fields []Field, name string) int {
 	return -1
 }
 
-// otherNames are fields of other protocols and files, and what stands in their
-// place here: as far as an object has that field.
-var otherNames = map[string][2]string{
+// misplacedFields are fields of other files and protocols: the field of this
+// protocol that the advice refers to, and the advice.
+var misplacedFields = map[string][2]string{
 	"auths":               {"auth", "this is a docker config field; use auth, with username and password in plain text"},
 	"auth":                {"password", "this is a docker config field; use username and password in plain text"},
 	"expirationTimestamp": {"cacheDuration", "use cacheDuration, the time for which the response may be cached"},
@@ -218,11 +218,11 @@ var otherNames = map[string][2]string{
 	"spec":                {"auth", "move the fields of this object to the top level, next to kind"},
 }
 
-// otherName says what was meant by a field that there is not.
-func otherName(fields []Field, name string) string {
-	if other, known := otherNames[name]; known {
-		if _, has := find(fields, other[0]); has {
-			return other[1]
+// suggestField returns advice about an unknown field, or "".
+func suggestField(fields []protocol.Field, name string) string {
+	if advice, known := misplacedFields[name]; known {
+		if _, has := find(fields, advice[0]); has {
+			return advice[1]
 		}
 	}
 	for _, f := range fields {
@@ -240,8 +240,8 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// Names in a plugin's answer are its own: somebody who swaps key and value
-// puts a password there. So they are shown only if they look like names.
+// A plugin that swaps keys and values prints a password as a field name. So
+// names in errors are hidden unless they look like names.
 const (
 	maxShownName = 32
 	maxShownKey  = 128
@@ -256,9 +256,8 @@ func showName(name string) string {
 	return name
 }
 
-// showKey returns name if it looks like an identifier, or like a registry or
-// a pattern for some: a lower-case host with a dot or a star, a port of
-// digits, a lower-case path. A password in the place of a key seldom does.
+// showKey returns name if it looks like an identifier, a registry or a pattern:
+// a lower-case host with a dot or a star, a port, and a lower-case path.
 func showKey(name string) string {
 	host, path, _ := strings.Cut(name, "/")
 	host, port, _ := strings.Cut(host, ":")

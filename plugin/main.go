@@ -19,58 +19,58 @@ import (
 	"github.com/regcred/regcred/internal/scrub"
 )
 
-// DefaultServeTimeout is how long [Serve] waits for a provider. It is below
-// the kubelet's minute, so that the plugin can still say that it was too slow.
+// DefaultServeTimeout bounds a run of [Serve]. It is less than the kubelet's
+// minute, so that the plugin can report the timeout.
 const DefaultServeTimeout = 50 * time.Second
 
 // maxRequest bounds a request in bytes. The API server allows 256 KiB of
-// annotations, of which JSON may write every byte as six.
+// annotations, and JSON may encode a byte as six.
 const maxRequest = 2 << 20
 
-// maxErrorLine bounds an error on standard error, in bytes. A kubelet logs it.
+// maxErrorLine bounds the error line in bytes. A kubelet logs it.
 const maxErrorLine = 2 << 10
 
 // The exit codes of a plugin.
 const (
 	exitOK     = 0
-	exitFailed = 1 // the provider could not answer
+	exitFailed = 1 // the provider failed
 	exitUsage  = 2 // standard input was not a request
 )
 
-// ServeOptions says how [Serve] runs a provider. The zero value is that of a
-// plugin: the process's own streams and arguments.
+// ServeOptions are the options of [Serve]. The zero value uses the process's own
+// streams and arguments.
 type ServeOptions struct {
 	Stdin  io.Reader // nil means os.Stdin
 	Stdout io.Writer // nil means os.Stdout
 	Stderr io.Writer // nil means os.Stderr
 
 	// Args are the arguments after the program name; nil means os.Args[1:].
-	// "--version" as the first prints Name and Version, and "get-credentials"
-	// allows a request of [OutOfTree]; configurations of GKE and EKS pass it
-	// with today's protocol, which it does not change. All others are ignored.
-	// A program with flags parses them first.
+	// If the first is "--version", Serve prints Name and Version. If it is
+	// "get-credentials", requests of [OutOfTree] are accepted too. Other
+	// arguments are ignored: a program with flags parses them first.
 	Args []string
 
-	Name    string        // of the plugin; "" means the base name of os.Args[0]
-	Version string        // "" means that of the main module
+	Name    string        // "" means the base name of os.Args[0]
+	Version string        // "" means the version of the main module
 	Timeout time.Duration // bounds one run; 0 means [DefaultServeTimeout]
 }
 
-// Main turns p into a plugin: it calls [Serve] with the process's own streams
-// and arguments, and exits. SIGTERM and an interrupt cancel the context.
+// Main calls [Serve] with the process's own streams and arguments, and exits.
+// SIGTERM and SIGINT cancel the context.
 func Main(p Provider) {
-	// Not undone at the end, which takes longer than a small plugin runs.
+	// stop is not called: it takes longer than a small plugin runs.
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	os.Exit(Serve(ctx, p, ServeOptions{}))
 }
 
-// Serve reads one request, asks p, and writes one answer in the version of
-// the request, whole or not at all. The answer to a request of [OutOfTree] is
-// the credential of p's answer that a kubelet would try first for the image.
-// Serve returns the exit code: 0 for an answer, 1 if there is none, 2 if
-// standard input was not a request; then one line on standard error says why.
-// It never waits longer than the timeout, or than ctx lasts, even if p does:
-// call it last.
+// Serve reads one request, calls p, and writes one response in the version of
+// the request, or nothing. For [OutOfTree] the response is the credential that a
+// kubelet would try first for the image.
+//
+// Serve returns the exit code: 0 after a response, 1 after a failure, 2 if
+// standard input was not a request. A failure is reported as one line on standard
+// error. Serve returns when the timeout has passed or ctx ends, even if p does
+// not; p then continues to run, so exit soon after.
 func Serve(ctx context.Context, p Provider, opts ServeOptions) int {
 	opts = opts.withDefaults()
 	if len(opts.Args) > 0 && (opts.Args[0] == "--version" || opts.Args[0] == "-version") {
@@ -132,15 +132,14 @@ func (o ServeOptions) printVersion() int {
 	return exitOK
 }
 
-// fail says on one line of standard error what went wrong. The line holds
-// none of the secrets.
+// fail prints err without secrets as one line on standard error.
 func (o ServeOptions) fail(code int, err error, secrets []string) int {
 	line := oneLine(scrub.Text(err.Error(), secrets), maxErrorLine)
 	fmt.Fprintf(o.Stderr, "%s: %s\n", o.Name, line)
 	return code
 }
 
-// readRequest reads standard input to its end.
+// readRequest reads and decodes standard input.
 func (o ServeOptions) readRequest() (*Request, error) {
 	data, err := io.ReadAll(io.LimitReader(o.Stdin, maxRequest+1))
 	if err != nil {
@@ -156,23 +155,23 @@ func (o ServeOptions) readRequest() (*Request, error) {
 	return req, err
 }
 
-// writeResponse checks an answer and writes it at one stroke.
+// writeResponse checks a response and writes it with one call.
 func writeResponse(w io.Writer, req *Request, resp *Response) error {
 	if resp == nil {
-		return errNoAnswer
+		return errNoResponse
 	}
 	if !resp.CacheKeyType.Valid() {
 		return fmt.Errorf("the provider's CacheKeyType must be %s, %s or %s", CacheImage, CacheRegistry, CacheGlobal)
 	}
-	answer := *resp
-	answer.APIVersion = req.APIVersion
+	sent := *resp
+	sent.APIVersion = req.APIVersion
 	if req.APIVersion == OutOfTree {
-		answer.Auth = nil
+		sent.Auth = nil
 		if auth, ok := firstFor(req.Image, resp.Auth); ok {
-			answer.Auth = map[string]AuthConfig{"": auth}
+			sent.Auth = map[string]AuthConfig{"": auth}
 		}
 	}
-	data, err := EncodeResponse(&answer)
+	data, err := EncodeResponse(&sent)
 	if err != nil {
 		return err
 	}
@@ -184,4 +183,17 @@ func writeResponse(w io.Writer, req *Request, resp *Response) error {
 		return fmt.Errorf("write the response: %w", err)
 	}
 	return nil
+}
+
+var errNoResponse = errors.New("the provider returned neither a response nor an error")
+
+// passwords returns the passwords of a response, which may be nil.
+func passwords(resp *Response) []string {
+	var list []string
+	if resp != nil {
+		for _, auth := range resp.Auth {
+			list = append(list, auth.Password.Reveal())
+		}
+	}
+	return list
 }

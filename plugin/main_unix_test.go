@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,7 +18,7 @@ import (
 func TestMainAnswers(t *testing.T) {
 	for _, version := range versions {
 		c := testCommand(t, "serve")
-		c.APIVersion, c.Args = version, []string{"get-credentials"}
+		c.APIVersion, c.Args = version, NewSecrets("get-credentials")
 		x, err := c.Run(t.Context(), testRequest())
 		checkRun(t, x, err, "")
 		if x.Stdout.Reveal() != strings.Replace(goodResponse, V1, version, 1) || x.Stderr != "" {
@@ -28,15 +29,11 @@ func TestMainAnswers(t *testing.T) {
 
 func TestMainSignals(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		f := newFIFOs(t)
-		done := goRun(t.Context(), testCommand(t, "serve-hang", f.env...), nil)
-		syscall.Kill(f.pids(t, 1)["plugin"], sig)
-		x, err := f.wait(t, done)
+		x, err := testCommand(t, "serve-signal", testSignal+"="+strconv.Itoa(int(sig))).Run(t.Context(), testRequest())
 		e := checkRun(t, x, err, StageExec)
 		if x.ExitCode != 1 || !strings.HasSuffix(x.Stderr, ": get credentials: "+sig.String()+" signal received\n") {
 			t.Errorf("%v: got %v with stderr %q", sig, e, x.Stderr)
 		}
-		f.allGone(t)
 	}
 }
 

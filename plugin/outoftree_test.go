@@ -35,8 +35,8 @@ func loginUntil(expiry string) string {
 func TestCommandOutOfTree(t *testing.T) {
 	asked := filepath.Join(t.TempDir(), "asked")
 	c := outOfTree(t, "record", testStdout+"="+loginUntil("2999-01-01T00:00:00Z"), testStderr+"="+asked)
-	c.Args = []string{"--flag", "get-credentials"}
-	c.Env = []string{"REGION=us-west-2"}
+	c.Args = NewSecrets("--flag", "get-credentials")
+	c.Env = NewSecrets("REGION=us-west-2")
 	x, err := c.Run(t.Context(), testRequest())
 	checkRun(t, x, err, "")
 
@@ -118,7 +118,7 @@ func TestServeOutOfTree(t *testing.T) {
 		c := testCommand(t, "serve")
 		c.APIVersion = version
 		if version != OutOfTree {
-			c.Args = []string{"get-credentials"}
+			c.Args = NewSecrets("get-credentials")
 		}
 		x, err := c.Run(t.Context(), testRequest())
 		checkRun(t, x, err, "")

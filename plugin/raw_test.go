@@ -8,7 +8,10 @@ package plugin
 import (
 	"context"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -73,7 +76,7 @@ func TestGrace(t *testing.T) {
 		grace time.Duration
 		exit  int
 	}{
-		"with grace":    {patience, exitFailed},
+		"with grace":    {time.Minute, exitFailed},
 		"without grace": {0, -1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,68 +100,6 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-func TestGraceAtTheDeadline(t *testing.T) {
-	f := newFIFOs(t)
-	deadline := make(chan time.Time, 1)
-	done := make(chan ran, 1)
-	c := testCommand(t, "serve-hang", f.env...)
-	go func() {
-		x, err := c.run(limits{ctx: t.Context(), deadline: deadline, timeout: time.Minute, maxOutput: c.maxOutput(), polite: patience}, testRequest())
-		done <- ran{x, err}
-	}()
-	f.pids(t, 1)
-	deadline <- time.Now()
-	x, err := f.wait(t, done)
-	checkRun(t, x, err, StageTimeout)
-	if x.ExitCode != exitFailed || !strings.Contains(x.Stderr, "terminated signal received") {
-		t.Errorf("got exit code %d with stderr %q, want it to end of SIGTERM", x.ExitCode, x.Stderr)
-	}
-	f.allGone(t)
-}
-
-// TestGraceAsksOnce: a second SIGTERM would kill a plugin that handles one.
-func TestGraceAsksOnce(t *testing.T) {
-	f := newFIFOs(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	c := testCommand(t, "count-sigterm", f.env...)
-	c.Grace = patience
-	done := make(chan ran, 1)
-	go func() {
-		x, err := c.Run(ctx, testRequest())
-		done <- ran{x, err}
-	}()
-	f.pids(t, 1)
-	cancel()
-	x, err := f.wait(t, done)
-	checkRun(t, x, err, StageCanceled)
-	if x.ExitCode != 0 || x.Stderr != "SIGTERM\n" {
-		t.Errorf("got exit code %d with stderr %q, want one SIGTERM", x.ExitCode, x.Stderr)
-	}
-}
-
-// TestGraceEnds: what ignores SIGTERM is killed, with what it has started.
-func TestGraceEnds(t *testing.T) {
-	f := newFIFOs(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	c := testCommand(t, "hang", f.env...)
-	c.Grace = time.Millisecond
-	done := make(chan ran, 1)
-	go func() {
-		x, err := c.Run(ctx, testRequest())
-		done <- ran{x, err}
-	}()
-	f.pids(t, 1)
-	cancel()
-	x, err := f.wait(t, done)
-	checkRun(t, x, err, StageCanceled)
-	if x.ExitCode != -1 {
-		t.Errorf("got exit code %d, want it killed", x.ExitCode)
-	}
-	f.allGone(t)
-}
-
 func TestStderrSecret(t *testing.T) {
 	for name, tt := range map[string]struct {
 		stderr string
@@ -174,7 +115,7 @@ func TestStderrSecret(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := testCommand(t, "say", testStdout+"="+goodResponse, testStderr+"="+tt.stderr)
-			c.Env = []string{"PASSWORD=" + canary.Env}
+			c.Env = NewSecrets("PASSWORD=" + canary.Env)
 			x, err := c.Run(t.Context(), testRequest())
 			if err != nil {
 				t.Fatal(err)
@@ -186,48 +127,23 @@ func TestStderrSecret(t *testing.T) {
 	}
 }
 
-func TestHolds(t *testing.T) {
-	var cut headTail
-	cut.Write([]byte(strings.Repeat(".", keep-3) + "open-sesame" + strings.Repeat(".", 3*keep)))
-	whole := headTail{head: []byte("Authorization: Basic Y2k6b3Blbi1zZXNhbWU= and open-"), tail: []byte("pass")}
-	for _, tt := range []struct {
-		name    string
-		in      headTail
-		secrets []string
-		want    bool
-	}{
-		{"in base64, behind a user name", whole, []string{"x", "open-sesame"}, true},
-		{"across head and tail", whole, []string{"open-pass"}, true},
-		{"too short to tell", whole, []string{"and", ""}, false},
-		{"none", whole, nil, false},
-		{"part of a word", headTail{head: []byte("read the password file")}, []string{"pass"}, false},
-		{"a word, behind a part of one", headTail{head: []byte("password=pass")}, []string{"pass"}, true},
-		{"cut in two", cut, []string{"open-sesame"}, false},
-	} {
-		if got := tt.in.holds(tt.secrets); got != tt.want {
-			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+// TestLingering checks that a child process that holds standard output is
+// reported.
+func TestLingering(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "go")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for mode, want := range map[string]bool{"say": false, "fork": true} {
+		x, err := testCommand(t, mode, testStdout+"="+goodResponse, testGo+"="+fifo).Run(t.Context(), testRequest())
+		checkRun(t, x, err, "")
+		if x.Lingering != want {
+			t.Errorf("%s: Lingering is %v, want %v", mode, x.Lingering, want)
 		}
 	}
-}
-
-func TestLingering(t *testing.T) {
-	x, err := testCommand(t, "say", testStdout+"="+goodResponse).Run(t.Context(), testRequest())
-	checkRun(t, x, err, "")
-	if x.Lingering {
-		t.Error("a plugin that has started nothing has left something behind")
+	release, err := os.OpenFile(fifo, os.O_WRONLY, 0) // waits for the child
+	if err != nil {
+		t.Fatal(err)
 	}
-	for name, exit := range map[string]string{"after an answer": "0", "after a failure": "3"} {
-		t.Run(name, func(t *testing.T) {
-			f := newFIFOs(t)
-			c := testCommand(t, "fork", append(f.env, testStdout+"="+goodResponse, testExit+"="+exit)...)
-			x, _ := c.Run(t.Context(), testRequest())
-			if !x.Lingering {
-				t.Error("the child that holds standard output was not noticed")
-			}
-			f.pids(t, 1)
-			f.goOn(t)
-			f.next(t) // it has written everything
-			f.allGone(t)
-		})
-	}
+	release.Close()
 }

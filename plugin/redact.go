@@ -11,12 +11,73 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/regcred/regcred/internal/process"
 	"github.com/regcred/regcred/internal/scrub"
 )
 
-// minConfigured is the length from which values of Command.Env and
-// Command.Args count as secrets. Shorter ones are things like "true".
+// minConfigured is the length from which values of Command.Env and Command.Args
+// are redacted. Shorter values are settings such as "true".
 const minConfigured = 8
+
+// maxSecrets bounds the work that a response can cause.
+const maxSecrets = 1000
+
+// holdsSecret reports whether one of the secrets is in standard error.
+func holdsSecret(stderr *process.HeadTail, secrets []string) bool {
+	head, tail := string(stderr.Head), string(stderr.Tail)
+	secrets = secrets[:min(len(secrets), maxSecrets)]
+	if stderr.Omitted == 0 {
+		return scrub.Holds(head+tail, secrets)
+	}
+	return scrub.Holds(head, secrets) || scrub.Holds(tail, secrets)
+}
+
+// redact returns standard error without secrets, as printable UTF-8.
+func redact(stderr *process.HeadTail, secrets []scrub.Secret) string {
+	head, tail := string(stderr.Head), string(stderr.Tail)
+	switch {
+	case head == "":
+		return ""
+	case len(secrets) > maxSecrets:
+		return fmt.Sprintf("(standard error is hidden because it might contain one of %d secrets)", len(secrets))
+	case stderr.Omitted == 0:
+		return scrub.Part(head+tail, secrets, false, false)
+	}
+	return scrub.Part(head, secrets, false, true) +
+		fmt.Sprintf("\n(%d bytes omitted)\n", stderr.Omitted) +
+		scrub.Part(tail, secrets, true, false)
+}
+
+// secrets returns what to redact in standard error: known and possible
+// secrets, and the values of Env and Args.
+func (c Command) secrets(known, maybe []string, image string) []scrub.Secret {
+	values := unnamed(maybe)
+	for i, entry := range c.Env {
+		_, value, _ := strings.Cut(entry.Reveal(), "=")
+		values = append(values, scrub.Secret{Text: value, Name: c.place("env", i)})
+	}
+	flag := "" // the previous argument, if it is a flag whose value may follow
+	for i, arg := range c.Args {
+		// The value of a flag is redacted, its name is not.
+		name, value := flag, arg.Reveal()
+		if flag = ""; strings.HasPrefix(value, "-") {
+			var joined bool
+			if name, value, joined = strings.Cut(value, "="); !joined {
+				flag = name
+			}
+		}
+		// An error about a file must be able to name it.
+		if strings.HasSuffix(name, "-file") && isPath(value) {
+			continue
+		}
+		values = append(values, scrub.Secret{Text: value, Name: c.place("args", i)})
+	}
+	// A value that is part of the image, such as a registry, is not a secret.
+	values = slices.DeleteFunc(values, func(v scrub.Secret) bool {
+		return len(v.Text) < minConfigured || strings.Contains(image, v.Text)
+	})
+	return append(unnamed(known), values...)
+}
 
 // isPath reports whether value is a plain absolute path. A value with other
 // characters may hold a secret in addition to a path.
@@ -24,39 +85,7 @@ func isPath(value string) bool {
 	return filepath.IsAbs(value) && filepath.Clean(value) == value && !strings.ContainsAny(value, "?#@=,;& \t")
 }
 
-// secrets returns what must not appear in standard error: what is known of a
-// run, and what may be one and the values of Env and Args, but for those that
-// the image itself says, such as a registry that a flag allows, and the paths of
-// flags such as --password-file: an error about that file must name it. The masks
-// of values say which they are.
-func (c Command) secrets(known, maybe []string, image string) []scrub.Secret {
-	values := unnamed(maybe)
-	for i, entry := range c.Env {
-		_, value, _ := strings.Cut(entry, "=")
-		values = append(values, scrub.Secret{Text: value, Name: c.place("env", i)})
-	}
-	flag := "" // the previous argument, if it is a flag whose value is next
-	for i, arg := range c.Args {
-		// Of a flag, the value counts and the name does not.
-		name, value := flag, arg
-		if flag = ""; strings.HasPrefix(arg, "-") {
-			var joined bool
-			if name, value, joined = strings.Cut(arg, "="); !joined {
-				flag = name
-			}
-		}
-		if strings.HasSuffix(name, "-file") && isPath(value) {
-			continue
-		}
-		values = append(values, scrub.Secret{Text: value, Name: c.place("args", i)})
-	}
-	values = slices.DeleteFunc(values, func(v scrub.Secret) bool {
-		return len(v.Text) < minConfigured || strings.Contains(image, v.Text)
-	})
-	return append(unnamed(known), values...)
-}
-
-// place is what a mask says of Env[i] or Args[i].
+// place names Env[i] or Args[i] and its Place.
 func (c Command) place(field string, i int) string {
 	name := fmt.Sprintf("%s[%d]", field, i)
 	if c.Place != nil {
@@ -75,10 +104,10 @@ func unnamed(texts []string) []scrub.Secret {
 	return secrets
 }
 
-// answerSecrets returns the strings of an answer that are or may be secrets: all
-// but the user names and what the protocol fixes. From where it is no JSON, it
-// may be anything: see [looseSecrets].
-func answerSecrets(stdout []byte) (secrets, maybe []string) {
+// responseSecrets returns the strings of a response that are secrets: all
+// except user names and the values that the protocol fixes. From where the
+// output is not JSON, it returns possible secrets instead: see [looseSecrets].
+func responseSecrets(stdout []byte) (secrets, maybe []string) {
 	dec := tokens(stdout)
 	type level struct {
 		object bool
@@ -107,7 +136,7 @@ func answerSecrets(stdout []byte) (secrets, maybe []string) {
 				top.name, top.isName = token, false
 				continue
 			}
-			if !harmless(top.name) {
+			if !isPublic(top.name) {
 				secrets = append(secrets, token)
 			}
 		}
@@ -115,10 +144,18 @@ func answerSecrets(stdout []byte) (secrets, maybe []string) {
 	}
 }
 
-// looseSecrets returns what may be a secret in a text that is no JSON, such as
-// an answer behind a warning, or cut off: what stands between quotes, but for
-// the names of members, and words with a digit. Other words are too likely those
-// of an error, which standard error is there to say.
+// isPublic reports whether the value of a field is not a secret.
+func isPublic(field string) bool {
+	switch strings.ToLower(field) {
+	case "kind", "apiversion", "cachekeytype", "cacheduration", "expirationtimestamp", "username":
+		return true
+	}
+	return false
+}
+
+// looseSecrets returns possible secrets in a text that is not JSON: text
+// between quotes, except field names, and words with a digit. Other words may be
+// part of an error message, which standard error should keep.
 func looseSecrets(text string) (maybe []string) {
 	add := func(s string) {
 		if len(s) >= minConfigured && len(maybe) <= maxSecrets {
@@ -126,7 +163,7 @@ func looseSecrets(text string) (maybe []string) {
 		}
 	}
 	for _, quote := range []string{`"`, "'"} {
-		// Which quotes belong together is not known, so each pair counts.
+		// Which quotes form a pair is unknown, so each two neighbors do.
 		parts := strings.Split(strings.ReplaceAll(text, `\`+quote, "\x00"), quote)
 		for i, part := range parts[1:] {
 			part = strings.ReplaceAll(part, "\x00", `\`+quote)
@@ -146,14 +183,6 @@ func looseSecrets(text string) (maybe []string) {
 		}
 	}
 	return maybe
-}
-
-func harmless(field string) bool {
-	switch strings.ToLower(field) {
-	case "kind", "apiversion", "cachekeytype", "cacheduration", "expirationtimestamp", "username":
-		return true
-	}
-	return false
 }
 
 // oneLine returns s as one line of at most max bytes, for an error message.

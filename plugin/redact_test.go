@@ -14,10 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/process"
 	"github.com/regcred/regcred/internal/scrub"
 )
 
-func TestAnswerSecrets(t *testing.T) {
+func TestResponseSecrets(t *testing.T) {
 	for _, tt := range []struct {
 		name, stdout string
 		want         []string
@@ -34,7 +35,7 @@ func TestAnswerSecrets(t *testing.T) {
 		{"two", `{"password":"p"}{"password":"q"}`, []string{"p", "q"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got, _ := answerSecrets([]byte(tt.stdout)); !cmp.Equal(tt.want, got) {
+			if got, _ := responseSecrets([]byte(tt.stdout)); !cmp.Equal(tt.want, got) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -43,10 +44,10 @@ func TestAnswerSecrets(t *testing.T) {
 
 func TestCommandSecrets(t *testing.T) {
 	c := Command{
-		Env:  []string{"A=12345678", "B=1234567", "NONE", "C=a=12345678"},
-		Args: []string{"get-credentials", "get", "--verbose-flag", "--region=us-west-2", "-v=1"},
+		Env:  NewSecrets("A=12345678", "B=1234567", "NONE", "C=a=12345678"),
+		Args: NewSecrets("get-credentials", "get", "--verbose-flag", "--region=us-west-2", "-v=1"),
 	}
-	c.Args = append(c.Args, "--allow-host=registry.example", "--config", "team/app")
+	c.Args = append(c.Args, NewSecrets("--allow-host=registry.example", "--config", "team/app")...)
 	got := c.secrets([]string{"t"}, []string{"maybe-secret", "team/app", "short"}, "registry.example/team/app")
 	want := []scrub.Secret{{Text: "t"}, {Text: "maybe-secret"}, {Text: "12345678", Name: "env[0]"}, {Text: "a=12345678", Name: "env[3]"},
 		{Text: "get-credentials", Name: "args[0]"}, {Text: "us-west-2", Name: "args[3]"}}
@@ -78,7 +79,7 @@ func TestFileFlags(t *testing.T) {
 		{"also another argument", nil, []string{"--password-file=" + path, path}, "[redacted: args[1]]"},
 		{"a directory of it elsewhere", nil, []string{"--password-file=" + path, "--dir=" + dir}, "[redacted: args[1]]" + string(filepath.Separator) + "password"},
 	} {
-		c := Command{Env: tt.env, Args: tt.args}
+		c := Command{Env: NewSecrets(tt.env...), Args: NewSecrets(tt.args...)}
 		text := fmt.Sprintf("read %s: chmod 600 %[1]s", path)
 		want := fmt.Sprintf("read %s: chmod 600 %[1]s", tt.want)
 		if got := scrub.Part(text, c.secrets(nil, nil, "r.example/app"), false, false); got != want {
@@ -96,13 +97,13 @@ func TestFileFlags(t *testing.T) {
 		{"--password-file", path + " " + canary.Password},
 		{"--password-file=//u:" + canary.Password + "@r.example"},
 	} {
-		c := Command{Args: args}
+		c := Command{Args: NewSecrets(args...)}
 		text := "open " + args[0] + " " + args[len(args)-1]
 		if got := scrub.Part(text, c.secrets(nil, nil, "r.example/app"), false, false); strings.Contains(got, canary.Password) {
 			t.Errorf("%q: the password is left", args)
 		}
 	}
-	c := Command{Args: []string{"--password-file=" + path}}
+	c := Command{Args: NewSecrets("--password-file=" + path)}
 	text := "the response for " + path + " has " + canary.Password
 	want := "the response for " + path + " has [redacted]"
 	if got := scrub.Part(text, c.secrets([]string{canary.Password}, nil, "r.example/app"), false, false); got != want {
@@ -111,9 +112,9 @@ func TestFileFlags(t *testing.T) {
 }
 
 func TestTooManySecrets(t *testing.T) {
-	var h headTail
+	var h process.HeadTail
 	h.Write([]byte("hello " + canary.Password))
-	got := h.text(unnamed(slices.Repeat([]string{canary.Password}, maxSecrets+1)))
+	got := redact(&h, unnamed(slices.Repeat([]string{canary.Password}, maxSecrets+1)))
 	if want := "(standard error is hidden because it might contain one of 1001 secrets)"; got != want {
 		t.Errorf("got %d bytes, want %q", len(got), want)
 	}
@@ -121,21 +122,21 @@ func TestTooManySecrets(t *testing.T) {
 
 func FuzzScrub(f *testing.F) {
 	f.Add("before ", "open-sesame", " after", uint16(0))
-	f.Add("", "open-sesame", "", uint16(keep-3))
+	f.Add("", "open-sesame", "", uint16(process.Keep-3))
 	f.Add("\x1b[", "a\x00\xffb", "\r\n", uint16(7))
-	f.Add("", strings.Repeat("ab", keep), "ab", uint16(100))
+	f.Add("", strings.Repeat("ab", process.Keep), "ab", uint16(100))
 	f.Add("x", "[redacted", "]", uint16(0))
 	f.Fuzz(func(t *testing.T, before, secret, after string, pad uint16) {
-		if len(secret) < 4 || len(secret) > 5*keep {
+		if len(secret) < 4 || len(secret) > 5*process.Keep {
 			return
 		}
-		var h headTail
+		var h process.HeadTail
 		h.Write([]byte(strings.Repeat("\n", int(pad)) + before + secret + after))
-		got := h.text(unnamed([]string{secret}))
+		got := redact(&h, unnamed([]string{secret}))
 		if !utf8.ValidString(got) {
 			t.Error("not UTF-8")
 		}
-		if len(got) > 10*2*keep+100 {
+		if len(got) > 10*2*process.Keep+100 {
 			t.Errorf("%d bytes", len(got))
 		}
 		// A secret that looks like the mask, or like what is written for
@@ -147,4 +148,81 @@ func FuzzScrub(f *testing.F) {
 			t.Errorf("a secret of %d bytes is left in %d bytes", len(secret), len(got))
 		}
 	})
+}
+
+func TestSecretsAcrossTheCut(t *testing.T) {
+	// The secret begins at every distance from both ends of what is left out.
+	for shift := range 2 * len(canary.Token) {
+		for _, at := range []int{process.Keep - shift, 3*process.Keep - shift} {
+			text := []byte(strings.Repeat(".", 4*process.Keep))
+			copy(text[at:], canary.Token)
+			var h process.HeadTail
+			h.Write(text)
+			got := redact(&h, unnamed([]string{canary.Token}))
+			for n := 4; n <= len(canary.Token); n++ {
+				if strings.Contains(got, canary.Token[:n]) || strings.Contains(got, canary.Token[len(canary.Token)-n:]) {
+					t.Fatalf("%d bytes of the secret at %d are left", n, at)
+				}
+			}
+		}
+	}
+}
+
+// TestHeadTailSecrets: a secret that the cut went through is not shown in
+// part, one in either end is found, and too many are not looked for.
+func TestHeadTailSecrets(t *testing.T) {
+	const secret = "0123456789abcdef"
+	cut := process.HeadTail{Head: []byte("begin " + secret[:8]), Tail: []byte(secret[8:] + " end"), Omitted: 1}
+	if text := redact(&cut, unnamed([]string{secret})); strings.Contains(text, secret[:8]) || strings.Contains(text, secret[8:]) ||
+		!strings.Contains(text, "begin ") || !strings.Contains(text, " end") {
+		t.Errorf("%q", text)
+	}
+	// What standard error begins with was cut off nothing.
+	begin := process.HeadTail{Head: []byte(secret[8:] + " begin"), Tail: []byte("end"), Omitted: 1}
+	if text := redact(&begin, unnamed([]string{secret})); !strings.Contains(text, secret[8:]+" begin") {
+		t.Errorf("%q", text)
+	}
+	for name, h := range map[string]process.HeadTail{
+		"head": {Head: []byte(secret), Omitted: 1}, "tail": {Head: []byte("x"), Tail: []byte(secret), Omitted: 1},
+		"both": {Head: []byte(secret[:5]), Tail: []byte(secret[5:])},
+	} {
+		if !holdsSecret(&h, []string{secret}) {
+			t.Errorf("%s: the secret is not found", name)
+		}
+	}
+	many := make([]string, maxSecrets+1)
+	for i := range many {
+		many[i] = fmt.Sprintf("secret-%08d", i)
+	}
+	h := process.HeadTail{Head: []byte("x")}
+	if text := redact(&h, unnamed(many[:maxSecrets])); text != "x" {
+		t.Errorf("%d secrets: %q", maxSecrets, text)
+	}
+	if text := redact(&h, unnamed(many)); !strings.Contains(text, "hidden") {
+		t.Errorf("%d secrets: %q", len(many), text)
+	}
+}
+
+func TestHolds(t *testing.T) {
+	var cut process.HeadTail
+	cut.Write([]byte(strings.Repeat(".", process.Keep-3) + "open-sesame" + strings.Repeat(".", 3*process.Keep)))
+	whole := process.HeadTail{Head: []byte("Authorization: Basic Y2k6b3Blbi1zZXNhbWU= and open-"), Tail: []byte("pass")}
+	for _, tt := range []struct {
+		name    string
+		in      process.HeadTail
+		secrets []string
+		want    bool
+	}{
+		{"in base64, behind a user name", whole, []string{"x", "open-sesame"}, true},
+		{"across head and tail", whole, []string{"open-pass"}, true},
+		{"too short to tell", whole, []string{"and", ""}, false},
+		{"none", whole, nil, false},
+		{"part of a word", process.HeadTail{Head: []byte("read the password file")}, []string{"pass"}, false},
+		{"a word, behind a part of one", process.HeadTail{Head: []byte("password=pass")}, []string{"pass"}, true},
+		{"cut in two", cut, []string{"open-sesame"}, false},
+	} {
+		if got := holdsSecret(&tt.in, tt.secrets); got != tt.want {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
+	}
 }

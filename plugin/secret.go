@@ -12,23 +12,22 @@ import (
 	"log/slog"
 )
 
-// mask is what a [Secret] prints as, unless it is empty.
+// mask is printed for a [Secret] that is not empty.
 const mask = "[redacted]"
 
-// Secret is a password or token. It prints as a mask in fmt and in every slog
-// handler, and refuses to be marshalled, so that neither a secret nor a mask
-// is ever written by accident. [Secret.Reveal] gives the value.
+// Secret is a password or token. It prints as "[redacted]" in fmt and slog and
+// cannot be marshalled, so that neither the secret nor the mask is written by
+// accident. [Secret.Reveal] returns the value.
 //
-// The value stands in a closure, where nothing finds it that looks into a
-// struct, whatever verb, logger, spew or go-cmp: not in an unexported field,
-// nor behind a pointer, where package fmt asks no method. So a Secret cannot
-// be compared with ==; there is [Secret.Equal].
+// The value is held in a closure, so that code that reads struct fields by
+// reflection, such as fmt, go-cmp and spew, does not find it. Compare secrets
+// with [Secret.Equal].
 //
-// The zero value is the empty secret; it prints as nothing. A Secret is a
-// value, never changed, and safe for concurrent use.
+// The zero value is the empty secret, which prints as "". A Secret is immutable
+// and safe for concurrent use.
 type Secret struct{ reveal func() string }
 
-// NewSecret hides a text.
+// NewSecret returns a Secret that holds text.
 func NewSecret(text string) Secret {
 	if text == "" {
 		return Secret{} // so that the empty secret is one value
@@ -36,7 +35,24 @@ func NewSecret(text string) Secret {
 	return Secret{func() string { return text }}
 }
 
-// Reveal returns the text. Where it is called, a secret leaves.
+// NewSecrets returns a Secret for each text, for example for [Command.Args].
+func NewSecrets(texts ...string) []Secret {
+	secrets := make([]Secret, len(texts))
+	for i, text := range texts {
+		secrets[i] = NewSecret(text)
+	}
+	return secrets
+}
+
+func revealAll(secrets []Secret) []string {
+	texts := make([]string, len(secrets))
+	for i, s := range secrets {
+		texts[i] = s.Reveal()
+	}
+	return texts
+}
+
+// Reveal returns the text.
 func (s Secret) Reveal() string {
 	if s.reveal == nil {
 		return ""
@@ -47,13 +63,13 @@ func (s Secret) Reveal() string {
 // IsZero reports whether s is the empty secret.
 func (s Secret) IsZero() bool { return s.reveal == nil }
 
-// Equal reports whether two secrets are the same, in a time that tells their
-// lengths alone.
+// Equal reports whether two secrets are the same. Its duration depends only on
+// their lengths.
 func (s Secret) Equal(t Secret) bool {
 	return subtle.ConstantTimeCompare([]byte(s.Reveal()), []byte(t.Reveal())) == 1
 }
 
-// String returns a mask, or "" for the empty secret.
+// String returns the mask, or "" for the empty secret.
 func (s Secret) String() string {
 	if s.IsZero() {
 		return ""
@@ -61,11 +77,11 @@ func (s Secret) String() string {
 	return mask
 }
 
-// GoString returns a mask (fmt's %#v).
+// GoString returns the quoted mask, for %#v.
 func (s Secret) GoString() string { return fmt.Sprintf("%q", s.String()) }
 
-// Format writes a mask whatever the verb, so that %x and %d do not print the
-// address of code.
+// Format writes the mask for every verb. Otherwise %x would print the address of
+// the closure.
 func (s Secret) Format(f fmt.State, verb rune) {
 	if verb == 'q' || f.Flag('#') {
 		io.WriteString(f, s.GoString())
@@ -74,32 +90,31 @@ func (s Secret) Format(f fmt.State, verb rune) {
 	io.WriteString(f, s.String())
 }
 
-// LogValue returns a mask.
+// LogValue returns the mask.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 var errMarshalSecret = errors.New("a Secret cannot be marshalled; if needed, marshal the result of its Reveal method")
 
-// MarshalJSON always fails: a mask must never be written as a password.
+// MarshalJSON always fails: the mask must not be written as a password.
 func (s Secret) MarshalJSON() ([]byte, error) { return nil, errMarshalSecret }
 
-// MarshalText always fails, as MarshalJSON does; encoders of other formats ask for it.
+// MarshalText always fails. Encoders of other formats call it.
 func (s Secret) MarshalText() ([]byte, error) { return nil, errMarshalSecret }
 
-// GobEncode always fails too.
+// GobEncode always fails.
 func (s Secret) GobEncode() ([]byte, error) { return nil, errMarshalSecret }
 
-// GobDecode always fails: nothing writes a Secret.
+// GobDecode always fails, because GobEncode does.
 func (s *Secret) GobDecode([]byte) error { return errMarshalSecret }
 
-// UnmarshalText reads a secret from formats that ask for it, such as XML, which
-// otherwise would leave it empty without a word.
+// UnmarshalText decodes a secret, for formats such as XML.
 func (s *Secret) UnmarshalText(text []byte) error {
 	*s = NewSecret(string(text))
 	return nil
 }
 
-// UnmarshalJSON reads a string, and leaves s as it is for null, as for any
-// string. Its error does not quote what it read.
+// UnmarshalJSON decodes a string. null leaves s unchanged. The error does not
+// quote the data.
 func (s *Secret) UnmarshalJSON(data []byte) error {
 	var text *string
 	if err := json.Unmarshal(data, &text); err != nil {

@@ -6,7 +6,6 @@
 package plugin
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -31,8 +30,8 @@ const (
 	testStdout = "PLUGIN_STDOUT"
 	testStderr = "PLUGIN_STDERR"
 	testExit   = "PLUGIN_EXIT"
-	testReport = "PLUGIN_REPORT" // a FIFO to write to, and to hold open while alive
-	testGo     = "PLUGIN_GO"     // a FIFO to read from before going on
+	testSignal = "PLUGIN_SIGNAL"
+	testGo     = "PLUGIN_GO" // a FIFO to read from before going on
 )
 
 func TestMain(m *testing.M) {
@@ -83,14 +82,6 @@ var modes = map[string]func() int{
 		os.Stdin.Close()
 		return say()
 	},
-	"close-stdout-early": func() int { // answers, closes, and exits later
-		say()
-		os.Stdout.Close()
-		os.Stderr.Close()
-		defer report("plugin %d", os.Getpid())()
-		awaitGo()
-		return 0
-	},
 	"env": func() int { // stderr: its environment and arguments
 		fmt.Fprintln(os.Stderr, strings.Join(os.Environ(), "\n"))
 		fmt.Fprintln(os.Stderr, strings.Join(os.Args, "\n"))
@@ -110,91 +101,37 @@ var modes = map[string]func() int{
 		os.Unsetenv(testStderr)
 		return say()
 	},
-	"flood-stdout": func() int { return flood(os.Stdout, 1<<30) },
-	"flood-stderr": func() int {
-		flood(os.Stderr, 1<<30)
-		return say()
-	},
 	"hang": hangDeaf,
 	"killed": func() int {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		hang()
 		return 0
 	},
-	"fork": func() int { // leaves a child behind that holds stdout and stderr
-		startChild("child", nil)
-		return say()
-	},
-	"fork-half": func() int { // leaves a child behind that finishes its answer
-		answer := os.Getenv(testStdout)
-		os.Stdout.WriteString(answer[:len(answer)/2])
-		startChild("child-half", nil)
-		return 0
-	},
-	"fork-hang": func() int {
-		startChild("child", nil)
-		return hangDeaf()
-	},
-	"fork-escape": func() int {
-		startChild("child", &syscall.SysProcAttr{Setsid: true})
-		return hangDeaf()
-	},
-	"child": func() int {
-		defer report("child %d", os.Getpid())()
-		awaitGo()
-		// More than a pipe holds: who stopped reading would kill us here.
-		if flood(os.Stdout, 1<<20) == 0 && flood(os.Stderr, 1<<20) == 0 {
-			report("wrote everything")
-		}
-		return 0
-	},
-	"fork-writer": func() int {
-		startChild("child-writer", nil)
-		return say()
-	},
-	"child-writer": func() int { // a program that does not care about SIGPIPE
-		signal.Ignore(syscall.SIGPIPE)
-		defer report("child %d", os.Getpid())()
-		awaitGo()
-		if flood(os.Stdout, 1<<20) != 0 && flood(os.Stderr, 1<<20) != 0 {
-			report("cut off")
-		} else {
-			report("wrote everything")
-		}
-		return 0
-	},
-	"count-sigterm": func() int { // stderr: a line for the first SIGTERM, and for a second one that comes soon
-		terms := make(chan os.Signal, 2)
-		signal.Notify(terms, syscall.SIGTERM)
-		defer report("plugin %d", os.Getpid())()
-		<-terms
-		fmt.Fprintln(os.Stderr, "SIGTERM")
-		select {
-		case <-terms:
-			fmt.Fprintln(os.Stderr, "SIGTERM")
-		case <-time.After(100 * time.Millisecond):
-		}
-		return 0
-	},
 	"serve": func() int {
 		Main(ProviderFunc(testProvider))
 		return 99
 	},
-	"serve-hang": func() int { // deaf to its context
+	"serve-signal": func() int { // sends itself a signal, and ignores its context
 		Main(ProviderFunc(func(context.Context, *Request) (*Response, error) {
-			defer report("plugin %d", os.Getpid())()
+			sig, _ := strconv.Atoi(os.Getenv(testSignal))
+			syscall.Kill(os.Getpid(), syscall.Signal(sig))
 			hang()
 			return nil, nil
 		}))
 		return 99
 	},
-	"child-half": func() int {
-		io.Copy(io.Discard, os.NewFile(3, "parent"))
-		defer report("child %d", os.Getpid())()
-		awaitGo()
-		answer := os.Getenv(testStdout)
-		os.Stdout.WriteString(answer[len(answer)/2:])
-		hang()
+	"fork": func() int { // leaves a child behind that holds stdout until testGo is written to
+		self, _ := os.Executable()
+		child := exec.Command(self)
+		child.Env = append(os.Environ(), testMode+"=child")
+		child.Stdout = os.Stdout
+		child.Start()
+		return say()
+	},
+	"child": func() int {
+		if f, err := os.Open(os.Getenv(testGo)); err == nil {
+			io.Copy(io.Discard, f)
+		}
 		return 0
 	},
 }
@@ -215,20 +152,9 @@ func say() int {
 	return code
 }
 
-func flood(w io.Writer, n int) int {
-	chunk := bytes.Repeat([]byte("x"), 64<<10)
-	for ; n > 0; n -= len(chunk) {
-		if _, err := w.Write(chunk); err != nil {
-			return 1
-		}
-	}
-	return 0
-}
-
-// hangDeaf answers and stays, whatever SIGTERM says.
+// hangDeaf writes its output, ignores SIGTERM and stays.
 func hangDeaf() int {
 	signal.Ignore(syscall.SIGTERM)
-	defer report("plugin %d", os.Getpid())()
 	say()
 	hang()
 	return 0
@@ -237,40 +163,6 @@ func hangDeaf() int {
 func hang() {
 	for {
 		time.Sleep(time.Hour)
-	}
-}
-
-// report writes a line to the test, and keeps the FIFO open until the
-// returned function is called or the process ends.
-func report(format string, args ...any) func() error {
-	f, err := os.OpenFile(os.Getenv(testReport), os.O_WRONLY, 0)
-	if err != nil {
-		return func() error { return err }
-	}
-	fmt.Fprintf(f, format+"\n", args...)
-	return f.Close
-}
-
-func awaitGo() {
-	if f, err := os.Open(os.Getenv(testGo)); err == nil {
-		io.Copy(io.Discard, f)
-		f.Close()
-	}
-}
-
-// startChild starts a child that can tell when this process is gone: the
-// other end of its file 3 is then closed.
-func startChild(mode string, attr *syscall.SysProcAttr) {
-	self, _ := os.Executable()
-	var pipe [2]int // no *os.File, which the garbage collector would close
-	syscall.Pipe(pipe[:])
-	syscall.CloseOnExec(pipe[1])
-	child := exec.Command(self)
-	child.Env = append(os.Environ(), testMode+"="+mode)
-	child.Stdin, child.Stdout, child.Stderr, child.SysProcAttr = os.Stdin, os.Stdout, os.Stderr, attr
-	child.ExtraFiles = []*os.File{os.NewFile(uintptr(pipe[0]), "parent")}
-	if err := child.Start(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
 	}
 }
 

@@ -62,7 +62,7 @@ func inSettingsDir(t testing.TB, c *plugin.Command) {
 
 // locked holds what child waits for until the test is over.
 func locked(t testing.TB, c *plugin.Command) {
-	path := strings.TrimPrefix(c.Env[len(c.Env)-1], stateVar+"=")
+	path := strings.TrimPrefix(c.Env[len(c.Env)-1].Reveal(), stateVar+"=")
 	f, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)
@@ -161,8 +161,8 @@ func requestRows() []row {
 func inOutOfTree(_ testing.TB, c *plugin.Command) { c.APIVersion = plugin.OutOfTree }
 
 func predecessorRows() []row {
-	given := func(_ testing.TB, c *plugin.Command) { c.Args = []string{"get-credentials", "-v=3"} }
-	behind := func(_ testing.TB, c *plugin.Command) { c.Args = []string{"-v=3", "get-credentials"} }
+	given := func(_ testing.TB, c *plugin.Command) { c.Args = plugin.NewSecrets("get-credentials", "-v=3") }
+	behind := func(_ testing.TB, c *plugin.Command) { c.Args = plugin.NewSecrets("-v=3", "get-credentials") }
 	hastyOutOfTree := func(t testing.TB, c *plugin.Command) { hasty(t, c); inOutOfTree(t, c) }
 	return []row{
 		{check: "get-credentials", plugin: "good", want: Pass, got: "the same as the base response"},
@@ -394,11 +394,11 @@ func environmentRows() []row {
 		{check: "env-empty", plugin: "good", want: Skip, got: "(AWS_EC2_METADATA_SERVICE_ENDPOINT, AWS_ENDPOINT_URL_ECR)", change: environ(redirections()...)},
 		{check: "env-empty", plugin: "good", want: Pass, change: func(t testing.TB, c *plugin.Command) {
 			environ(redirections()...)(t, c)
-			c.Env = append(c.Env, redirections()...)
+			c.Env = append(c.Env, plugin.NewSecrets(redirections()...)...)
 		}},
 		{check: "env-empty", plugin: "needs-proxy", want: Pass, change: environ("https_proxy=http://127.0.0.1:1")},
 		{check: "env-empty", plugin: "needs-setting", want: Skip, got: "see the base-answer check"},
-		{check: "env-empty", plugin: "needs-setting", want: Pass, change: func(_ testing.TB, c *plugin.Command) { c.Env = append(c.Env, "SETTING=1") }},
+		{check: "env-empty", plugin: "needs-setting", want: Pass, change: func(_ testing.TB, c *plugin.Command) { c.Env = append(c.Env, plugin.NewSecret("SETTING=1")) }},
 		{check: "env-no-home", plugin: "good", want: Pass},
 		{check: "env-no-home", plugin: "needs-home", want: Error, got: "exit status 1", change: environ("HOME=/root")},
 		{check: "env-no-home", plugin: "renewing", want: Pass, change: environ("HOME=/root")},

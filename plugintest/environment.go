@@ -62,7 +62,7 @@ func (s *suite) redirected() []string {
 	var names []string
 	for _, entry := range s.environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		kept := slices.ContainsFunc(s.cmd.Env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
+		kept := slices.ContainsFunc(s.cmd.Env, func(e plugin.Secret) bool { return strings.HasPrefix(e.Reveal(), name+"=") })
 		if redirects(name) && !kept && !slices.Contains(names, name) {
 			names = append(names, name)
 		}

@@ -59,7 +59,7 @@ func self(t testing.TB, mode string) plugin.Command {
 		Name:       "test",
 		APIVersion: plugin.V1,
 		// The race detector otherwise takes a second to end.
-		Env: []string{modeVar + "=" + mode, "GORACE=atexit_sleep_ms=0", stateVar + "=" + filepath.Join(t.TempDir(), "s")},
+		Env: plugin.NewSecrets(modeVar+"="+mode, "GORACE=atexit_sleep_ms=0", stateVar+"="+filepath.Join(t.TempDir(), "s")),
 	}
 }
 

@@ -260,8 +260,8 @@ func TestNoSecrets(t *testing.T) {
 			if strings.HasPrefix(mode, "login") {
 				cmd.APIVersion = plugin.OutOfTree
 			}
-			cmd.Args = []string{"--password=" + canary.Arg}
-			cmd.Env = append(cmd.Env, "PASSWORD="+canary.Env)
+			cmd.Args = plugin.NewSecrets("--password=" + canary.Arg)
+			cmd.Env = append(cmd.Env, plugin.NewSecret("PASSWORD="+canary.Env))
 			opts := Options{ServiceAccount: &ServiceAccount{Token: plugin.NewSecret(canary.Token)}, Concurrency: 2}
 			for _, f := range Run(t.Context(), cmd, opts) {
 				canary.Check(t, f.Check, f.String())
@@ -311,7 +311,7 @@ func TestDifferenceAsksOnce(t *testing.T) {
 	if s.rotating() {
 		t.Fatal("two equal requests got different passwords")
 	}
-	_, state, _ := strings.Cut(cmd.Env[len(cmd.Env)-1], "=")
+	_, state, _ := strings.Cut(cmd.Env[len(cmd.Env)-1].Reveal(), "=")
 	if err := os.WriteFile(state, nil, 0o600); err != nil { // now they are renewed
 		t.Fatal(err)
 	}

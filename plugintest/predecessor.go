@@ -23,7 +23,7 @@ const getCredentials = "get-credentials"
 func (s *suite) bare(version string) plugin.Command {
 	cmd := s.cmd
 	cmd.APIVersion = version
-	cmd.Args = slices.DeleteFunc(slices.Clone(cmd.Args), func(arg string) bool { return arg == getCredentials })
+	cmd.Args = slices.DeleteFunc(slices.Clone(cmd.Args), func(arg plugin.Secret) bool { return arg.Reveal() == getCredentials })
 	return cmd
 }
 
@@ -53,7 +53,7 @@ func checkGetCredentials(s *suite) []Finding {
 	}
 	did += ", with the argument " + getCredentials
 	cmd := s.bare(version)
-	cmd.Args = slices.Concat([]string{getCredentials}, cmd.Args)
+	cmd.Args = slices.Concat(plugin.NewSecrets(getCredentials), cmd.Args)
 	r := s.aside(cmd, did, string(stdin))
 	if f := r.unfit(); f != nil {
 		return f

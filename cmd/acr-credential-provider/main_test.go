@@ -86,7 +86,7 @@ func (n *node) config(text string) string {
 func (n *node) run(req plugin.Request, args ...string) (*plugin.Exchange, error) {
 	n.t.Helper()
 	cmd := n.cmd
-	cmd.Args = args
+	cmd.Args = plugin.NewSecrets(args...)
 	if req.APIVersion == "" {
 		req.APIVersion = plugin.V1
 	}

@@ -58,7 +58,7 @@ func command(t *testing.T, google *testcloud.Google, args ...string) plugin.Comm
 		t.Fatal(err)
 	}
 	return plugin.Command{
-		Path: self, Name: "auth-provider-gcp", Args: args, APIVersion: plugin.V1, Dir: t.TempDir(),
+		Path: self, Name: "auth-provider-gcp", Args: plugin.NewSecrets(args...), APIVersion: plugin.V1, Dir: t.TempDir(),
 		// The race detector otherwise takes a second to end.
 		Environ: append(google.Environ(), testMain+"=1", "GORACE=atexit_sleep_ms=0", "SystemRoot="+os.Getenv("SystemRoot")),
 	}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/dockerconfig"
+	"github.com/regcred/regcred/internal/dockerjson"
 	"github.com/regcred/regcred/internal/node"
 )
 
@@ -17,7 +17,7 @@ const name = "docker-credential-regcred"
 
 // asking is set in the environment of plugins: who of them reads a docker config
 // file that names this helper would ask it again, and so on.
-const asking = dockerconfig.AskedBy
+const asking = dockerjson.CallerVariable
 
 // machine is where the program runs.
 type machine struct {

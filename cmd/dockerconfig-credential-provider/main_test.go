@@ -74,7 +74,7 @@ func write(t *testing.T, path, text string) {
 }
 
 func command(dir string, args ...string) plugin.Command {
-	return plugin.Command{Path: filepath.Join(dir, name), Args: args, Environ: []string{"GORACE=" + os.Getenv("GORACE")}, APIVersion: plugin.V1}
+	return plugin.Command{Path: filepath.Join(dir, name), Args: plugin.NewSecrets(args...), Environ: []string{"GORACE=" + os.Getenv("GORACE")}, APIVersion: plugin.V1}
 }
 
 // TestPlugin runs the plugin as a kubelet does, in every version of the protocol.

@@ -48,7 +48,7 @@ func command(t *testing.T, environ []string, args ...string) plugin.Command {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return plugin.Command{Path: self, Name: "ecr-credential-provider", Args: args, Environ: append(environ, asMain), APIVersion: plugin.V1}
+	return plugin.Command{Path: self, Name: "ecr-credential-provider", Args: plugin.NewSecrets(args...), Environ: append(environ, asMain), APIVersion: plugin.V1}
 }
 
 func keys() []string {

@@ -176,7 +176,7 @@ func (n *testNode) has(providers ...config.Provider) {
 // command runs the dispatcher as a kubelet does.
 func (n *testNode) command(name string) plugin.Command {
 	return plugin.Command{
-		Path: filepath.Join(n.bin, name), Args: []string{"--count-dir=" + n.counts}, Environ: n.environ, Dir: "/", APIVersion: plugin.V1,
+		Path: filepath.Join(n.bin, name), Args: plugin.NewSecrets("--count-dir=" + n.counts), Environ: n.environ, Dir: "/", APIVersion: plugin.V1,
 	}
 }
 
@@ -378,7 +378,7 @@ func TestEnds(t *testing.T) {
 	request, err := plugin.EncodeRequest(&plugin.Request{APIVersion: plugin.V1, Image: "r.example/app"})
 	n.must(err)
 	c := n.command(entries.Name)
-	cmd := &exec.Cmd{Path: c.Path, Args: append([]string{c.Path}, c.Args...), Env: c.Environ, Stdin: bytes.NewReader(request), Stderr: &stderr}
+	cmd := &exec.Cmd{Path: c.Path, Args: []string{c.Path, c.Args[0].Reveal()}, Env: c.Environ, Stdin: bytes.NewReader(request), Stderr: &stderr}
 	n.must(cmd.Start())
 	report, err := os.ReadFile(fifo) // until the plugin has written
 	n.must(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/match"
@@ -147,7 +148,7 @@ func toResponseJSON(resp *plugin.Response) *responseJSON {
 		duration:     resp.CacheDuration,
 	}
 	if resp.APIVersion == plugin.OutOfTree {
-		j.Kind = plugin.KindOutOfTreeResponse
+		j.Kind = protocol.KindOutOfTreeResponse
 	}
 	if resp.CacheDuration != nil {
 		j.CacheDuration = resp.CacheDuration.String()

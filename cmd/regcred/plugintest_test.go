@@ -150,8 +150,8 @@ func TestSubjectConfigured(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := plugin.Command{
-		Path: filepath.Join(bin, "good"), Name: "good", Args: []string{"one", "two"},
-		Environ: []string{"WHO=caller"}, Env: []string{"A=1", "B=2", "WHO=caller"},
+		Path: filepath.Join(bin, "good"), Name: "good", Args: plugin.NewSecrets("one", "two"),
+		Environ: []string{"WHO=caller"}, Env: plugin.NewSecrets("A=1", "B=2", "WHO=caller"),
 		Dir: dir, APIVersion: plugin.V1, Timeout: plugin.DefaultTimeout,
 	}
 	if place := s.command.Place; place == nil || !strings.Contains(place("args", 0), ":") || place("args", 1) == place("args", 0) {

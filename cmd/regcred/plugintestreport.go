@@ -40,7 +40,7 @@ func newPluginTestReport(s *subject, findings []plugintest.Finding, strict bool)
 		Findings:    findings,
 	}
 	for _, entry := range s.command.Env {
-		name, _, _ := strings.Cut(entry, "=")
+		name, _, _ := strings.Cut(entry.Reveal(), "=")
 		r.Env = append(r.Env, name)
 	}
 	for _, severity := range severities() {

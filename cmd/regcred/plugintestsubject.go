@@ -60,8 +60,8 @@ func (a *app) subject(ctx context.Context, f *pluginTestFlags, path string) (*su
 	if s.command.APIVersion == plugin.OutOfTree && s.options.ServiceAccount != nil {
 		return nil, usageError("omit the service account flags, or --api-version", "protocol %s does not support service accounts", plugin.OutOfTree)
 	}
-	s.command.Args = append(s.command.Args, f.args...)
-	s.command.Env = append(s.command.Env, env...)
+	s.command.Args = append(s.command.Args, plugin.NewSecrets(f.args...)...)
+	s.command.Env = append(s.command.Env, plugin.NewSecrets(env...)...)
 	if s.options.Images, err = a.testImages(cfg, s.provider, f.images); err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func install(t *testing.T) string {
 }
 
 func command(dir string, args ...string) plugin.Command {
-	return plugin.Command{Path: filepath.Join(dir, name), Args: args, Environ: []string{"GORACE=" + os.Getenv("GORACE")}, APIVersion: plugin.V1}
+	return plugin.Command{Path: filepath.Join(dir, name), Args: plugin.NewSecrets(args...), Environ: []string{"GORACE=" + os.Getenv("GORACE")}, APIVersion: plugin.V1}
 }
 
 // TestPlugin runs the plugin as a kubelet does, in every version of the protocol.
@@ -60,8 +60,8 @@ func TestPlugin(t *testing.T) {
 			"credential": command(dir, "--password-credential=password"),
 		} {
 			// Flags may stand behind an argument that is none.
-			cmd.Args = append(cmd.Args, "get-credentials", "--username", "node", "--host", "r.example", "--host=*.s.example", "--cache-duration=1h", "--other-hosts=empty")
-			cmd.Env = []string{"CREDENTIALS_DIRECTORY=" + dir}
+			cmd.Args = append(cmd.Args, plugin.NewSecrets("get-credentials", "--username", "node", "--host", "r.example", "--host=*.s.example", "--cache-duration=1h", "--other-hosts=empty")...)
+			cmd.Env = plugin.NewSecrets("CREDENTIALS_DIRECTORY=" + dir)
 			cmd.APIVersion = v
 			for image, key := range map[string]string{"r.example/app": "r.example", "a.s.example/app": "a.s.example", "evil.example/app": ""} {
 				x, err := cmd.Run(t.Context(), &plugin.Request{Image: image})

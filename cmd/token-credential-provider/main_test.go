@@ -111,7 +111,7 @@ func TestProcess(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
-			cmd := plugin.Command{Path: filepath.Join(dir, pluginName), Args: tt.args, Environ: []string{}, APIVersion: tt.apiVersion}
+			cmd := plugin.Command{Path: filepath.Join(dir, pluginName), Args: plugin.NewSecrets(tt.args...), Environ: []string{}, APIVersion: tt.apiVersion}
 			req := &plugin.Request{Image: "registry.example/team/app"}
 			if tt.image != "" {
 				req.Image = tt.image
@@ -177,7 +177,7 @@ func TestTerminates(t *testing.T) {
 	dir := binDir(t)
 	cmd := plugin.Command{
 		Path: filepath.Join(dir, pluginName), Environ: []string{}, APIVersion: plugin.V1, Timeout: 300 * time.Millisecond, Grace: 10 * time.Second,
-		Args: []string{"--registry=registry.example", "--username=b", "--exchange-url=" + silent(t)},
+		Args: plugin.NewSecrets("--registry=registry.example", "--username=b", "--exchange-url="+silent(t)),
 	}
 	x, err := cmd.Run(t.Context(), &plugin.Request{Image: "registry.example/app", ServiceAccountToken: plugin.NewSecret(tokenFor("registry.example"))})
 	var failed *plugin.ExecError

@@ -17,9 +17,9 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/dockerconfig"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/await"
+	"github.com/regcred/regcred/internal/dockerjson"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/report"
@@ -52,7 +52,7 @@ func (r *Report) checkDockerConfig(ctx context.Context, k *Kubelet) {
 			fix = "run this command as root (sudo)"
 		}
 		text := e.Error()
-		if p, ok := errors.AsType[*dockerconfig.Problem](e); ok {
+		if p, ok := errors.AsType[*dockerjson.Problem](e); ok {
 			path := strings.TrimSuffix(text, ": "+p.Error())
 			at := &config.FieldError{File: path, Line: p.Line, Column: p.Column, Path: p.Path, Msg: p.Msg}
 			text, fix = at.Error(), cmp.Or(p.Fix, fix)

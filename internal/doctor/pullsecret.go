@@ -47,9 +47,9 @@ func PassedOver(s *regcred.PullSecret) string {
 // parseSecret says what is wrong with a pull secret that is not passed over.
 func parseSecret(s *regcred.PullSecret) (err error) {
 	if s.Type == dockercfg {
-		_, err = dockerconfig.ParseLegacy(s.Data[dockercfgKey])
+		_, err = dockerconfig.Parse(s.Data[dockercfgKey], dockerconfig.DockerCfg)
 	} else {
-		_, err = dockerconfig.Parse(s.Data[dockerConfigJSONKey])
+		_, err = dockerconfig.Parse(s.Data[dockerConfigJSONKey], dockerconfig.ConfigJSON)
 	}
 	return err
 }

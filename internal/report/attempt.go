@@ -12,7 +12,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/dockerconfig"
+	"github.com/regcred/regcred/internal/dockerjson"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -64,7 +64,7 @@ func NewAttempt(at regcred.Attempt) *Attempt {
 		AgeSeconds:      Seconds(at.Age),
 		CachedUntil:     timeJSON(at.CachedUntil),
 		DurationSeconds: Seconds(at.Duration),
-		Keys:            dockerconfig.ShowKeys(at.Keys),
+		Keys:            dockerjson.ShowKeys(at.Keys),
 		Credentials:     at.Matched,
 		Stderr:          at.Stderr,
 		Stage:           at.Stage,

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/regcred/regcred"
-	"github.com/regcred/regcred/dockerconfig"
+	"github.com/regcred/regcred/internal/dockerjson"
 )
 
 // Credential is a [regcred.Credential] in -o json. Only the get command sets Password.
 type Credential struct {
-	Username    string     `json:"username"` // from [dockerconfig.ShowUser], unless get sets it
+	Username    string     `json:"username"` // from [dockerjson.ShowUser], unless get sets it
 	Password    *string    `json:"password,omitempty"`
 	Match       string     `json:"match"` // the auth key that matched
 	Source      Origin     `json:"source"`
@@ -90,7 +90,7 @@ func NewCredential(c *regcred.Credential) *Credential {
 		return nil
 	}
 	return &Credential{
-		Username: dockerconfig.ShowUser(c.Username),
+		Username: dockerjson.ShowUser(c.Username),
 		Match:    c.Match,
 		Source: Origin{
 			Kind:           c.Origin.Kind,

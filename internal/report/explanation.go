@@ -9,8 +9,8 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/dockerconfig"
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/dockerjson"
 	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/match"
 )
@@ -143,7 +143,7 @@ func NearestKey(keys []string, repository string) string {
 	best, near := "", 0
 	for _, key := range keys {
 		p, err := match.Parse(key)
-		if err != nil || dockerconfig.ShowKey(key)[0] != '"' {
+		if err != nil || dockerjson.ShowKey(key)[0] != '"' {
 			continue // not a registry, and possibly a password
 		}
 		if m := p.Mismatch(at); m.Reason != "" && (best == "" || m.Near > near) {

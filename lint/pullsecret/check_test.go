@@ -321,7 +321,7 @@ func FuzzCredentials(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		auths, err := dockerconfig.Parse(data)
+		auths, err := dockerconfig.Parse(data, dockerconfig.ConfigJSON)
 		c := CheckAs(DockerConfig, "f", data, testNow)
 		users := 0
 		for _, a := range auths {
@@ -332,7 +332,7 @@ func FuzzCredentials(f *testing.F) {
 		if c.Refused != (err != nil) || c.Credentials != users {
 			t.Fatalf("error %v, %d users; refused: %v, %d logins", err, users, c.Refused, c.Credentials)
 		}
-		legacy, err := dockerconfig.ParseLegacy(data)
+		legacy, err := dockerconfig.Parse(data, dockerconfig.DockerCfg)
 		c2 := CheckAs(Dockercfg, "f", data, testNow)
 		if c2.Refused != (err != nil) || len(legacy) < c2.Credentials {
 			t.Fatalf("legacy: error %v, refused: %v", err, c2.Refused)

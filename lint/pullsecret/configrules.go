@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/dockerconfig"
+	"github.com/regcred/regcred/internal/dockerjson"
 	"github.com/regcred/regcred/internal/jsonplace"
 	"github.com/regcred/regcred/lint/internal/rules"
 )
@@ -35,7 +36,7 @@ func configRules() []rules.Rule[*dockerConfig] {
 // refusal is the effect of a problem.
 const refusal = "; the kubelet ignores the whole file, and pulls that use it as a pull secret fail"
 
-func (d *dockerConfig) problemsOf(kind dockerconfig.ProblemKind) (rs []rules.Result) {
+func (d *dockerConfig) problemsOf(kind dockerjson.Kind) (rs []rules.Result) {
 	for _, p := range d.problems {
 		if p.Kind == kind {
 			rs = rules.Append(rs, d.atLine(p.Line, p.Column, p.Path, p.Fix, "%s%s", p.Msg, refusal)...)
@@ -45,27 +46,27 @@ func (d *dockerConfig) problemsOf(kind dockerconfig.ProblemKind) (rs []rules.Res
 }
 
 func checkSyntax(d *dockerConfig) []rules.Result {
-	if dockerconfig.Encoded(d.data) {
+	if dockerjson.IsBase64JSON(d.data) {
 		return nil
 	}
-	return append(d.problemsOf(dockerconfig.ProblemSyntax), d.problemsOf("")...)
+	return append(d.problemsOf(dockerjson.Syntax), d.problemsOf("")...)
 }
 
 func checkTypes(d *dockerConfig) []rules.Result {
 	if len(checkFormat(d)) > 0 {
 		return nil
 	}
-	return d.problemsOf(dockerconfig.ProblemType)
+	return d.problemsOf(dockerjson.Type)
 }
 
 func checkEncoding(d *dockerConfig) []rules.Result {
-	if !dockerconfig.Encoded(d.data) {
+	if !dockerjson.IsBase64JSON(d.data) {
 		return nil
 	}
-	return d.problemsOf(dockerconfig.ProblemSyntax)
+	return d.problemsOf(dockerjson.Syntax)
 }
 
-func checkAuth(d *dockerConfig) []rules.Result { return d.problemsOf(dockerconfig.ProblemAuth) }
+func checkAuth(d *dockerConfig) []rules.Result { return d.problemsOf(dockerjson.Auth) }
 
 func checkFormat(d *dockerConfig) []rules.Result {
 	auths := d.member("auths")
@@ -108,7 +109,7 @@ func checkLevel(d *dockerConfig) (rs []rules.Result) {
 				rs = rules.Append(rs, d.at(m.Start, "auths", `use {"auths": {"registry.example": {…}}}`, "auths contains a credential without a registry name, so the kubelet ignores it")...)
 			}
 		case isEntry(m.Value):
-			rs = rules.Append(rs, d.at(m.Start, dockerconfig.ShowKey(m.Key), "move it into auths", "%s is a credential outside auths, so the kubelet ignores it", dockerconfig.ShowKey(m.Key))...)
+			rs = rules.Append(rs, d.at(m.Start, dockerjson.ShowKey(m.Key), "move it into auths", "%s is a credential outside auths, so the kubelet ignores it", dockerjson.ShowKey(m.Key))...)
 		case isEntryMap(m.Value):
 			rs = rules.Append(rs, d.at(m.Start, "", `rename it to "auths"`, "these credentials are under a name other than auths, so the kubelet ignores them")...)
 		case slices.ContainsFunc(m.Members, func(inner jsonplace.Member) bool { return strings.EqualFold(inner.Key, "auths") }):
@@ -168,7 +169,7 @@ func checkHelper(d *dockerConfig) (rs []rules.Result) {
 	var named []string
 	for _, h := range d.helpers {
 		if h.Text != "" && !found[dockerconfig.Scope(h.Key)] {
-			named = append(named, dockerconfig.ShowKey(h.Key))
+			named = append(named, dockerjson.ShowKey(h.Key))
 		}
 	}
 	if len(named) > 0 {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/regcred/regcred/dockerconfig"
+	"github.com/regcred/regcred/internal/dockerjson"
 	"github.com/regcred/regcred/internal/jsonplace"
 )
 
@@ -51,7 +51,7 @@ func detect(name string, data []byte) Kind {
 // looksLike returns the docker config format that a text resembles, or "". The text
 // need not be valid JSON.
 func looksLike(data []byte) Kind {
-	if dockerconfig.Encoded(data) {
+	if dockerjson.IsBase64JSON(data) {
 		return DockerConfig
 	}
 	root, err := jsonplace.Parse(data)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/dockerconfig"
+	"github.com/regcred/regcred/internal/dockerjson"
 	"github.com/regcred/regcred/internal/jsonplace"
 	"github.com/regcred/regcred/lint/internal/rules"
 	"github.com/regcred/regcred/match"
@@ -24,13 +25,13 @@ type dockerConfig struct {
 	locate locator
 
 	lines      jsonplace.Lines
-	problems   []*dockerconfig.Problem // for which the kubelet rejects the file
-	root       *jsonplace.Value        // nil if it is not JSON
-	entries    []entry                 // in file order
-	store      *jsonplace.Member       // credsStore, if not empty
-	emptied    []jsonplace.Member      // auths that are null, which discard the entries before
-	helpers    []jsonplace.Member      // of credHelpers
-	withHelper map[string]bool         // registries in credHelpers, by scope
+	problems   []*dockerjson.Problem // for which the kubelet rejects the file
+	root       *jsonplace.Value      // nil if it is not JSON
+	entries    []entry               // in file order
+	store      *jsonplace.Member     // credsStore, if not empty
+	emptied    []jsonplace.Member    // auths that are null, which discard the entries before
+	helpers    []jsonplace.Member    // of credHelpers
+	withHelper map[string]bool       // registries in credHelpers, by scope
 }
 
 // entry is a member of auths.
@@ -52,10 +53,12 @@ type entry struct {
 // parse parses the file and finds the position of each entry.
 func (d *dockerConfig) parse() {
 	d.lines = jsonplace.NewLines(d.data)
+	format, layout := dockerconfig.ConfigJSON, dockerjson.Kubelet
 	if d.legacy {
-		d.problems = dockerconfig.ProblemsLegacy(d.data)
-	} else {
-		d.problems = dockerconfig.Problems(d.data)
+		format, layout = dockerconfig.DockerCfg, dockerjson.KubeletLegacy
+	}
+	if _, err := dockerconfig.Parse(d.data, format); err != nil {
+		d.problems = dockerjson.Problems(d.data, err, layout)
 	}
 	if len(d.problems) > 0 && d.problems[0].Kind == "" {
 		return // too large
@@ -126,8 +129,8 @@ func (d *dockerConfig) readEntry(m jsonplace.Member) entry {
 	}
 	e.user, e.password = e.text("username"), e.text("password")
 	if auth := e.text("auth"); auth != "" {
-		user, password, err := dockerconfig.DecodeAuth(auth)
-		e.user, e.password, e.broken = user, password.Reveal(), err != nil
+		user, password, err := dockerjson.DecodeAuth(auth)
+		e.user, e.password, e.broken = user, password, err != nil
 		e.source = e.fields["auth"]
 	}
 	return e
@@ -165,13 +168,13 @@ func (e *entry) where(field string) (offset int, path string) {
 // path returns the entry's path in the file.
 func (e *entry) path() string {
 	if e.config.legacy {
-		return "[" + dockerconfig.ShowKey(e.Key) + "]"
+		return "[" + dockerjson.ShowKey(e.Key) + "]"
 	}
-	return "auths[" + dockerconfig.ShowKey(e.Key) + "]"
+	return "auths[" + dockerjson.ShowKey(e.Key) + "]"
 }
 
 // shown returns the key for messages.
-func (e *entry) shown() string { return dockerconfig.ShowKey(e.Key) }
+func (e *entry) shown() string { return dockerjson.ShowKey(e.Key) }
 
 // hasToken reports whether e has an identity or registry token, which docker uses but
 // the kubelet ignores.

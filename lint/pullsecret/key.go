@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/regcred/regcred/dockerconfig"
+	"github.com/regcred/regcred/internal/dockerjson"
 	"github.com/regcred/regcred/lint/internal/location"
 	"github.com/regcred/regcred/lint/internal/rules"
 	"github.com/regcred/regcred/match"
@@ -40,7 +40,7 @@ func repairedKey(key string) string {
 	case !location.Matchable(at):
 		return ""
 	}
-	if repaired == key || dockerconfig.ShowKey(repaired)[0] != '"' {
+	if repaired == key || dockerjson.ShowKey(repaired)[0] != '"' {
 		return ""
 	}
 	return repaired

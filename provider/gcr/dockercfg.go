@@ -37,7 +37,7 @@ func (p *Provider) dockercfg(ctx context.Context) (map[string]plugin.AuthConfig,
 			return nil, err
 		}
 	}
-	auth, err := dockerconfig.ParseLegacy([]byte(value))
+	auth, err := dockerconfig.Parse([]byte(value), dockerconfig.DockerCfg)
 	if err != nil {
 		return nil, lied(step, http.MethodGet, address, err)
 	}

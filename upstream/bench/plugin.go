@@ -207,7 +207,7 @@ func (p program) arguments(c *plugins.Cloud) []string {
 
 // run runs a plugin once and returns how long it took to answer.
 func (p program) run(c *plugins.Cloud, req *plugin.Request) (time.Duration, error) {
-	cmd := plugin.Command{Path: p.path, Args: p.arguments(c), Environ: c.Environ, APIVersion: plugin.V1}
+	cmd := plugin.Command{Path: p.path, Args: plugin.NewSecrets(p.arguments(c)...), Environ: c.Environ, APIVersion: plugin.V1}
 	start := time.Now()
 	resp, err := cmd.GetCredentials(context.Background(), req)
 	d := time.Since(start)

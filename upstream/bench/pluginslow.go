@@ -82,7 +82,7 @@ func (h hopeless) row(path, upstream string) (row, error) {
 // giveUp runs a plugin that cannot get an answer, as long as it likes, and
 // returns after what time it failed and what it said.
 func (h hopeless) giveUp(c *plugins.Cloud, path string) (time.Duration, string, error) {
-	cmd := plugin.Command{Path: path, Args: c.Args, Environ: c.Environ, APIVersion: plugin.V1, Timeout: 5 * time.Minute}
+	cmd := plugin.Command{Path: path, Args: plugin.NewSecrets(c.Args...), Environ: c.Environ, APIVersion: plugin.V1, Timeout: 5 * time.Minute}
 	start := time.Now()
 	_, err := cmd.GetCredentials(context.Background(), &plugin.Request{Image: h.image})
 	d := time.Since(start)

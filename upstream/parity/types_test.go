@@ -20,6 +20,7 @@ import (
 	execv1beta1 "k8s.io/kubelet/pkg/apis/credentialprovider/v1beta1"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -138,18 +139,18 @@ func byName(list []field) map[string]field {
 func TestExecTypes(t *testing.T) {
 	for version, kinds := range map[string]map[string]reflect.Type{
 		plugin.V1: {
-			plugin.KindRequest: reflect.TypeFor[execv1.CredentialProviderRequest](), plugin.KindResponse: reflect.TypeFor[execv1.CredentialProviderResponse](), plugin.KindAuthConfig: reflect.TypeFor[execv1.AuthConfig](),
+			protocol.KindRequest: reflect.TypeFor[execv1.CredentialProviderRequest](), protocol.KindResponse: reflect.TypeFor[execv1.CredentialProviderResponse](), protocol.KindAuthConfig: reflect.TypeFor[execv1.AuthConfig](),
 		},
 		plugin.V1Beta1: {
-			plugin.KindRequest: reflect.TypeFor[execv1beta1.CredentialProviderRequest](), plugin.KindResponse: reflect.TypeFor[execv1beta1.CredentialProviderResponse](), plugin.KindAuthConfig: reflect.TypeFor[execv1beta1.AuthConfig](),
+			protocol.KindRequest: reflect.TypeFor[execv1beta1.CredentialProviderRequest](), protocol.KindResponse: reflect.TypeFor[execv1beta1.CredentialProviderResponse](), protocol.KindAuthConfig: reflect.TypeFor[execv1beta1.AuthConfig](),
 		},
 		plugin.V1Alpha1: {
-			plugin.KindRequest: reflect.TypeFor[execv1alpha1.CredentialProviderRequest](), plugin.KindResponse: reflect.TypeFor[execv1alpha1.CredentialProviderResponse](), plugin.KindAuthConfig: reflect.TypeFor[execv1alpha1.AuthConfig](),
+			protocol.KindRequest: reflect.TypeFor[execv1alpha1.CredentialProviderRequest](), protocol.KindResponse: reflect.TypeFor[execv1alpha1.CredentialProviderResponse](), protocol.KindAuthConfig: reflect.TypeFor[execv1alpha1.AuthConfig](),
 		},
 	} {
 		for kind, theirs := range kinds {
 			var got []field
-			for _, f := range plugin.Fields(kind, version) {
+			for _, f := range protocol.Fields(kind, version) {
 				got = append(got, field{f.Name, f.Type, f.OmitEmpty})
 			}
 			var want []field
@@ -167,10 +168,10 @@ func TestExecTypes(t *testing.T) {
 // TestGoFields checks that the structs hold what the table says.
 func TestGoFields(t *testing.T) {
 	for kind, ours := range map[string]reflect.Type{
-		plugin.KindRequest: reflect.TypeFor[plugin.Request](), plugin.KindResponse: reflect.TypeFor[plugin.Response](), plugin.KindAuthConfig: reflect.TypeFor[plugin.AuthConfig](),
+		protocol.KindRequest: reflect.TypeFor[plugin.Request](), protocol.KindResponse: reflect.TypeFor[plugin.Response](), protocol.KindAuthConfig: reflect.TypeFor[plugin.AuthConfig](),
 	} {
 		n := 0
-		for _, f := range plugin.Fields(kind, plugin.V1) {
+		for _, f := range protocol.Fields(kind, plugin.V1) {
 			if f.GoField == "" {
 				continue
 			}

@@ -112,10 +112,10 @@ func (c conformer) check(t *testing.T, path string) []plugintest.Finding {
 			t.Fatal(err)
 		}
 		defer cloud.Close()
-		cmd.Env, cmd.Args = cloud.Environ, cloud.Args
+		cmd.Env, cmd.Args = plugin.NewSecrets(cloud.Environ...), plugin.NewSecrets(cloud.Args...)
 	}
 	if c.args != nil {
-		cmd.Args = c.args(t.TempDir())
+		cmd.Args = plugin.NewSecrets(c.args(t.TempDir())...)
 	}
 	return plugintest.Run(t.Context(), cmd, c.options)
 }

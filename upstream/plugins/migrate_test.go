@@ -172,7 +172,7 @@ func TestMigrateEKS(t *testing.T) {
 // of its answer.
 func answerOf(t *testing.T, c *Cloud, path string, args []string, image string) (list []string) {
 	t.Helper()
-	cmd := plugin.Command{Path: path, Args: args, Environ: c.Environ, APIVersion: plugin.V1}
+	cmd := plugin.Command{Path: path, Args: plugin.NewSecrets(args...), Environ: c.Environ, APIVersion: plugin.V1}
 	resp, err := cmd.GetCredentials(t.Context(), &plugin.Request{Image: image})
 	if err != nil {
 		t.Errorf("%s: %v", image, err)

@@ -127,7 +127,7 @@ func observe(ctx context.Context, path string, s scenario, args []string, dir st
 	defer c.Close()
 	s.prepare(c)
 	cmd := plugin.Command{
-		Path: path, Args: append(slices.Clone(s.args), args...), Environ: c.env, Dir: dir,
+		Path: path, Args: plugin.NewSecrets(append(slices.Clone(s.args), args...)...), Environ: c.env, Dir: dir,
 		APIVersion: plugin.V1, Timeout: 3 * time.Minute,
 	}
 	// The errors of a plugin are observations too.

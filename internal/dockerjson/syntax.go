@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package dockerconfig
+package dockerjson
 
 import (
 	"bytes"
@@ -13,10 +13,10 @@ import (
 	"github.com/regcred/regcred/internal/jsonplace"
 )
 
-// syntaxProblem says why a text is not JSON, without showing a byte of it.
+// syntaxProblem explains why data is not JSON, without quoting it.
 func syntaxProblem(data []byte, err error) *Problem {
 	at, _ := jsonplace.SyntaxOffset(err)
-	if ended(err) {
+	if isTruncated(err) {
 		at = len(data)
 	}
 	msg, fix := syntaxCause(data, at)
@@ -27,12 +27,12 @@ func syntaxProblem(data []byte, err error) *Problem {
 		msg, fix = ": nested too deeply", "check that this is the right file"
 	}
 	line, column := jsonplace.LineColumn(data, at)
-	return &Problem{ProblemSyntax, line, column, "", "not JSON" + cmp.Or(msg, " from here on"), fix}
+	return &Problem{Syntax, line, column, "", "not JSON" + cmp.Or(msg, " from here on"), fix}
 }
 
-func ended(err error) bool { return err.Error() == "unexpected end of JSON input" }
+func isTruncated(err error) bool { return err.Error() == "unexpected end of JSON input" }
 
-// syntaxCause tells the kinds of texts that people take for JSON.
+// syntaxCause recognizes other formats that are used by mistake.
 func syntaxCause(data []byte, at int) (msg, fix string) {
 	text := bytes.TrimSpace(data)
 	switch {
@@ -42,7 +42,7 @@ func syntaxCause(data []byte, at int) (msg, fix string) {
 		return "begins with a byte order mark", "save it as UTF-8 without a byte order mark"
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")), bytes.HasPrefix(data, []byte("{\x00")):
 		return "it is UTF-16", "save it as UTF-8 without a byte order mark"
-	case Encoded(data):
+	case IsBase64JSON(data):
 		return "has an extra layer of base64 encoding", "decode the file with base64 -d (in a Secret, only the data field contains base64)"
 	case at >= len(data):
 		return "ends before all brackets are closed", "check whether the file is truncated"
@@ -58,7 +58,7 @@ func syntaxCause(data []byte, at int) (msg, fix string) {
 	return "", ""
 }
 
-// byteCause goes by the byte that cannot stand there, and by those before it.
+// byteCause explains the byte that JSON does not allow at an offset.
 func byteCause(data []byte, at int) (msg, fix string) {
 	before := bytes.TrimRight(data[:at], " \t\r\n")
 	switch c := data[at]; {
@@ -80,11 +80,12 @@ func byteCause(data []byte, at int) (msg, fix string) {
 	return "", ""
 }
 
-// Encoded reports whether data is the base64 of a JSON object: encoded once too often.
-func Encoded(data []byte) bool {
+// IsBase64JSON reports whether data is a JSON object in base64: it was encoded
+// twice.
+func IsBase64JSON(data []byte) bool {
 	text := bytes.TrimSpace(data)
 	if len(text) == 0 || !bytes.HasPrefix(text, []byte("e")) && !bytes.HasPrefix(text, []byte("I")) && !bytes.HasPrefix(text, []byte("C")) {
-		return false // { begins with e, a blank or line feed before it with I or C
+		return false // {, a space and a line feed are encoded as e, I and C
 	}
 	decoded, err := base64.StdEncoding.DecodeString(string(text))
 	if err != nil {
@@ -93,16 +94,16 @@ func Encoded(data []byte) bool {
 	return err == nil && bytes.HasPrefix(bytes.TrimSpace(decoded), []byte("{")) && json.Valid(decoded)
 }
 
-// authProblem says why decodeAuth refuses a text.
+// authProblem explains why [DecodeAuth] does not accept a text.
 func authProblem(s string) (msg, fix string) {
 	const write = "use the output of printf %s user:password | base64 -w0"
 	trimmed := strings.TrimSpace(s)
 	switch {
-	case pair(trimmed, base64.StdEncoding) || pair(trimmed, base64.RawStdEncoding):
+	case isPair(trimmed, base64.StdEncoding) || isPair(trimmed, base64.RawStdEncoding):
 		return "the base64 text has leading or trailing spaces", "remove the spaces"
-	case pair(trimmed, base64.URLEncoding) || pair(trimmed, base64.RawURLEncoding):
+	case isPair(trimmed, base64.URLEncoding) || isPair(trimmed, base64.RawURLEncoding):
 		return "URL-safe base64 (with - and _) is not supported", "replace - with + and _ with /"
-	case pair(strings.TrimRight(trimmed, "="), base64.RawStdEncoding):
+	case isPair(strings.TrimRight(trimmed, "="), base64.RawStdEncoding):
 		return "the base64 text has incorrect padding (= characters at the end)", "remove all of them"
 	case strings.HasPrefix(strings.ToLower(trimmed), "basic ") || strings.HasPrefix(strings.ToLower(trimmed), "bearer "):
 		return "the value is an HTTP Authorization header", "remove the first word"
@@ -118,14 +119,14 @@ func authProblem(s string) (msg, fix string) {
 	switch once := strings.TrimSpace(string(decoded)); {
 	case err != nil:
 		return "it is not base64", write
-	case pair(once, base64.StdEncoding) || pair(once, base64.RawStdEncoding):
+	case isPair(once, base64.StdEncoding) || isPair(once, base64.RawStdEncoding):
 		return "the value is base64-encoded twice", "decode it once"
 	}
 	return "the decoded text has no colon between user and password", write
 }
 
-// pair reports whether a text is the base64 of user:password.
-func pair(s string, encoding *base64.Encoding) bool {
+// isPair reports whether a text is user:password in base64.
+func isPair(s string, encoding *base64.Encoding) bool {
 	decoded, err := encoding.DecodeString(s)
 	return err == nil && strings.Contains(string(decoded), ":")
 }

@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-//go:build !unix && !windows
-
-package plugin
+package process
 
 import (
 	"os"
 	"syscall"
 )
 
-// Elsewhere, as in a browser, nothing is executed; what knows of plugins but
-// runs none compiles.
-
 func ownGroup() *syscall.SysProcAttr { return nil }
 
+// killGroup kills only the program: Windows has no process groups.
 func killGroup(p *os.Process) { p.Kill() }
 
+// terminateGroup does nothing: Windows has no SIGTERM.
 func terminateGroup(*os.Process) bool { return false }
 
 const (
-	errBusy      = syscall.EBUSY
-	errNotFormat = syscall.ENOEXEC
+	errBusy      = syscall.Errno(32)  // ERROR_SHARING_VIOLATION
+	errNotFormat = syscall.Errno(193) // ERROR_BAD_EXE_FORMAT
 )

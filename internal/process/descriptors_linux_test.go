@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package plugin
+package process
 
 import (
 	"os"
@@ -30,7 +30,7 @@ func TestDescriptorsAreClosed(t *testing.T) {
 	missing.Path = filepath.Join(t.TempDir(), "none")
 	run := func() {
 		for _, c := range []Command{testCommand(t, "say"), missing} {
-			_, _ = c.GetCredentials(t.Context(), testRequest())
+			_, _ = c.Run(t.Context(), strings.NewReader("request"))
 		}
 	}
 	run()
@@ -56,7 +56,7 @@ func TestEscapedChildKeepsNoDescriptors(t *testing.T) {
 	held := openDescriptors(t) - before // by the run, and to watch the two processes
 	deadline <- time.Time{}
 	x, err := f.wait(t, done)
-	checkRun(t, x, err, StageTimeout)
+	checkRun(t, x, err, TimedOut)
 	if after := openDescriptors(t) - before; after > held-2 {
 		t.Errorf("%d descriptors more than before, and %d during the run; want two less, since standard output and error are closed", after, held)
 	}
@@ -76,7 +76,7 @@ func TestStartErrorsInDir(t *testing.T) {
 		{"./plain", filepath.Join(dir, "plain"), "is not a directory"},
 		{"./plain", filepath.Join(dir, "none"), "is not a directory"},
 	} {
-		_, err := Command{Path: tt.path, Dir: tt.dir, APIVersion: V1}.GetCredentials(t.Context(), testRequest())
+		_, err := Command{Path: tt.path, Dir: tt.dir, Timeout: time.Minute}.Run(t.Context(), strings.NewReader("request"))
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s in %s: %v, want %q", tt.path, filepath.Base(tt.dir), err, tt.want)
 		}

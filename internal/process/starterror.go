@@ -1,84 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package plugin
+package process
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/regcred/regcred/internal/executable"
 )
 
-// An executable that is open for writing cannot be started. That is so while
-// it is being replaced, and for a moment after any process with several
-// threads has written it. So starting is tried again, for 630 ms in all.
-const (
-	firstPause = 10 * time.Millisecond
-	lastPause  = 320 * time.Millisecond
-)
-
-// start starts the plugin.
-func (c Command) start(l limits) (*process, *failure) {
-	for pause := firstPause; ; pause *= 2 {
-		if l.ctx.Err() != nil {
-			return nil, l.canceled()
-		}
-		p, err := c.spawn(l.maxOutput)
-		if err == nil {
-			return p, nil
-		}
-		if !errors.Is(err, errBusy) || pause > lastPause {
-			return nil, &failure{StageStart, c.whyNot(err)}
-		}
-		select {
-		case <-time.After(pause):
-		case <-l.ctx.Done():
-		case <-l.deadline:
-			return nil, l.timedOut()
-		}
-	}
-}
-
-// spawn starts the plugin once. Where descriptors are short, a run counts for
-// more than what earlier plugins have left behind.
-func (c Command) spawn(maxOutput int) (*process, error) {
-	for {
-		p, err := spawn(c.cmd(), maxOutput)
-		if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) || !left.giveUp() {
-			return p, err
-		}
-	}
-}
-
-// cmd is built by hand, because exec.Command would search PATH. On Windows
-// its Start adds the extension.
-func (c Command) cmd() *exec.Cmd {
-	path := c.Path
-	if path != "" && filepath.Base(path) == path {
-		path = "." + string(filepath.Separator) + path
-	}
-	return &exec.Cmd{
-		Path:        path,
-		Args:        append([]string{path}, c.args()...),
-		Env:         c.environ(),
-		Dir:         c.Dir,
-		SysProcAttr: ownGroup(),
-	}
-}
-
-// whyNot says why the plugin could not be started, and what to do. The
-// system's own errors are few and misleading: a missing interpreter is
-// reported as a missing plugin.
-func (c Command) whyNot(err error) error {
+// startError explains why the program did not start, and what to do. The
+// system's errors are misleading: it reports a missing interpreter as a
+// missing program.
+func (c Command) startError(err error) error {
 	if c.Path == "" {
 		return errors.New("no executable is set: Path is empty")
 	}
@@ -98,7 +39,7 @@ func (c Command) whyNot(err error) error {
 	info, statErr := os.Stat(file)
 	switch {
 	case errors.Is(statErr, fs.ErrNotExist):
-		if why := nothingThere(file); why != "" {
+		if why := explainMissing(file); why != "" {
 			return fmt.Errorf("start %q: %s: %w", c.Path, why, err)
 		}
 	case statErr != nil:
@@ -118,18 +59,18 @@ func (c Command) whyNot(err error) error {
 	return fmt.Errorf("start %q: %w", c.Path, err)
 }
 
-// nothingThere returns why a missing file may be missing, or "" if that is unknown.
-func nothingThere(file string) string {
+// explainMissing returns why a file may be missing, or "" if that is unknown.
+func explainMissing(file string) string {
 	if target, missing := executable.Dangling(file); missing != "" {
 		return fmt.Sprintf("dangling symlink to %q; %q does not exist", target, missing)
 	}
-	if near, cure := executable.Near(filepath.Dir(file), filepath.Base(file), nil); near != "" {
-		return fmt.Sprintf("found %q instead; %s", near, cure)
+	if near, fix := executable.Near(filepath.Dir(file), filepath.Base(file), nil); near != "" {
+		return fmt.Sprintf("found %q instead; %s", near, fix)
 	}
 	return ""
 }
 
-// notPermitted says why a file may not be executed.
+// notPermitted explains why executing a file is not permitted.
 func notPermitted(file string, mode fs.FileMode) string {
 	if mode.Perm()&0o111 == 0 {
 		return fmt.Sprintf("not executable (mode %v); run chmod +x", mode)
@@ -146,7 +87,7 @@ func notPermitted(file string, mode fs.FileMode) string {
 		"its parent directories, the noexec mount option and the security policy", mode)
 }
 
-// missingLoader says what a file needs that is not there.
+// missingLoader explains which interpreter or loader of a file does not exist.
 func missingLoader(file string) string {
 	info, _ := executable.Read(file)
 	switch {
@@ -160,7 +101,7 @@ func missingLoader(file string) string {
 	return "the interpreter or dynamic loader does not exist"
 }
 
-// wrongFormat says why the system does not know how to execute a file.
+// wrongFormat explains why the system does not recognize a file as a program.
 func wrongFormat(file string) string {
 	info, err := executable.Read(file)
 	switch {
@@ -173,8 +114,8 @@ func wrongFormat(file string) string {
 	case info.Damage != nil:
 		return info.Damage.Error() + "; install it again"
 	}
-	if what, cure := info.Format.Instead(); what != "" {
-		return "the file is " + what + "; " + cure
+	if what, fix := info.Format.Instead(); what != "" {
+		return "the file is " + what + "; " + fix
 	}
 	return fmt.Sprintf("built for another operating system (%s; this is %s)", info.Format, runtime.GOOS)
 }

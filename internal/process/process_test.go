@@ -3,10 +3,11 @@
 
 //go:build unix
 
-package plugin
+package process
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +18,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/regcred/regcred/internal/canary"
 )
 
 // patience bounds the wait for something that has to come.
@@ -117,21 +116,41 @@ func (f *fifos) goOn(t *testing.T) {
 }
 
 type ran struct {
-	x   *Exchange
+	x   *Result
 	err error
 }
+
+// checkRun fails the test if err is not an Error with the reason.
+func checkRun(t *testing.T, x *Result, err error, want Reason) {
+	t.Helper()
+	if x == nil {
+		t.Fatal("no Result")
+	}
+	var got Reason
+	if failed, ok := errors.AsType[*Error](err); ok {
+		got = failed.Reason
+	} else if err != nil {
+		t.Fatalf("got error %v of type %T", err, err)
+	}
+	if got != want {
+		t.Fatalf("got reason %d (%v), want %d", got, err, want)
+	}
+}
+
+// gone reports whether no process has the ID.
+func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 // goRun runs c in the background, with a deadline that the test decides.
 func goRun(ctx context.Context, c Command, deadline <-chan time.Time) <-chan ran {
 	done := make(chan ran, 1)
 	go func() {
-		x, err := c.run(limits{ctx: ctx, deadline: deadline, timeout: time.Minute, maxOutput: c.maxOutput()}, testRequest())
+		x, err := c.run(limits{ctx, deadline}, strings.NewReader("request"))
 		done <- ran{x, err}
 	}()
 	return done
 }
 
-func (f *fifos) wait(t *testing.T, done <-chan ran) (*Exchange, error) {
+func (f *fifos) wait(t *testing.T, done <-chan ran) (*Result, error) {
 	t.Helper()
 	select {
 	case r := <-done:
@@ -144,9 +163,9 @@ func (f *fifos) wait(t *testing.T, done <-chan ran) (*Exchange, error) {
 
 func TestForkedChildLivesOn(t *testing.T) {
 	f := newFIFOs(t)
-	c := testCommand(t, "fork", append(f.env, testStdout+"="+goodResponse)...)
-	x, err := c.Run(t.Context(), testRequest())
-	checkRun(t, x, err, "")
+	c := testCommand(t, "fork", append(f.env, testStdout+"="+output)...)
+	x, err := c.Run(t.Context(), strings.NewReader("request"))
+	checkRun(t, x, err, 0)
 	child := f.pids(t, 1)["child"]
 	if gone(child) {
 		t.Fatal("the child was killed")
@@ -161,8 +180,8 @@ func TestForkedChildLivesOn(t *testing.T) {
 func TestForkedChildOfFailedPluginLivesOn(t *testing.T) {
 	f := newFIFOs(t)
 	c := testCommand(t, "fork", append(f.env, testExit+"=3")...)
-	x, err := c.Run(t.Context(), testRequest())
-	checkRun(t, x, err, StageExec)
+	x, err := c.Run(t.Context(), strings.NewReader("request"))
+	checkRun(t, x, err, Exited)
 	f.pids(t, 1)
 	f.goOn(t)
 	if line, _ := f.next(t); line != "wrote everything" {
@@ -173,17 +192,17 @@ func TestForkedChildOfFailedPluginLivesOn(t *testing.T) {
 
 func TestForkedChildFinishesAnswer(t *testing.T) {
 	f := newFIFOs(t)
-	c := testCommand(t, "fork-half", append(f.env, testStdout+"="+goodResponse)...)
+	c := testCommand(t, "fork-half", append(f.env, testStdout+"="+output)...)
 	done := goRun(t.Context(), c, nil)
 	child := f.pids(t, 1)["child"]
 	select {
 	case <-done:
 		t.Fatal("Run returns with half an answer")
-	case <-time.After(3 * grace): // longer than a whole answer is waited for
+	case <-time.After(3 * closeTime): // longer than a whole answer is waited for
 	}
 	f.goOn(t)
 	x, err := f.wait(t, done)
-	checkRun(t, x, err, "")
+	checkRun(t, x, err, 0)
 	if gone(child) {
 		t.Error("the child was killed")
 	}
@@ -201,27 +220,27 @@ func TestDeadlineKillsGroup(t *testing.T) {
 		{"fork-hang", 2, -1}, // and so does its child
 		{"fork-half", 1, 0},  // is gone; its child holds half an answer
 	} {
-		for _, stage := range []Stage{StageTimeout, StageCanceled} {
-			t.Run(tt.mode+" "+string(stage), func(t *testing.T) {
+		for _, stage := range []Reason{TimedOut, Canceled} {
+			t.Run(tt.mode+" "+fmt.Sprint(stage), func(t *testing.T) {
 				f := newFIFOs(t)
-				c := testCommand(t, tt.mode, append(f.env, testStdout+"="+goodResponse)...)
+				c := testCommand(t, tt.mode, append(f.env, testStdout+"="+output)...)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				deadline := make(chan time.Time, 1)
 				done := goRun(ctx, c, deadline)
 				pids := f.pids(t, tt.processes)
-				if stage == StageTimeout {
+				if stage == TimedOut {
 					deadline <- time.Time{}
 				} else {
 					cancel()
 				}
 				x, err := f.wait(t, done)
 				checkRun(t, x, err, stage)
-				if stage == StageCanceled != errors.Is(err, context.Canceled) {
+				if stage == Canceled != errors.Is(err, context.Canceled) {
 					t.Errorf("errors.Is(%v, context.Canceled) is wrong", err)
 				}
-				if x.ExitCode != tt.exitCode {
-					t.Errorf("got exit code %d, want %d", x.ExitCode, tt.exitCode)
+				if x.ExitCode() != tt.exitCode {
+					t.Errorf("got exit code %d, want %d", x.ExitCode(), tt.exitCode)
 				}
 				if pid, ok := pids["plugin"]; ok && !gone(pid) {
 					t.Error("the plugin lives on")
@@ -234,13 +253,13 @@ func TestDeadlineKillsGroup(t *testing.T) {
 
 func TestDeadlineHoldsForEscapedChild(t *testing.T) {
 	f := newFIFOs(t)
-	c := testCommand(t, "fork-escape", append(f.env, testStdout+"="+goodResponse)...)
+	c := testCommand(t, "fork-escape", append(f.env, testStdout+"="+output)...)
 	deadline := make(chan time.Time, 1)
 	done := goRun(t.Context(), c, deadline)
 	pids := f.pids(t, 2)
 	deadline <- time.Time{}
 	x, err := f.wait(t, done)
-	checkRun(t, x, err, StageTimeout)
+	checkRun(t, x, err, TimedOut)
 	if gone(pids["child"]) {
 		t.Error("a child in a session of its own was killed; this test shows nothing")
 	}
@@ -250,7 +269,7 @@ func TestDeadlineHoldsForEscapedChild(t *testing.T) {
 
 func TestStdoutClosedBeforeExit(t *testing.T) {
 	f := newFIFOs(t)
-	c := testCommand(t, "close-stdout-early", append(f.env, testStdout+"="+goodResponse)...)
+	c := testCommand(t, "close-stdout-early", append(f.env, testStdout+"="+output)...)
 	done := goRun(t.Context(), c, nil)
 	f.pids(t, 1)
 	select {
@@ -260,12 +279,12 @@ func TestStdoutClosedBeforeExit(t *testing.T) {
 	}
 	f.goOn(t)
 	x, err := f.wait(t, done)
-	checkRun(t, x, err, "")
+	checkRun(t, x, err, 0)
 }
 
 func TestReplacedWhileRunning(t *testing.T) {
 	f := newFIFOs(t)
-	c := testCommand(t, "close-stdout-early", append(f.env, testStdout+"="+goodResponse)...)
+	c := testCommand(t, "close-stdout-early", append(f.env, testStdout+"="+output)...)
 	c.Path = copySelf(t, "plug")
 	done := goRun(t.Context(), c, nil)
 	f.pids(t, 1)
@@ -278,9 +297,9 @@ func TestReplacedWhileRunning(t *testing.T) {
 	}
 	f.goOn(t)
 	x, err := f.wait(t, done)
-	checkRun(t, x, err, "")
-	x, err = c.Run(t.Context(), testRequest())
-	if e := checkRun(t, x, err, StageExec); e.ExitCode != 7 {
+	checkRun(t, x, err, 0)
+	x, err = c.Run(t.Context(), strings.NewReader("request"))
+	if checkRun(t, x, err, Exited); x.ExitCode() != 7 {
 		t.Errorf("the second run: got %v, want that of the new plugin", err)
 	}
 }
@@ -288,54 +307,54 @@ func TestReplacedWhileRunning(t *testing.T) {
 func TestFloods(t *testing.T) {
 	for _, tt := range []struct {
 		mode string
-		want Stage
+		want Reason
 	}{
-		{"flood-stdout", StageOutput},
-		{"flood-stderr", ""},
+		{"flood-stdout", OutputTooLong},
+		{"flood-stderr", 0},
 	} {
 		t.Run(tt.mode, func(t *testing.T) {
-			c := testCommand(t, tt.mode, testStdout+"="+goodResponse)
+			c := testCommand(t, tt.mode, testStdout+"="+output)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			x, err := c.Run(t.Context(), testRequest())
+			x, err := c.Run(t.Context(), strings.NewReader("request"))
 			runtime.ReadMemStats(&after)
 			checkRun(t, x, err, tt.want)
 			if got := after.TotalAlloc - before.TotalAlloc; got > 32<<20 {
 				t.Errorf("%d bytes were allocated for 1 GiB of output", got)
 			}
-			if len(x.Stdout.Reveal()) > DefaultMaxOutput || len(x.Stderr) > 2*keep+100 {
-				t.Errorf("kept %d bytes of stdout and %d of stderr", len(x.Stdout.Reveal()), len(x.Stderr))
+			if len(x.Stdout) > c.MaxOutput || len(x.Stderr.Head)+len(x.Stderr.Tail) > 2*Keep {
+				t.Errorf("kept %d bytes of stdout and %d of stderr", len(x.Stdout), len(x.Stderr.Head)+len(x.Stderr.Tail))
 			}
-			if tt.mode == "flood-stderr" && !strings.Contains(x.Stderr, fmt.Sprintf("\n(%d bytes omitted)", 1<<30-2*keep)) {
-				t.Error("stderr does not say how much was left out")
+			if want := int64(1<<30 - 2*Keep); tt.mode == "flood-stderr" && x.Stderr.Omitted != want {
+				t.Errorf("%d bytes of stderr are omitted, want %d", x.Stderr.Omitted, want)
 			}
 		})
 	}
 }
 
 func TestMaxOutput(t *testing.T) {
-	c := testCommand(t, "say", testStdout+"="+goodResponse)
-	c.MaxOutput = len(goodResponse)
-	x, err := c.Run(t.Context(), testRequest())
-	checkRun(t, x, err, "")
+	c := testCommand(t, "say", testStdout+"="+output)
+	c.MaxOutput = len(output)
+	x, err := c.Run(t.Context(), strings.NewReader("request"))
+	checkRun(t, x, err, 0)
 	c.MaxOutput--
-	x, err = c.Run(t.Context(), testRequest())
-	e := checkRun(t, x, err, StageOutput)
-	if want := fmt.Sprintf("longer than %d bytes", c.MaxOutput); !strings.Contains(e.Error(), want) {
-		t.Errorf("got %v, want …%s…", e, want)
+	x, err = c.Run(t.Context(), strings.NewReader("request"))
+	checkRun(t, x, err, OutputTooLong)
+	if want := fmt.Sprintf("longer than %d bytes", c.MaxOutput); !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want …%s…", err, want)
 	}
-	if len(x.Stdout.Reveal()) != c.MaxOutput {
-		t.Errorf("kept %d bytes, want %d", len(x.Stdout.Reveal()), c.MaxOutput)
+	if len(x.Stdout) != c.MaxOutput {
+		t.Errorf("kept %d bytes, want %d", len(x.Stdout), c.MaxOutput)
 	}
 }
 
 func TestTooMuchOutputKills(t *testing.T) {
 	f := newFIFOs(t)
-	c := testCommand(t, "hang", append(f.env, testStdout+"="+goodResponse)...)
+	c := testCommand(t, "hang", append(f.env, testStdout+"="+output)...)
 	c.MaxOutput = 10
 	done := goRun(t.Context(), c, nil)
 	x, err := f.wait(t, done)
-	checkRun(t, x, err, StageOutput)
+	checkRun(t, x, err, OutputTooLong)
 	f.pids(t, 1)
 	f.allGone(t)
 }
@@ -343,14 +362,14 @@ func TestTooMuchOutputKills(t *testing.T) {
 func TestStdinIsClosed(t *testing.T) {
 	// The child holds standard input and does not read it.
 	f := newFIFOs(t)
-	c := testCommand(t, "fork", append(f.env, testStdout+"="+goodResponse)...)
-	l := limits{ctx: t.Context(), timeout: time.Minute, maxOutput: c.maxOutput()}
-	p, failed := c.start(l)
-	if failed != nil {
-		t.Fatal(failed.err)
+	c := testCommand(t, "fork", append(f.env, testStdout+"="+output)...)
+	l := limits{ctx: t.Context()}
+	p, err := c.start(l)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if failed := p.run(l, strings.NewReader(strings.Repeat("x", 1<<20))); failed != nil {
-		t.Fatal(failed.err)
+		t.Fatal(failed)
 	}
 	if err := p.stdin.Close(); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("standard input is still open (%v)", err)
@@ -362,49 +381,94 @@ func TestStdinIsClosed(t *testing.T) {
 	f.allGone(t)
 }
 
-func TestHeadTail(t *testing.T) {
-	for _, size := range []int{0, 1, keep, keep + 1, 2 * keep, 2*keep + 1, 5*keep + 7} {
-		for _, chunk := range []int{1, 7, keep - 1, keep, keep + 1, 3 * keep} {
-			data := make([]byte, size)
-			for i := range data {
-				data[i] = 'a' + byte(i%26)
+// TestHeadTailEveryLength: what is kept, dropped and said of standard error
+// around its bounds, in one write or byte by byte.
+func TestHeadTailEveryLength(t *testing.T) {
+	for _, n := range []int{0, 1, Keep - 1, Keep, Keep + 1, 2*Keep - 1, 2 * Keep, 2*Keep + 1, 3*Keep + 7} {
+		data := make([]byte, n)
+		for i := range data {
+			data[i] = byte('a' + i%26)
+		}
+		var whole, parts HeadTail
+		_, _ = whole.Write(data)
+		for rest := data; len(rest) > 0; {
+			size := min(1000, len(rest))
+			if wrote, err := parts.Write(rest[:size]); wrote != size || err != nil {
+				t.Fatalf("Write = %d, %v", wrote, err)
 			}
-			var h headTail
-			for rest := data; len(rest) > 0; {
-				n := min(chunk, len(rest))
-				if got, err := h.Write(rest[:n]); got != n || err != nil {
-					t.Fatalf("Write: got %d, %v", got, err)
-				}
-				rest = rest[n:]
-			}
-			want := string(data)
-			if left := size - 2*keep; left > 0 {
-				want = fmt.Sprintf("%s\n(%d bytes omitted)\n%s", data[:keep], left, data[size-keep:])
-			}
-			if got := h.text(nil); got != want {
-				t.Errorf("size %d, chunk %d: got %d bytes, want %d", size, chunk, len(got), len(want))
-			}
-			if cap(h.tail) > 8*keep {
-				t.Errorf("size %d, chunk %d: the tail takes %d bytes", size, chunk, cap(h.tail))
+			rest = rest[size:]
+		}
+		dropped := max(0, n-2*Keep)
+		want := HeadTail{Head: data[:min(n, Keep)], Tail: data[min(n, Keep)+dropped:], Omitted: int64(dropped)}
+		for name, got := range map[string]HeadTail{"one write": whole, "many": parts} {
+			if !bytes.Equal(got.Head, want.Head) || !bytes.Equal(got.Tail, want.Tail) || got.Omitted != want.Omitted {
+				t.Errorf("%d bytes in %s: %d + %d, %d dropped", n, name, len(got.Head), len(got.Tail), got.Omitted)
 			}
 		}
 	}
 }
 
-func TestSecretsAcrossTheCut(t *testing.T) {
-	// The secret begins at every distance from both ends of what is left out.
-	for shift := range 2 * len(canary.Token) {
-		for _, at := range []int{keep - shift, 3*keep - shift} {
-			text := []byte(strings.Repeat(".", 4*keep))
-			copy(text[at:], canary.Token)
-			var h headTail
-			h.Write(text)
-			got := h.text(unnamed([]string{canary.Token}))
-			for n := 4; n <= len(canary.Token); n++ {
-				if strings.Contains(got, canary.Token[:n]) || strings.Contains(got, canary.Token[len(canary.Token)-n:]) {
-					t.Fatalf("%d bytes of the secret at %d are left", n, at)
-				}
-			}
+// TestGraceSendsOneSignal checks that a program gets one SIGTERM, at the deadline and
+// when ctx ends. A second one would kill a program that handles the first.
+func TestGraceSendsOneSignal(t *testing.T) {
+	for _, reason := range []Reason{TimedOut, Canceled} {
+		f := newFIFOs(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		c := testCommand(t, "count-sigterm", f.env...)
+		c.Grace = patience
+		deadline := make(chan time.Time, 1)
+		done := goRun(ctx, c, deadline)
+		f.pids(t, 1)
+		if reason == TimedOut {
+			deadline <- time.Now()
+		} else {
+			cancel()
 		}
+		x, err := f.wait(t, done)
+		checkRun(t, x, err, reason)
+		if got := string(x.Stderr.Head); x.ExitCode() != 0 || got != "SIGTERM\n" {
+			t.Errorf("got exit code %d with stderr %q, want one SIGTERM", x.ExitCode(), got)
+		}
+	}
+}
+
+// TestGraceEnds checks that a program that ignores SIGTERM is killed.
+func TestGraceEnds(t *testing.T) {
+	f := newFIFOs(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := testCommand(t, "hang", f.env...)
+	c.Grace = time.Millisecond
+	done := goRun(ctx, c, nil)
+	f.pids(t, 1)
+	cancel()
+	x, err := f.wait(t, done)
+	checkRun(t, x, err, Canceled)
+	if x.ExitCode() != -1 {
+		t.Errorf("got exit code %d, want it killed", x.ExitCode())
+	}
+	f.allGone(t)
+}
+
+func TestLingering(t *testing.T) {
+	x, err := testCommand(t, "say", testStdout+"="+output).Run(t.Context(), strings.NewReader("request"))
+	checkRun(t, x, err, 0)
+	if x.Lingering {
+		t.Error("Lingering is set without a child process")
+	}
+	for name, exit := range map[string]string{"after an answer": "0", "after a failure": "3"} {
+		t.Run(name, func(t *testing.T) {
+			f := newFIFOs(t)
+			c := testCommand(t, "fork", append(f.env, testStdout+"="+output, testExit+"="+exit)...)
+			x, _ := c.Run(t.Context(), strings.NewReader("request"))
+			if !x.Lingering {
+				t.Error("the child that holds standard output was not noticed")
+			}
+			f.pids(t, 1)
+			f.goOn(t)
+			f.next(t) // it has written everything
+			f.allGone(t)
+		})
 	}
 }

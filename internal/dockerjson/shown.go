@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package dockerconfig
+package dockerjson
 
 import (
 	"fmt"
@@ -9,11 +9,15 @@ import (
 	"strings"
 )
 
-// maxShown bounds a key or name from a file that is shown, in bytes.
-const maxShown = 128
+// CallerVariable is set to the name of a credential helper in the environment of
+// the plugins that it runs, so that they do not call the helper again.
+const CallerVariable = "REGCRED_ASKED_BY"
 
-// ShowKey quotes a key if it looks like a registry. Somebody who swaps key and
-// value puts a password there, of which nothing is shown.
+// MaxShown bounds a key or name that is shown, in bytes.
+const MaxShown = 128
+
+// ShowKey returns a quoted key if it looks like a registry, and "a hidden key"
+// otherwise: where key and value are swapped, the key is a password.
 func ShowKey(key string) string {
 	if !looksLikeRegistry(key) {
 		return hiddenKey
@@ -23,7 +27,7 @@ func ShowKey(key string) string {
 
 const hiddenKey = "a hidden key"
 
-// ShowKeys returns keys as far as a report shows them, in their order.
+// ShowKeys returns keys for a report, with other keys than registries hidden.
 func ShowKeys(keys []string) []string {
 	list := slices.Clone(keys)
 	for i, key := range list {
@@ -34,17 +38,17 @@ func ShowKeys(keys []string) []string {
 	return list
 }
 
-// ShowUser returns a user name as far as a report shows it: where it looks like a
-// token or a key, which some registries take there and others by mistake, nothing.
+// ShowUser returns a user name for a report. One that looks like a token or key is
+// hidden: some registries accept a token as the user name.
 func ShowUser(name string) string {
-	if len(name) > maxShown || tokenLike(name) || strings.Contains(name, "{") || strings.Contains(name, "-----BEGIN") {
+	if len(name) > MaxShown || isToken(name) || strings.Contains(name, "{") || strings.Contains(name, "-----BEGIN") {
 		return "a hidden user name"
 	}
 	return name
 }
 
-// tokenLike reports whether a text begins as the tokens of registries do.
-func tokenLike(s string) bool {
+// isToken reports whether a text has the prefix of a known kind of token.
+func isToken(s string) bool {
 	return slices.ContainsFunc([]string{
 		"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glcbt-", "glptt-", "glrt-",
 		"dckr_pat_", "dckr_oat_", "dop_v1_", "ya29.", "eyJ", "sha256~", "AKCp", "npm_", "hvs.", "xox", "AQAAA",
@@ -56,12 +60,11 @@ const (
 	digits  = "0123456789"
 )
 
-// looksLikeRegistry reports whether a key is a host, with or without scheme, port
-// and path, and no password to all appearances: "user:password" is none, nor is
-// what has a dot but does not end like a name of DNS.
+// looksLikeRegistry reports whether a key is a host, with optional scheme, port
+// and path, and unlikely to be a password such as "user:password" or "pass.w0rd".
 func looksLikeRegistry(key string) bool {
 	lower := strings.ToLower(key)
-	if len(key) > maxShown || tokenLike(key) || strings.Trim(lower, letters+digits+".-_:/*") != "" {
+	if len(key) > MaxShown || isToken(key) || strings.Trim(lower, letters+digits+".-_:/*") != "" {
 		return false
 	}
 	scheme, rest, ok := strings.Cut(lower, "://")

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package dockerconfig
+// Package dockerjson explains why a docker config file is invalid, and decides
+// what of such a file may be shown. Package dockerconfig decides whether a file
+// is valid.
+package dockerjson
 
 import (
 	"encoding/json"
@@ -14,24 +17,24 @@ import (
 	"github.com/regcred/regcred/internal/jsonplace"
 )
 
-// ProblemKind says what kind of fault a [Problem] is.
-type ProblemKind string
+// Kind is the kind of a [Problem].
+type Kind string
 
 // The kinds of problems.
 const (
-	ProblemSyntax ProblemKind = "syntax" // it is not JSON
-	ProblemType   ProblemKind = "type"   // a value of another type than wanted
-	ProblemAuth   ProblemKind = "auth"   // an auth is not the base64 of user:password
+	Syntax Kind = "syntax" // the file is not JSON
+	Type   Kind = "type"   // a value has the wrong type
+	Auth   Kind = "auth"   // an auth is not the base64 of user:password
 )
 
-// Problem is a fault for which a file is refused as a whole, and where it is.
-// Its text holds nothing of the file but keys that look like registries.
+// Problem is an error that makes the whole file invalid. Its text contains
+// nothing of the file except keys that look like registries.
 type Problem struct {
-	Kind         ProblemKind
+	Kind         Kind
 	Line, Column int    // from 1, Column in bytes; 0 if unknown
 	Path         string // e.g. auths["registry.example"].auth; "" for the file
 	Msg          string
-	Fix          string // what to do, if that is known
+	Fix          string // what to do, or ""
 }
 
 func (p *Problem) Error() string {
@@ -49,36 +52,25 @@ func (p *Problem) Error() string {
 	return text
 }
 
-// Problems returns everything for which [Parse] refuses a file, in its order,
-// at most a hundred; none if it does not.
-func Problems(data []byte) []*Problem {
-	_, err := Parse(data)
-	return problems(data, err, kubeletFile)
-}
-
-// ProblemsLegacy returns everything for which [ParseLegacy] refuses a file.
-func ProblemsLegacy(data []byte) []*Problem {
-	_, err := ParseLegacy(data)
-	return problems(data, err, legacyFile)
-}
-
-// maxProblems bounds how many are reported.
+// maxProblems bounds the number of problems that are reported.
 const maxProblems = 100
 
-// layout says which members of a file are read, and as what.
-type layout int
+// Layout is which fields of a file are read, and by whose rules.
+type Layout int
 
+// The layouts.
 const (
-	kubeletFile  layout = iota // auths and HttpHeaders
-	legacyFile                 // the entries alone
-	dockerFile                 // what docker reads beside auths
-	dockerLegacy               // the entries alone, and of these what looks like some
-	flatFile                   // a file that encoding/json reads without methods of ours
+	Kubelet       Layout = iota // config.json: auths and HttpHeaders
+	KubeletLegacy               // .dockercfg: only entries of auths
+	Docker                      // config.json: auths, credHelpers and credsStore
+	DockerLegacy                // .dockercfg: only members that look like entries of auths
+	Flat                        // a struct without custom decoders
 )
 
-// problems says where the faults are for which err was returned. The decoder
-// decides, this finds the places: with none found, the error is told without.
-func problems(data []byte, err error, l layout) []*Problem {
+// Problems returns the problems, in the order of the file and at most a
+// hundred, for which a decoder returned err. If it finds none, it returns err as
+// the only problem.
+func Problems(data []byte, err error, l Layout) []*Problem {
 	if err == nil {
 		return nil
 	}
@@ -86,15 +78,15 @@ func problems(data []byte, err error, l layout) []*Problem {
 	if syntax != nil {
 		return []*Problem{syntaxProblem(data, syntax)}
 	}
-	w := walker{data: data, docker: l == dockerFile || l == dockerLegacy}
+	w := walker{data: data, docker: l == Docker || l == DockerLegacy}
 	switch l {
-	case legacyFile, dockerLegacy:
+	case KubeletLegacy, DockerLegacy:
 		w.entries(root, "")
-	case kubeletFile, dockerFile:
+	case Kubelet, Docker:
 		w.file(root)
 	}
-	if l == dockerLegacy {
-		w.found = slices.DeleteFunc(w.found, func(p *Problem) bool { return p.Kind != ProblemAuth })
+	if l == DockerLegacy {
+		w.found = slices.DeleteFunc(w.found, func(p *Problem) bool { return p.Kind != Auth })
 	}
 	if len(w.found) == 0 {
 		w.found = []*Problem{w.fallback(root, err)}
@@ -102,8 +94,8 @@ func problems(data []byte, err error, l layout) []*Problem {
 	return w.found
 }
 
-// describe says what is wrong without quoting the file, which encoding/json does.
-func describe(data []byte, err error, l layout) error { return problems(data, err, l)[0] }
+// First returns the first problem. Errors of encoding/json quote the file.
+func First(data []byte, err error, l Layout) error { return Problems(data, err, l)[0] }
 
 type walker struct {
 	data   []byte
@@ -111,22 +103,22 @@ type walker struct {
 	found  []*Problem
 }
 
-func (w *walker) add(kind ProblemKind, at int, path, msg, fix string) {
+func (w *walker) add(kind Kind, at int, path, msg, fix string) {
 	if len(w.found) < maxProblems {
 		line, column := jsonplace.LineColumn(w.data, at)
 		w.found = append(w.found, &Problem{kind, line, column, path, msg, fix})
 	}
 }
 
-// want reports whether v is of a kind, and not null, which is the same as nothing.
+// want reports whether v has a kind. null is accepted, but not reported.
 func (w *walker) want(kind jsonplace.Kind, v *jsonplace.Value, path string) bool {
 	if v.Kind != kind && v.Kind != jsonplace.Null {
-		w.add(ProblemType, v.Start, path, mismatch(v.Kind, kind), "")
+		w.add(Type, v.Start, path, wrongType(v.Kind, kind), "")
 	}
 	return v.Kind == kind
 }
 
-func mismatch(got, want jsonplace.Kind) string {
+func wrongType(got, want jsonplace.Kind) string {
 	return fmt.Sprintf("%s %s where %s %s is expected", article(got), got, article(want), want)
 }
 
@@ -184,7 +176,7 @@ func (w *walker) entries(v *jsonplace.Value, path string) {
 		last[m.Key] = i
 	}
 	for i, m := range v.Members {
-		// kubelet: each is decoded, also one that another of its name replaces.
+		// kubelet: duplicates that a later entry replaces are decoded too.
 		if !w.docker || last[m.Key] == i {
 			w.entry(m.Value, path+"["+ShowKey(m.Key)+"]")
 		}
@@ -202,19 +194,19 @@ func (w *walker) entry(v *jsonplace.Value, path string) {
 			continue
 		}
 		if name == "auth" {
-			auth = m.Value // the last one counts
+			auth = m.Value // the last one wins
 		}
 	}
 	if auth == nil || auth.Text == "" {
 		return
 	}
-	if _, _, err := decodeAuth(auth.Text); err != nil {
+	if _, _, err := DecodeAuth(auth.Text); err != nil {
 		msg, fix := authProblem(auth.Text)
-		w.add(ProblemAuth, auth.Start, path+".auth", msg, fix)
+		w.add(Auth, auth.Start, path+".auth", msg, fix)
 	}
 }
 
-// field is the name of the field that a member sets, or "".
+// field returns the name of the field for a key, or "".
 func (w *walker) field(key string) string {
 	fields := []string{"auth", "username", "password", "email"}
 	if w.docker {
@@ -228,13 +220,13 @@ func (w *walker) field(key string) string {
 	return ""
 }
 
-// fallback is about what the walk does not find.
+// fallback returns the problem for an error that the walk did not find.
 func (w *walker) fallback(root *jsonplace.Value, err error) *Problem {
 	if typ, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if v := root.At(int(typ.Offset)); v != nil {
 			line, column := jsonplace.LineColumn(w.data, v.Start)
-			return &Problem{ProblemType, line, column, "", mismatch(v.Kind, kindOf(typ.Type)), ""}
+			return &Problem{Type, line, column, "", wrongType(v.Kind, kindOf(typ.Type)), ""}
 		}
 	}
-	return &Problem{Kind: ProblemType, Msg: err.Error()}
+	return &Problem{Kind: Type, Msg: err.Error()}
 }

@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package plugin
+package process
 
 import (
 	"context"
@@ -82,16 +82,16 @@ func TestStartErrorsOfPlaces(t *testing.T) {
 
 func checkStart(t *testing.T, c Command, message string, is error) {
 	t.Helper()
-	x, err := c.Run(t.Context(), testRequest())
-	e := checkRun(t, x, err, StageStart)
-	if !strings.Contains(e.Error(), message) {
-		t.Errorf("got  %v\nwant …%s…", e, message)
+	x, err := c.Run(t.Context(), strings.NewReader("request"))
+	checkRun(t, x, err, NotStarted)
+	if !strings.Contains(err.Error(), message) {
+		t.Errorf("got  %v\nwant …%s…", err, message)
 	}
 	if is != nil && !errors.Is(err, is) {
 		t.Errorf("got %v, want one that is %v", err, is)
 	}
-	if x.ExitCode != -1 || !x.Started.IsZero() {
-		t.Errorf("got exit code %d, started %v", x.ExitCode, x.Started)
+	if x.ExitCode() != -1 || !x.Started.IsZero() || x.Duration <= 0 {
+		t.Errorf("got exit code %d, started %v, duration %v", x.ExitCode(), x.Started, x.Duration)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestTextFileBusy(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux starts programs by these rules")
 	}
-	c := testCommand(t, "say", testStdout+"="+goodResponse)
+	c := testCommand(t, "say", testStdout+"="+output)
 	c.Path = copySelf(t, "plug")
 	open := func() *os.File {
 		f, err := os.OpenFile(c.Path, os.O_RDWR, 0)
@@ -147,8 +147,8 @@ func TestTextFileBusy(t *testing.T) {
 			writer.Close()
 		}
 	}}
-	x, err := c.Run(ctx, testRequest())
-	checkRun(t, x, err, "")
+	x, err := c.Run(ctx, strings.NewReader("request"))
+	checkRun(t, x, err, 0)
 	if attempts != 3 {
 		t.Errorf("started at attempt %d, want 3", attempts)
 	}
@@ -162,10 +162,18 @@ func TestTextFileBusy(t *testing.T) {
 		if n == 2 {
 			cancel()
 		}
-	}}, testRequest())
-	checkRun(t, x, err, StageCanceled)
+	}}, strings.NewReader("request"))
+	checkRun(t, x, err, Canceled)
 	deadline := make(chan time.Time, 1)
 	deadline <- time.Time{}
-	x, err = c.run(limits{ctx: t.Context(), deadline: deadline, timeout: time.Second, maxOutput: 1}, testRequest())
-	checkRun(t, x, err, StageTimeout)
+	x, err = c.run(limits{t.Context(), deadline}, strings.NewReader("request"))
+	checkRun(t, x, err, TimedOut)
+}
+
+func TestNotPermitted(t *testing.T) {
+	for mode, chmod := range map[fs.FileMode]bool{0o644: true, 0o100: false, 0o010: false, 0o001: false, 0: true} {
+		if got := notPermitted("", mode); strings.Contains(got, "chmod +x") != chmod {
+			t.Errorf("mode %v: %s", mode, got)
+		}
+	}
 }

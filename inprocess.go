@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package regcred
+
+import (
+	"context"
+	"errors"
+
+	"github.com/regcred/regcred/internal/await"
+	"github.com/regcred/regcred/internal/scrub"
+	"github.com/regcred/regcred/plugin"
+)
+
+// callInProcess calls a provider of this process under the rules that
+// [plugin.Command] has for executables: it returns when ctx ends even if p does
+// not, a panic is an error, and error texts are redacted. Errors are of type
+// [*plugin.ExecError]; one that p returns keeps its stage, exit code and standard
+// error.
+func callInProcess(ctx context.Context, name string, p plugin.Provider, req *plugin.Request) (*plugin.Response, error) {
+	resp, err := await.Result(ctx, "get credentials", func() (*plugin.Response, error) { return p.GetCredentials(ctx, req) })
+	if err == nil && resp == nil {
+		err = errors.New("the provider returned neither a response nor an error")
+	}
+	if err == nil {
+		return resp, nil
+	}
+	failed := &plugin.ExecError{Name: name, Stage: plugin.StageExec, ExitCode: -1}
+	secrets := []string{req.ServiceAccountToken.Reveal()}
+	if resp != nil {
+		for _, auth := range resp.Auth {
+			secrets = append(secrets, auth.Password.Reveal())
+		}
+	}
+	cause := scrub.Text(err.Error(), secrets)
+	exec, isExec := errors.AsType[*plugin.ExecError](err)
+	switch {
+	case isExec && exec.Err != nil:
+		failed.Stage, failed.ExitCode = exec.Stage, exec.ExitCode
+		failed.Stderr = scrub.Text(exec.Stderr, secrets)
+		failed.Err = redactedError{scrub.Text(exec.Err.Error(), secrets), contextError(exec.Err)}
+	case errors.Is(err, context.DeadlineExceeded):
+		failed.Stage, failed.Err = plugin.StageTimeout, redactedError{cause, context.DeadlineExceeded}
+	case errors.Is(err, context.Canceled):
+		failed.Stage, failed.Err = plugin.StageCanceled, redactedError{cause, context.Canceled}
+	default:
+		failed.Err = errors.New(cause)
+	}
+	return nil, failed
+}
+
+// contextError returns the context error in err's chain, or nil.
+func contextError(err error) error {
+	for _, end := range []error{context.DeadlineExceeded, context.Canceled} {
+		if errors.Is(err, end) {
+			return end
+		}
+	}
+	return nil
+}
+
+// redactedError is a redacted text that keeps the original context error.
+type redactedError struct {
+	text string
+	is   error
+}
+
+func (e redactedError) Error() string { return e.text }
+func (e redactedError) Unwrap() error { return e.is }

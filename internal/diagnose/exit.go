@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package diagnose
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/internal/protocol"
+)
+
+// Exit is how a plugin ended that did not exit 0.
+type Exit struct {
+	State          string // as [os.ProcessState] prints it
+	Code           int    // -1 if a signal killed it
+	Stdout, Stderr string
+	APIVersion     string // of the request
+
+	// FindFlag returns where a flag, such as "--region", is configured, or "".
+	FindFlag func(flag string) string
+}
+
+const (
+	outOfMemory = "killed by the system or another process, usually because memory ran out; check \"journalctl -k\" and the memory limit of the kubelet's unit"
+	crashed     = "the plugin crashed; report the crash to the plugin's authors"
+	byShell     = "by shell convention, this exit code means that a command run by the plugin "
+)
+
+// signals are the usual causes of signals, by the name that package os prints.
+var signals = map[string]string{
+	"killed":              outOfMemory,
+	"terminated":          "stopped by another process, for example because the kubelet's unit was stopped",
+	"segmentation fault":  crashed,
+	"aborted":             crashed,
+	"bus error":           "the plugin crashed, or its file was modified while it was running; to update a plugin, write the new file under a temporary name, then rename it",
+	"illegal instruction": "the plugin was built for a newer CPU, or its file is corrupt",
+	"bad system call":     "a system call filter blocked the plugin; check SystemCallFilter in the kubelet's unit",
+}
+
+// codes are exit codes of shells (POSIX, "Exit Status for Commands"), which add
+// 128 to the number of a signal.
+var codes = map[int]string{
+	126:      byShell + "is not executable; check the command's mode and format",
+	127:      "by shell convention, this exit code means that a command or library needed by the plugin was not found; the plugin uses the kubelet's PATH unless env in the plugin's entry sets PATH",
+	128 + 9:  byShell + "was " + outOfMemory,
+	128 + 11: byShell + "crashed",
+}
+
+// Errors of flag parsers: pflag, flag, argparse and getopt.
+var (
+	unknownFlag    = []string{"unknown flag", "flag provided but not defined", "unknown shorthand flag", "unrecognized argument", "unrecognized option", "invalid option"}
+	unknownCommand = []string{"unknown command", "unknown subcommand", "invalid choice"}
+)
+
+// Explain returns why the plugin ended, or "" if that is unknown.
+func (e Exit) Explain() string {
+	stderr := strings.ToLower(e.Stderr)
+	has := func(part string) bool { return strings.Contains(stderr, part) }
+	name, signaled := strings.CutPrefix(e.State, "signal: ")
+	switch {
+	case signaled:
+		return signals[strings.TrimSuffix(name, " (core dumped)")]
+	case has("panic: ") && has("goroutine "):
+		return "the plugin crashed with a Go panic; report the crash to the plugin's authors"
+	case slices.ContainsFunc(unknownFlag, has):
+		return e.explainFlag()
+	case slices.ContainsFunc(unknownCommand, has):
+		return "the plugin rejected the subcommand in args; compare args with the installed version's --help output"
+	case codes[e.Code] != "":
+		return codes[e.Code]
+	case hasPrefix(strings.ToLower(e.Stdout), helperErrors):
+		return "it " + dockerHelper
+	case (has(protocol.Group) || has("apiversion") || has("group version")) && (has("not supported") || has("unsupported") || has("no kind ")):
+		return "the plugin does not support the request's version, " + e.APIVersion + "; " + otherVersion(e.APIVersion)
+	}
+	return ""
+}
+
+func otherVersion(apiVersion string) string {
+	if apiVersion == protocol.V1 {
+		return "install a newer plugin, or set apiVersion in the plugin's entry to a version that it supports, " + protocol.V1Beta1 + " or v1alpha1"
+	}
+	return "set apiVersion: " + protocol.V1 + " in the plugin's entry, or install an older plugin version"
+}
+
+func (e Exit) explainFlag() string {
+	if place := e.FindFlag(rejectedFlag(e.Stderr)); place != "" {
+		return "the plugin rejected the flag in " + place + "; compare it with the installed version's --help output"
+	}
+	return "the plugin rejected a flag in args; compare args with the installed version's --help output"
+}
+
+// rejectedFlag returns the flag that follows the error of a flag parser, or "".
+func rejectedFlag(stderr string) string {
+	for line := range strings.Lines(stderr) {
+		lower := strings.ToLower(line)
+		for _, message := range unknownFlag {
+			i := strings.Index(lower, message)
+			if i < 0 || len(lower) != len(line) {
+				continue
+			}
+			for _, word := range strings.Fields(line[i+len(message):]) {
+				word, _, _ = strings.Cut(strings.Trim(word, `"'`+"`"), "=")
+				if strings.HasPrefix(word, "-") && strings.Trim(word, "-") != "" {
+					return word
+				}
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package diagnose
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	toStderr     = "write only the response to standard output and everything else to standard error"
+	noSubcommand = "check whether args lacks a required subcommand, such as get-credentials, or has one that this plugin version does not support"
+	cutShort     = "the plugin did not write the whole response; check whether it was killed or its output was truncated by a pipe or a variable"
+	dockerHelper = "behaves like a docker credential helper, which uses a different protocol; install the vendor's kubelet plugin instead"
+)
+
+// Output explains what the output of a plugin is if it is not one JSON value.
+// offset is where it stops being JSON: its length if it ends too early.
+func Output(stdout []byte, offset int64) string {
+	text := strings.TrimSpace(string(stdout))
+	if text == "" {
+		return "the plugin exited 0 and wrote nothing to standard output; " + noSubcommand
+	}
+	why := explainText(stdout, text)
+	atEnd := len(bytes.TrimSpace(stdout[min(offset, int64(len(stdout))):])) == 0
+	switch {
+	case atEnd && (why == "" || text[0] == '{'):
+		return cutShort
+	case why == "" && offset > 0 && !atEnd:
+		return explainByte(stdout, offset)
+	}
+	return why
+}
+
+// texts are outputs that are recognized by how they begin, or by a part of them,
+// both in lower case.
+var texts = []struct {
+	prefixes, parts []string
+	why             string
+}{
+	{prefixes: []string{"<!doctype html", "<html"}, why: "the output is an HTML page, such as a proxy's error or login page; if the plugin receives an HTML page, it must exit with an error"},
+	{prefixes: []string{"<"}, why: "the output is XML, such as a cloud API error; write the response as JSON, and exit with a nonzero code on errors"},
+	{prefixes: helperErrors, why: "the plugin " + dockerHelper},
+	{parts: []string{"panic: ", "traceback (most recent call last)", "exception in thread"}, why: "the output is a stack trace; " + toStderr},
+	{parts: []string{"usage:", "usage of ", "available commands:", "unknown command", "--help\" for more", "unknown flag", "flag provided but not defined"}, why: "the output is a usage message; " + noSubcommand},
+	{prefixes: []string{"kind:", "apiversion:"}, parts: []string{"\nkind:", "\napiversion:"}, why: "the output is YAML; the response must be JSON"},
+}
+
+// helperErrors are errors of docker-credential-helpers (credentials/error.go).
+var helperErrors = []string{"credentials not found in native keychain", "no credentials server url", "no credentials username"}
+
+func explainText(stdout []byte, text string) string {
+	switch {
+	case bytes.HasPrefix(stdout, []byte("\xff\xfe")), bytes.HasPrefix(stdout, []byte("\xfe\xff")), bytes.HasPrefix(stdout, []byte("{\x00")), bytes.HasPrefix(stdout, []byte("\x00{")):
+		return "the output is encoded as UTF-16 (the Windows PowerShell default); encode it as UTF-8"
+	case strings.HasPrefix(text, "\ufeff"):
+		return "the output starts with a byte order mark (BOM); write UTF-8 without a BOM"
+	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+		return "the output is not UTF-8 text"
+	}
+	if where := textAroundResponse(text); where != "" {
+		return where + "; " + toStderr
+	}
+	lower := strings.ToLower(text)
+	for _, t := range texts {
+		if hasPrefix(lower, t.prefixes) || slices.ContainsFunc(t.parts, func(part string) bool { return strings.Contains(lower, part) }) {
+			return t.why
+		}
+	}
+	if text[0] == '{' || text[0] == '[' {
+		return explainBrackets(text)
+	}
+	return "the output is text; " + toStderr
+}
+
+func hasPrefix(text string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
+}
+
+// textAroundResponse describes the text before or after a response that begins
+// a line.
+func textAroundResponse(text string) string {
+	const maxLines = 64
+	at := 0
+	for range maxLines {
+		dec := json.NewDecoder(strings.NewReader(text[at:]))
+		var value map[string]json.RawMessage
+		if text[at] == '{' && dec.Decode(&value) == nil && (value["kind"] != nil || value["auth"] != nil) {
+			before, after := strings.TrimSpace(text[:at]), strings.TrimSpace(text[at+int(dec.InputOffset()):])
+			switch {
+			case before == "":
+				return describeLines(after) + " after the response"
+			case after == "":
+				return describeLines(before) + " before the response"
+			}
+			return describeLines(before) + " before the response, and there is more text after the response"
+		}
+		next := strings.IndexByte(text[at:], '\n')
+		if next < 0 {
+			break
+		}
+		at += next + 1
+	}
+	return ""
+}
+
+func describeLines(text string) string {
+	first, _, more := strings.Cut(text, "\n")
+	var value map[string]json.RawMessage
+	isJSON := json.NewDecoder(strings.NewReader(text)).Decode(&value) == nil
+	switch logged := isLogLine(first); {
+	case isJSON && isLogRecord(value):
+		return "there is a JSON log line"
+	case isJSON:
+		return "there is another JSON value"
+	case logged && more:
+		return "there are log lines"
+	case logged:
+		return "there is a log line"
+	case more:
+		return "there are lines of text"
+	}
+	return "there is a line of text"
+}
+
+// isLogLine recognizes lines of klog, log, slog and logrus, and lines that begin
+// with a level.
+func isLogLine(line string) bool {
+	line = strings.TrimLeft(line, "[ ")
+	isDigits := func(from, to int) bool { return len(line) > to && strings.Trim(line[from:to], "0123456789") == "" }
+	klog := strings.IndexAny(line, "IWEF") == 0 && isDigits(1, 5)
+	date := isDigits(0, 4) && strings.ContainsAny(line[4:5], "-/")
+	level, _, _ := strings.Cut(strings.ToUpper(line), " ")
+	return klog || date || hasPrefix(line, []string{"time=", "level="}) ||
+		slices.Contains([]string{"TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "FATAL"}, strings.Trim(level, "[]:|-"))
+}
+
+// isLogRecord reports whether an object is a log line in JSON.
+func isLogRecord(value map[string]json.RawMessage) bool {
+	return hasFields(value, "level", "severity", "lvl", "v") && hasFields(value, "msg", "message")
+}
+
+// explainBrackets explains a text that begins like JSON.
+func explainBrackets(text string) string {
+	rest := strings.TrimLeft(text[1:], " \t\r\n")
+	switch {
+	case isLogLine(text):
+		return "the output is a log line; " + toStderr
+	case strings.HasPrefix(rest, "'"):
+		return "strings are in single quotes, as when Python prints a dict; JSON requires double quotes"
+	case text[0] == '{' && rest != "" && rest[0] != '"' && rest[0] != '}':
+		return "field names are not quoted, as in YAML or JavaScript; JSON requires double quotes"
+	}
+	return ""
+}
+
+// explainByte explains a byte that JSON does not allow where it is.
+func explainByte(stdout []byte, at int64) string {
+	before := bytes.TrimRight(stdout[:at], " \t\r\n")
+	switch c := stdout[at]; {
+	case (c == '}' || c == ']') && bytes.HasSuffix(before, []byte(",")):
+		return "there is a trailing comma before a closing bracket"
+	case c < ' ':
+		return "a string contains a line break or another control character; write it as \\n, or trim the password"
+	case bytes.HasSuffix(before, []byte(`"`)):
+		return "a comma or colon is missing, or a double quote in a string is not escaped"
+	case bytes.HasSuffix(before, []byte(":")):
+		return "a value is missing or not quoted; check whether a script variable is empty"
+	}
+	return ""
+}

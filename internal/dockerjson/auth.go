@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package dockerjson
+
+import (
+	"encoding/base64"
+	"errors"
+	"strings"
+)
+
+var errAuth = errors.New("an auth field is not base64-encoded user:password")
+
+// DecodeAuth decodes an auth field as a kubelet does. Its error does not quote the
+// field.
+func DecodeAuth(s string) (user, password string, err error) {
+	encoding := base64.RawStdEncoding
+	// kubelet: this choice ignores trailing space, the decoder does not.
+	if strings.HasSuffix(strings.TrimSpace(s), "=") {
+		encoding = base64.StdEncoding
+	}
+	b, err := encoding.DecodeString(s)
+	if err != nil {
+		return "", "", errAuth
+	}
+	user, password, ok := strings.Cut(string(b), ":")
+	if !ok {
+		return "", "", errAuth
+	}
+	return user, password, nil
+}

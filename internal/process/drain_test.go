@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package process
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestDrainEnds checks that the pipes of a program that left a child process
+// behind are closed after the limit, and not before the child ends.
+func TestDrainEnds(t *testing.T) {
+	for limit, want := range map[time.Duration]string{time.Millisecond: "cut off", time.Hour: "wrote everything"} {
+		f := newFIFOs(t)
+		p, err := testCommand(t, "fork-writer", append(f.env, testStdout+"="+output)...).start(limits{ctx: t.Context()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if failed := p.run(limits{ctx: t.Context()}, strings.NewReader("request")); failed != nil {
+			t.Fatal(failed)
+		}
+		p.release()
+		p.drain(limit)
+		f.pids(t, 1)
+		if limit < time.Hour {
+			<-p.settled // the pipes are closed while the child lives
+		}
+		f.goOn(t)
+		if line, _ := f.next(t); line != want {
+			t.Errorf("limit %v: the child reports %q, want %q", limit, line, want)
+		}
+		f.allGone(t)
+		<-p.settled
+	}
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build !unix && !windows
+
+package process
+
+import (
+	"os"
+	"syscall"
+)
+
+// Other systems, such as js/wasm, run no programs; the package only compiles.
+
+func ownGroup() *syscall.SysProcAttr { return nil }
+
+func killGroup(p *os.Process) { p.Kill() }
+
+func terminateGroup(*os.Process) bool { return false }
+
+const (
+	errBusy      = syscall.EBUSY
+	errNotFormat = syscall.ENOEXEC
+)

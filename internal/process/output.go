@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package process
+
+import (
+	"io"
+	"os"
+	"sync"
+)
+
+// stream copies a pipe to a sink until the pipe ends.
+type stream struct {
+	r   *os.File
+	eof chan struct{} // closed when the pipe has ended
+
+	mu   sync.Mutex
+	sink io.Writer // nil after discard
+}
+
+func newStream(r *os.File, sink io.Writer) *stream {
+	s := &stream{r: r, eof: make(chan struct{}), sink: sink}
+	go s.read()
+	return s
+}
+
+func (s *stream) read() {
+	defer close(s.eof)
+	defer s.r.Close()
+	buf := make([]byte, 8<<10) // a response has a few hundred bytes
+	for {
+		n, err := s.r.Read(buf)
+		s.mu.Lock()
+		if s.sink != nil {
+			s.sink.Write(buf[:n])
+		}
+		s.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// discard drops the sink. The pipe is still read.
+func (s *stream) discard() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sink = nil
+}
+
+// close stops reading.
+func (s *stream) close() { s.r.Close() }
+
+// bounded keeps the first max bytes.
+type bounded struct {
+	max  int
+	over chan struct{} // closed after more than max bytes
+
+	mu     sync.Mutex
+	buf    []byte
+	isOver bool
+}
+
+func (b *bounded) Write(data []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	room := b.max - len(b.buf)
+	b.buf = append(b.buf, data[:min(room, len(data))]...)
+	if len(data) > room && !b.isOver {
+		b.isOver = true
+		close(b.over)
+	}
+	return len(data), nil
+}
+
+func (b *bounded) len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.buf)
+}
+
+// Keep is how many bytes of each end of standard error are kept.
+const Keep = 4 << 10
+
+// HeadTail is an [io.Writer] that keeps the first and the last [Keep] bytes.
+type HeadTail struct {
+	Head    []byte
+	Tail    []byte // of what follows Head
+	Omitted int64  // bytes between Head and Tail
+}
+
+func (h *HeadTail) Write(data []byte) (int, error) {
+	n := len(data)
+	room := min(Keep-len(h.Head), n)
+	h.Head = append(h.Head, data[:room]...)
+	data = data[room:]
+	if len(data) > Keep {
+		h.Omitted += int64(len(data) - Keep)
+		data = data[len(data)-Keep:]
+	}
+	h.Tail = append(h.Tail, data...)
+	if extra := len(h.Tail) - Keep; extra > 0 {
+		h.Omitted += int64(extra)
+		h.Tail = append(h.Tail[:0], h.Tail[extra:]...)
+	}
+	return n, nil
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package process runs a program with bounds that hold whatever the program
+// does: a deadline, a limit on its output, and no shell or PATH search. It
+// knows nothing of what the program reads and writes.
+//
+//	res, err := process.Command{
+//		Path: "/opt/bin/program", Environ: os.Environ(), Timeout: time.Minute, MaxOutput: 1 << 20,
+//	}.Run(ctx, strings.NewReader("input"))
+package process
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Command is a program and the limits of one run. All fields except Path are
+// optional, but a Timeout or MaxOutput of zero allows no time and no output.
+type Command struct {
+	Path    string   // the executable; without a separator it is a file in Dir
+	Args    []string // the arguments after the program name
+	Environ []string // the whole environment, as "key=value"
+	Dir     string   // the working directory; "" means that of this process
+
+	Timeout   time.Duration
+	MaxOutput int           // limit on standard output, in bytes
+	Grace     time.Duration // from SIGTERM to SIGKILL; 0 means no SIGTERM
+}
+
+// Result is what is known of a run.
+type Result struct {
+	Stdout   []byte // at most MaxOutput bytes
+	Stderr   HeadTail
+	State    *os.ProcessState // nil if the program did not start or has not exited
+	Started  time.Time        // zero if the program did not start
+	Duration time.Duration
+
+	// Lingering is set if the program exited while a process that it had
+	// started still held its standard output or standard error.
+	Lingering bool
+}
+
+// ExitCode returns the exit code, or -1 if the program did not exit by itself.
+func (r *Result) ExitCode() int {
+	if r.State == nil {
+		return -1
+	}
+	return r.State.ExitCode()
+}
+
+// Reason is why a run failed.
+type Reason int
+
+// The reasons for which a run fails.
+const (
+	NotStarted    Reason = iota + 1
+	Exited               // with a status other than 0, or killed by another process
+	TimedOut             // killed at the deadline
+	Canceled             // killed because ctx ended
+	OutputTooLong        // killed because it wrote more than MaxOutput bytes
+)
+
+// Error is the error of a failed run.
+type Error struct {
+	Reason Reason
+	Err    error // the cause
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Run runs the program once and returns when its output is complete. The
+// Result is never nil; errors are of type [*Error].
+//
+//   - At the deadline, when ctx ends, or when standard output exceeds MaxOutput,
+//     Run kills the process group and returns, even if a process outside the
+//     group holds the pipes. Windows has no process groups, so only the program is
+//     killed there.
+//   - Otherwise processes that the program started continue to run. What they
+//     write is read and discarded for ten minutes.
+//   - Run does not wait for stdin. A reader that blocks is abandoned together
+//     with the goroutine that reads it.
+func (c Command) Run(ctx context.Context, stdin io.Reader) (*Result, error) {
+	deadline := time.NewTimer(c.Timeout)
+	defer deadline.Stop()
+	return c.run(limits{ctx, deadline.C}, stdin)
+}
+
+// limits end a run from outside.
+type limits struct {
+	ctx      context.Context
+	deadline <-chan time.Time
+}
+
+func (c Command) run(l limits, stdin io.Reader) (*Result, error) {
+	begun := time.Now()
+	p, err := c.start(l)
+	if err != nil {
+		return &Result{Duration: time.Since(begun)}, err
+	}
+	failed := p.run(l, stdin)
+	res := &Result{Started: p.started, Duration: time.Since(p.started)}
+	if res.Lingering = (failed == nil || failed.Reason == Exited) && !closed(p.settled); res.Lingering {
+		p.drain(drainTime)
+	}
+	if closed(p.exited) {
+		res.State = p.cmd.ProcessState
+	}
+	res.Stdout, res.Stderr = p.release()
+	if failed != nil {
+		return res, failed
+	}
+	return res, nil
+}
+
+func (c Command) timedOut() *Error {
+	return &Error{TimedOut, fmt.Errorf("no response within %v: %w", c.Timeout, context.DeadlineExceeded)}
+}
+
+func canceled(ctx context.Context) *Error {
+	return &Error{Canceled, fmt.Errorf("canceled: %w", ctx.Err())}
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build unix
+
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The test binary plays every program: TestMain looks at testMode.
+const (
+	testMode   = "PROGRAM_MODE"
+	testStdout = "PROGRAM_STDOUT"
+	testStderr = "PROGRAM_STDERR"
+	testExit   = "PROGRAM_EXIT"
+	testReport = "PROGRAM_REPORT" // a FIFO to write to, and to hold open while alive
+	testGo     = "PROGRAM_GO"     // a FIFO to read from before going on
+)
+
+func TestMain(m *testing.M) {
+	if mode := os.Getenv(testMode); mode != "" {
+		os.Exit(play(mode))
+	}
+	os.Exit(m.Run())
+}
+
+// output is what the programs print.
+const output = `{"kind":"CredentialProviderResponse","auth":{}}` + "\n"
+
+// testCommand returns a Command whose program is the test binary.
+func testCommand(t testing.TB, mode string, env ...string) Command {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Command{
+		Path: self,
+		// The race detector otherwise takes a second to end.
+		Environ:   slices.Concat(os.Environ(), []string{testMode + "=" + mode, "GORACE=atexit_sleep_ms=0"}, env),
+		Timeout:   time.Minute,
+		MaxOutput: 1 << 20,
+	}
+}
+
+var modes = map[string]func() int{
+	"say": func() int { // reads its input, then writes what the environment says
+		io.Copy(io.Discard, os.Stdin)
+		return say()
+	},
+	"not-read": say,
+	"close-stdout-early": func() int { // answers, closes, and exits later
+		say()
+		os.Stdout.Close()
+		os.Stderr.Close()
+		defer report("plugin %d", os.Getpid())()
+		awaitGo()
+		return 0
+	},
+	"flood-stdout": func() int { return flood(os.Stdout, 1<<30) },
+	"flood-stderr": func() int {
+		flood(os.Stderr, 1<<30)
+		return say()
+	},
+	"hang": hangDeaf,
+	"fork": func() int { // leaves a child behind that holds stdout and stderr
+		startChild("child", nil)
+		return say()
+	},
+	"fork-half": func() int { // leaves a child behind that finishes its answer
+		answer := os.Getenv(testStdout)
+		os.Stdout.WriteString(answer[:len(answer)/2])
+		startChild("child-half", nil)
+		return 0
+	},
+	"fork-hang": func() int {
+		startChild("child", nil)
+		return hangDeaf()
+	},
+	"fork-escape": func() int {
+		startChild("child", &syscall.SysProcAttr{Setsid: true})
+		return hangDeaf()
+	},
+	"child": func() int {
+		defer report("child %d", os.Getpid())()
+		awaitGo()
+		// More than a pipe holds: a closed pipe would kill the child here.
+		if flood(os.Stdout, 1<<20) == 0 && flood(os.Stderr, 1<<20) == 0 {
+			report("wrote everything")
+		}
+		return 0
+	},
+	"fork-writer": func() int {
+		startChild("child-writer", nil)
+		return say()
+	},
+	"child-writer": func() int { // a program that ignores SIGPIPE
+		signal.Ignore(syscall.SIGPIPE)
+		defer report("child %d", os.Getpid())()
+		awaitGo()
+		if flood(os.Stdout, 1<<20) != 0 && flood(os.Stderr, 1<<20) != 0 {
+			report("cut off")
+		} else {
+			report("wrote everything")
+		}
+		return 0
+	},
+	"count-sigterm": func() int { // stderr: a line for the first SIGTERM, and for a second one that comes soon
+		terms := make(chan os.Signal, 2)
+		signal.Notify(terms, syscall.SIGTERM)
+		defer report("plugin %d", os.Getpid())()
+		<-terms
+		fmt.Fprintln(os.Stderr, "SIGTERM")
+		select {
+		case <-terms:
+			fmt.Fprintln(os.Stderr, "SIGTERM")
+		case <-time.After(100 * time.Millisecond):
+		}
+		return 0
+	},
+	"child-half": func() int {
+		io.Copy(io.Discard, os.NewFile(3, "parent"))
+		defer report("child %d", os.Getpid())()
+		awaitGo()
+		answer := os.Getenv(testStdout)
+		os.Stdout.WriteString(answer[len(answer)/2:])
+		hang()
+		return 0
+	},
+}
+
+func play(mode string) int {
+	f, ok := modes[mode]
+	if !ok {
+		fmt.Fprintln(os.Stderr, "no such mode; there are", slices.Sorted(maps.Keys(modes)))
+		return 99
+	}
+	return f()
+}
+
+func say() int {
+	os.Stdout.WriteString(os.Getenv(testStdout))
+	os.Stderr.WriteString(os.Getenv(testStderr))
+	code, _ := strconv.Atoi(os.Getenv(testExit))
+	return code
+}
+
+func flood(w io.Writer, n int) int {
+	chunk := bytes.Repeat([]byte("x"), 64<<10)
+	for ; n > 0; n -= len(chunk) {
+		if _, err := w.Write(chunk); err != nil {
+			return 1
+		}
+	}
+	return 0
+}
+
+// hangDeaf writes its output, ignores SIGTERM and stays.
+func hangDeaf() int {
+	signal.Ignore(syscall.SIGTERM)
+	defer report("plugin %d", os.Getpid())()
+	say()
+	hang()
+	return 0
+}
+
+func hang() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+// report writes a line to the test, and keeps the FIFO open until the
+// returned function is called or the process ends.
+func report(format string, args ...any) func() error {
+	f, err := os.OpenFile(os.Getenv(testReport), os.O_WRONLY, 0)
+	if err != nil {
+		return func() error { return err }
+	}
+	fmt.Fprintf(f, format+"\n", args...)
+	return f.Close
+}
+
+func awaitGo() {
+	if f, err := os.Open(os.Getenv(testGo)); err == nil {
+		io.Copy(io.Discard, f)
+		f.Close()
+	}
+}
+
+// startChild starts a child that can tell when this process is gone: the
+// other end of its file 3 is then closed.
+func startChild(mode string, attr *syscall.SysProcAttr) {
+	self, _ := os.Executable()
+	var pipe [2]int // no *os.File, which the garbage collector would close
+	syscall.Pipe(pipe[:])
+	syscall.CloseOnExec(pipe[1])
+	child := exec.Command(self)
+	child.Env = append(os.Environ(), testMode+"="+mode)
+	child.Stdin, child.Stdout, child.Stderr, child.SysProcAttr = os.Stdin, os.Stdout, os.Stderr, attr
+	child.ExtraFiles = []*os.File{os.NewFile(uintptr(pipe[0]), "parent")}
+	if err := child.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+// copySelf copies the test binary to a file that can be changed.
+func copySelf(t *testing.T, name string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

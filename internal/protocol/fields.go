@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package protocol is the vocabulary of the exec protocol: its kinds, versions
+// and fields. The messages are encoded and decoded by package plugin.
+package protocol
+
+// The API group and the versions, as in package plugin.
+const (
+	Group     = "credentialprovider.kubelet.k8s.io"
+	V1        = Group + "/v1"
+	V1Beta1   = Group + "/v1beta1"
+	V1Alpha1  = Group + "/v1alpha1"
+	OutOfTree = "v1alpha1"
+)
+
+// The kinds of messages. Requests of the out-of-tree proposal contain no kind.
+const (
+	KindRequest           = "CredentialProviderRequest"
+	KindResponse          = "CredentialProviderResponse"
+	KindOutOfTreeRequest  = "RegistryCredentialPluginRequest"
+	KindOutOfTreeResponse = "RegistryCredentialPluginResponse"
+)
+
+// KindAuthConfig names the entries of a response's auth map in [Fields]. It is
+// not a kind of a message.
+const KindAuthConfig = "AuthConfig"
+
+// The types of a [Field].
+const (
+	TypeString      = "string"
+	TypeTime        = "time"     // a string as in RFC 3339, with a time zone
+	TypeDuration    = "duration" // a string for time.ParseDuration
+	TypeAnnotations = "map[string]string"
+	TypeAuth        = "map[string]AuthConfig"
+)
+
+// Field is a field of a kind in one version.
+type Field struct {
+	Name      string // in JSON
+	Type      string // one of the Type constants
+	OmitEmpty bool   // omitted when empty; all other fields are always written
+	GoField   string // the field of plugin.Request, Response or AuthConfig; "" for kind
+}
+
+// Fields returns the fields of [KindRequest], [KindResponse] or
+// [KindAuthConfig] in a version, in the order in which they are written, or nil
+// for another kind or version. Names and types are those of
+// k8s.io/kubelet/pkg/apis/credentialprovider and of the out-of-tree proposal.
+func Fields(kind, apiVersion string) []Field {
+	if !Supported(apiVersion) {
+		return nil
+	}
+	typeMeta := []Field{
+		{"kind", TypeString, true, ""},
+		{"apiVersion", TypeString, true, "APIVersion"},
+	}
+	if apiVersion == OutOfTree {
+		return outOfTreeFields(kind, typeMeta)
+	}
+	switch kind {
+	case KindRequest:
+		fields := append(typeMeta, Field{"image", TypeString, false, "Image"})
+		if !HasServiceAccount(apiVersion) {
+			return fields
+		}
+		return append(fields,
+			Field{"serviceAccountToken", TypeString, true, "ServiceAccountToken"},
+			Field{"serviceAccountAnnotations", TypeAnnotations, true, "ServiceAccountAnnotations"})
+	case KindResponse:
+		return append(typeMeta,
+			Field{"cacheKeyType", TypeString, false, "CacheKeyType"},
+			Field{"cacheDuration", TypeDuration, true, "CacheDuration"},
+			Field{"auth", TypeAuth, true, "Auth"})
+	case KindAuthConfig:
+		return []Field{
+			{"username", TypeString, false, "Username"},
+			{"password", TypeString, false, "Password"},
+		}
+	}
+	return nil
+}
+
+// outOfTreeFields returns the fields of the out-of-tree proposal, whose
+// response is a single credential.
+func outOfTreeFields(kind string, typeMeta []Field) []Field {
+	switch kind {
+	case KindRequest:
+		return []Field{{"image", TypeString, false, "Image"}}
+	case KindResponse:
+		return append(typeMeta,
+			Field{"expirationTimestamp", TypeTime, true, "CacheDuration"},
+			Field{"username", TypeString, false, "Auth"},
+			Field{"password", TypeString, false, "Auth"})
+	}
+	return nil
+}
+
+// KindIn returns the name of [KindRequest] or [KindResponse] in a version.
+func KindIn(apiVersion, kind string) string {
+	switch {
+	case apiVersion != OutOfTree:
+		return kind
+	case kind == KindRequest:
+		return KindOutOfTreeRequest
+	}
+	return KindOutOfTreeResponse
+}
+
+// Supported reports whether apiVersion is a version of the protocol or the
+// out-of-tree proposal.
+func Supported(apiVersion string) bool { return InKubelet(apiVersion) || apiVersion == OutOfTree }
+
+// InKubelet reports whether the kubelet supports a version.
+func InKubelet(apiVersion string) bool {
+	return apiVersion == V1 || apiVersion == V1Beta1 || apiVersion == V1Alpha1
+}
+
+// HasServiceAccount reports whether requests of a version have the fields of
+// KEP-4412.
+func HasServiceAccount(apiVersion string) bool { return apiVersion == V1 }
