@@ -56,7 +56,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseLegacy(t *testing.T) {
-	got, err := Parse([]byte(`{"r.io":{"auth":"` + b64("u:"+canary.Password) + `"}}`), DockerCfg)
+	got, err := Parse([]byte(`{"r.io":{"auth":"`+b64("u:"+canary.Password)+`"}}`), DockerCfg)
 	if want := (map[string]plugin.AuthConfig{"r.io": {Username: "u", Password: plugin.NewSecret(canary.Password)}}); err != nil || !cmp.Equal(got, want) {
 		t.Errorf("error %v, or other credentials than wanted", err)
 	}

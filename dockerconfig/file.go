@@ -30,7 +30,7 @@ type Auth struct {
 	RegistryToken plugin.Secret
 }
 
-// IsZero reports whether there is no credential.
+// IsZero reports whether all fields are empty.
 func (a Auth) IsZero() bool {
 	return a.Username == "" && a.Password.IsZero() && a.IdentityToken.IsZero() && a.RegistryToken.IsZero()
 }

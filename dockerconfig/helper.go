@@ -57,14 +57,14 @@ type Helper struct {
 	Dir string
 
 	// Environ is the environment of the program, as "key=value"; nil means
-	// that of this process.
+	// os.Environ.
 	Environ []string
 
 	Timeout time.Duration // bounds one run; 0 means [DefaultHelperTimeout]
 }
 
-// Get returns the helper's credential for a server. The zero Auth means that it
-// has none; that is not an error.
+// Get returns the helper's credential for a server, or the zero Auth if the
+// helper does not know the server.
 //
 // Helpers print errors to standard output too, and these may contain secrets. So
 // errors of Get do not quote the output.

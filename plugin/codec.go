@@ -211,7 +211,7 @@ func encodeOutOfTree(resp *Response, now time.Time) ([]byte, error) {
 //
 // A response of [OutOfTree] is decoded as strictly. Its CacheKeyType is
 // [CacheImage], and its CacheDuration is the time until expirationTimestamp, or 0
-// if there is none or it has passed. Its credential has the key "", because the
+// if that is missing or has passed. Its credential has the key "", because the
 // response names no image. An empty user name and password mean no credential.
 //
 // Errors are of type [*DecodeError].

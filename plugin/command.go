@@ -45,7 +45,7 @@ type Command struct {
 	Args []Secret
 
 	// Environ is the environment that the plugin inherits, as "key=value".
-	// nil means that of this process. It is plain text: use Env for secrets.
+	// nil means os.Environ. It is plain text: use Env for secrets.
 	Environ []string
 
 	// Env is appended to Environ and overrides it. Each entry is "key=value".
@@ -57,7 +57,7 @@ type Command struct {
 	// for concurrent use.
 	Place func(field string, index int) string
 
-	// Dir is the working directory. "" means that of this process.
+	// Dir is the working directory; "" means the one of this process.
 	Dir string
 
 	// APIVersion is the version of the request: [V1], [V1Beta1], [V1Alpha1] or
@@ -113,9 +113,9 @@ func (c Command) GetCredentials(ctx context.Context, req *Request) (*Response, e
 // MaxOutput, Run kills the plugin's process group (on Windows only the plugin)
 // and returns, whatever the plugin does.
 //
-// Child processes: otherwise processes that the plugin started continue to run,
-// and what they write is discarded. After ten minutes their next write fails
-// with SIGPIPE.
+// Child processes: otherwise processes that the plugin started continue to run.
+// Their output is discarded. After ten minutes their next write fails with
+// SIGPIPE.
 //
 // Redaction: these values are replaced in standard error, with a mask such as
 // "[redacted: args[1]]" that names the value and its Place:

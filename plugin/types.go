@@ -83,9 +83,9 @@ type Response struct {
 	// negative duration a kubelet adds an entry that has expired.
 	CacheDuration *time.Duration
 
-	// Auth maps patterns, in the syntax of matchImages, to credentials. Empty
-	// means that there are no credentials for the image. An OutOfTree response
-	// has at most one credential, and no pattern.
+	// Auth maps patterns, in the syntax of matchImages, to credentials. It is
+	// empty if the provider knows no credential for the image. An OutOfTree
+	// response has at most one credential, without a pattern.
 	Auth map[string]AuthConfig
 }
 
@@ -106,7 +106,7 @@ func (a AuthConfig) Equal(b AuthConfig) bool {
 // A Provider returns credentials for images. Implementations must be safe for
 // concurrent use and must not keep or change the request.
 //
-// If there are no credentials, it returns a Response with an empty Auth. An error
+// Without credentials for the image, it returns a Response with an empty Auth. An error
 // means that it could not find out.
 type Provider interface {
 	GetCredentials(ctx context.Context, req *Request) (*Response, error)

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package canary holds the secrets that tests plant, and finds them again
-// where they must not be. Tests plant nothing else as a password, token, env
-// or argument value, except where a stream has to carry it; test.sh searches
-// the output of the whole suite for [Marker].
+// Package canary contains the secrets that tests use, and finds them where they must
+// not appear. test.sh searches the output of all tests for [Marker].
 package canary
 
 import (
@@ -14,10 +12,10 @@ import (
 	"testing"
 )
 
-// Marker begins every planted secret.
+// Marker is the prefix of every secret.
 const Marker = "canary-"
 
-// The planted secrets, by where they are planted.
+// The secrets, by where they are used.
 const (
 	Password = Marker + "password-4b1d"
 	Token    = Marker + "token-4b1d"
@@ -25,13 +23,12 @@ const (
 	Arg      = Marker + "arg-4b1d"
 )
 
-// Forms returns the texts by which the marker is recognised: itself, in hex,
-// and in base64 at each of the three alignments.
+// Forms returns the marker in plain, in hex, and in base64 at each alignment.
 func Forms() []string {
 	forms := []string{Marker, hex.EncodeToString([]byte(Marker))}
 	for shift := range 3 {
 		enc := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("x", shift) + Marker))
-		// The first and last characters may mix with their neighbours' bits.
+		// The first and last characters may depend on adjacent bytes.
 		first, last := (shift*8+5)/6, (shift+len(Marker))*8/6
 		forms = append(forms, enc[first:last])
 	}
@@ -48,7 +45,7 @@ func Find(s string) string {
 	return ""
 }
 
-// Check fails the test if a planted secret is in s. It does not print s.
+// Check fails the test if s contains a secret. It does not print s.
 func Check(t testing.TB, what, s string) {
 	t.Helper()
 	if f := Find(s); f != "" {

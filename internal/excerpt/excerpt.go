@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package excerpt takes from text of a configuration as much as a message may
-// show. It does not know which values are secrets: those of args and env are
-// shown to nobody. It stands between the others and secrets that have gone
-// astray: after a missing quote, or in a URL.
+// Package excerpt shortens configuration values for messages, and hides the parts
+// that may contain a misplaced secret: user information in a URL, and text after a
+// missing quote. Values of args and env must not be passed to it.
 package excerpt
 
 import (
@@ -12,9 +11,8 @@ import (
 	"unicode"
 )
 
-// Value is as much of a value as an error shows. After a missing quote a
-// value may run on over the lines that follow, secrets among them, so that
-// it is cut at the first blank. User information is hidden.
+// Value returns at most 128 bytes of a value, without user information. It cuts at
+// the first space: after a missing quote, a value includes the lines that follow.
 func Value(value string) string {
 	const most = 128
 	value = Address(value)
@@ -28,7 +26,7 @@ func Value(value string) string {
 	return strings.ToValidUTF8(value[:cut], "") + "…"
 }
 
-// Pattern hides what may be a secret: user information, query, fragment.
+// Pattern hides user information, query and fragment.
 func Pattern(s string) string {
 	s = Address(s)
 	if i := strings.IndexAny(s, "?#"); i >= 0 && i < len(s)-1 {
@@ -37,9 +35,8 @@ func Pattern(s string) string {
 	return s
 }
 
-// Address hides the user information of what may be a URL, or was meant to be an
-// image, a registry or a host: "https://user:password@registry.example". The
-// digest of an image stays, and so does what stands behind an @ in its place.
+// Address hides the user information of a URL, image, registry or host, as in
+// "https://user:password@registry.example". The digest of an image is kept.
 func Address(s string) string {
 	scheme, rest := "", s
 	if i := strings.Index(s, "://"); i >= 0 {
@@ -58,15 +55,15 @@ func Address(s string) string {
 	return scheme + "…" + rest[end:]
 }
 
-// isDigest reports whether s looks like what follows the @ of an image.
+// isDigest reports whether s looks like the digest of an image.
 func isDigest(s string) bool {
 	algorithm, hex, _ := strings.Cut(s, ":")
 	return (algorithm == "sha256" || algorithm == "sha384" || algorithm == "sha512") &&
 		strings.Trim(hex, "0123456789abcdef") == ""
 }
 
-// isHostPath reports whether s begins like an image: with a host that ends at a
-// slash, as no user information does, and has at most a port.
+// isHostPath reports whether s begins like an image: with a host, an optional port
+// and a slash.
 func isHostPath(s string) bool {
 	host, _, found := strings.Cut(s, "/")
 	_, port, _ := strings.Cut(host, ":")

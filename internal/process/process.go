@@ -2,8 +2,8 @@
 // Copyright The regcred Authors
 
 // Package process runs a program with bounds that hold whatever the program
-// does: a deadline, a limit on its output, and no shell or PATH search. It
-// knows nothing of what the program reads and writes.
+// does: a deadline, a limit on its output, and no shell or PATH search. It does
+// not interpret input and output.
 //
 //	res, err := process.Command{
 //		Path: "/opt/bin/program", Environ: os.Environ(), Timeout: time.Minute, MaxOutput: 1 << 20,
@@ -24,14 +24,14 @@ type Command struct {
 	Path    string   // the executable; without a separator it is a file in Dir
 	Args    []string // the arguments after the program name
 	Environ []string // the whole environment, as "key=value"
-	Dir     string   // the working directory; "" means that of this process
+	Dir     string   // the working directory; "" means the one of this process
 
 	Timeout   time.Duration
 	MaxOutput int           // limit on standard output, in bytes
 	Grace     time.Duration // from SIGTERM to SIGKILL; 0 means no SIGTERM
 }
 
-// Result is what is known of a run.
+// Result describes a run.
 type Result struct {
 	Stdout   []byte // at most MaxOutput bytes
 	Stderr   HeadTail
@@ -80,8 +80,8 @@ func (e *Error) Unwrap() error { return e.Err }
 //     Run kills the process group and returns, even if a process outside the
 //     group holds the pipes. Windows has no process groups, so only the program is
 //     killed there.
-//   - Otherwise processes that the program started continue to run. What they
-//     write is read and discarded for ten minutes.
+//   - Otherwise processes that the program started continue to run. Their output
+//     is read and discarded for ten minutes.
 //   - Run does not wait for stdin. A reader that blocks is abandoned together
 //     with the goroutine that reads it.
 func (c Command) Run(ctx context.Context, stdin io.Reader) (*Result, error) {

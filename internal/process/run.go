@@ -21,7 +21,7 @@ const closeTime = 250 * time.Millisecond
 // then. A process that writes later gets SIGPIPE or EPIPE.
 const drainTime = 10 * time.Minute
 
-// running is a started program. The pipes are not those of os/exec, whose
+// running is a started program. It has its own pipes: with the pipes of os/exec,
 // Wait returns only when every process that holds them has closed them.
 type running struct {
 	command Command
@@ -205,7 +205,7 @@ func (p *running) drain(limit time.Duration) {
 	}()
 }
 
-// release returns what has been read. What is read later is discarded.
+// release returns the output so far. Later output is discarded.
 func (p *running) release() (stdout []byte, stderr HeadTail) {
 	p.stdout.discard()
 	p.stderr.discard()

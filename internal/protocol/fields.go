@@ -45,8 +45,8 @@ type Field struct {
 
 // Fields returns the fields of [KindRequest], [KindResponse] or
 // [KindAuthConfig] in a version, in the order in which they are written, or nil
-// for another kind or version. Names and types are those of
-// k8s.io/kubelet/pkg/apis/credentialprovider and of the out-of-tree proposal.
+// for another kind or version. Names and types are from
+// k8s.io/kubelet/pkg/apis/credentialprovider and the out-of-tree proposal.
 func Fields(kind, apiVersion string) []Field {
 	if !Supported(apiVersion) {
 		return nil

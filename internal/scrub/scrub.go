@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package scrub takes secrets out of texts that are shown: errors, and what
-// programs wrote to standard error. A secret is found in each form in which
-// programs write it: quoted, in JSON, in a URL, in hex, in base64.
+// Package scrub redacts known secrets in texts such as errors and the standard
+// error of programs. It finds a secret in plain, quoted, JSON, URL-encoded,
+// hexadecimal and base64 form.
 //
 //	line := scrub.Text(err.Error(), []string{password, token})
 //
-// A mask may say which secret it stands for, where that helps and tells nothing
-// of it: see [Secret].
-//
-// It cannot know a secret that it is not given, and a text must be scrubbed
-// before it is shortened: half a password is one too. It imports nothing of
-// this module, since plugins are built from it.
+// Redact a text before shortening it: half a password is also a secret. Plugins
+// link this package, so it imports no other package of the module.
 package scrub
 
 import (
@@ -28,15 +24,14 @@ import (
 	"unicode/utf8"
 )
 
-// Mask stands in place of a secret.
+// Mask replaces a secret.
 const Mask = "[redacted]"
 
-// Secret is a text to hide, and what the mask in its place says of it, such as
-// where it stands: "[redacted: args[1]]" for the Name "args[1]". Without a name
-// it is [Mask].
+// Secret is a text to redact. The mask contains the optional Name, for example
+// "[redacted: args[1]]".
 type Secret struct{ Text, Name string }
 
-// mask stands in place of a secret of that name.
+// mask returns the mask with a name.
 func mask(name string) string {
 	if name == "" {
 		return Mask
@@ -45,25 +40,22 @@ func mask(name string) string {
 }
 
 const (
-	// minWord is the length from which a form of a secret is removed wherever
-	// it stands. A shorter one is removed where it stands as a word: removing
-	// "a" everywhere would destroy the text, and tell by the holes what the
-	// secret is.
+	// minWord is the length from which a form of a secret is redacted inside
+	// words. Shorter forms are redacted only as whole words: redacting "a"
+	// everywhere would destroy the text and reveal the secret.
 	minWord = 4
 
-	// minCut is how much of a secret must stand at the very end of a text to
-	// count as one that was cut off.
+	// minCut is the length from which the beginning of a secret at the end of a
+	// text is redacted.
 	minCut = 8
 
-	// minSure is the length from which a secret is told wherever it stands,
-	// and not by chance.
+	// minSure is the length from which [Holds] reports a secret inside a word.
 	minSure = 8
 )
 
-// Text returns text with a mask in place of every secret in every form in
-// which programs write it, as harmless UTF-8: control and formatting
-// characters, but for tabs and line ends, are written as Go escapes. An empty
-// secret is none.
+// Text redacts the secrets in all forms and returns printable UTF-8: control and
+// formatting characters, except tabs and line feeds, become Go escapes. Empty
+// secrets are ignored.
 func Text(text string, secrets []string) string {
 	named := make([]Secret, len(secrets))
 	for i, s := range secrets {
@@ -72,24 +64,23 @@ func Text(text string, secrets []string) string {
 	return Part(text, named, false, false)
 }
 
-// Part is [Text] for what is left of a longer text: what stands at an end where
-// it was cut is masked too if it may be a part of a secret. Of several secrets at
-// one place the longest that has a name gives it; a mask for several says none.
+// Part is [Text] for a part of a longer text: it also redacts possible parts of
+// secrets where the text was cut. If secrets overlap, the mask has the name of the
+// longest one with a name, or no name if the secrets are adjacent.
 //
-// Secrets are looked for before and after the text is made harmless, since that
-// changes bytes. A mask is put in at the end, so that a password that stands in
-// the mask itself is not found there.
+// It searches before and after escaping, which changes bytes, and inserts the masks
+// last, so that a secret is not found in a mask.
 func Part(text string, secrets []Secret, cutStart, cutEnd bool) string {
 	forms := allForms(secrets)
 	parts, names := cutHidden(text, findForms(text, forms, cutStart, cutEnd))
 	for i, part := range parts {
-		parts[i] = harmlessText(part)
+		parts[i] = escape(part)
 	}
-	text = strings.Join(parts, "\x00") // which no harmless text has
+	text = strings.Join(parts, "\x00") // escape leaves no NUL
 	hidden := findForms(text, forms, false, false)
 	for i := range hidden {
 		if text[i] == 0 {
-			hidden[i], names = cover{true, names[0]}, names[1:]
+			hidden[i], names = byteMask{true, names[0]}, names[1:]
 		}
 	}
 	parts, names = cutHidden(text, hidden)
@@ -103,17 +94,18 @@ func Part(text string, secrets []Secret, cutStart, cutEnd bool) string {
 	return b.String()
 }
 
-// Holds reports whether one of the secrets stands in text. The shortest do not
-// count, and short ones only as a word: "pass" is no password in "password".
+// Holds reports whether text contains one of the secrets. Secrets of less than 4
+// bytes are ignored. Secrets of less than 8 bytes must be whole words, so that "pass"
+// is not found in "password".
 func Holds(text string, secrets []string) bool {
 	return slices.ContainsFunc(secrets, func(s string) bool {
 		return len(s) >= minWord &&
-			slices.ContainsFunc(secretForms(s), func(form string) bool { return tells(text, form) })
+			slices.ContainsFunc(secretForms(s), func(form string) bool { return containsForm(text, form) })
 	})
 }
 
-// tells reports whether form stands in text other than by chance.
-func tells(text, form string) bool {
+// containsForm reports whether text contains form under the rules of [Holds].
+func containsForm(text, form string) bool {
 	if len(form) < minWord {
 		return false
 	}
@@ -131,15 +123,15 @@ func tells(text, form string) bool {
 	}
 }
 
-// allForms returns the texts in which the secrets may appear, without duplicates:
-// those with a name first, of these the longest first.
+// allForms returns the forms of all secrets without duplicates, forms with a name
+// first, then longer ones first.
 func allForms(secrets []Secret) []Secret {
 	var forms []Secret
 	for _, s := range secrets {
 		for _, form := range secretForms(s.Text) {
 			forms = append(forms, Secret{form, s.Name})
 		}
-		if trimmed := strings.TrimSpace(s.Text); trimmed != s.Text { // a password file that ends in a line end
+		if trimmed := strings.TrimSpace(s.Text); trimmed != s.Text { // a password file that ends with a line feed
 			for _, form := range secretForms(trimmed) {
 				forms = append(forms, Secret{form, s.Name})
 			}
@@ -151,9 +143,8 @@ func allForms(secrets []Secret) []Secret {
 	return slices.CompactFunc(forms, func(a, b Secret) bool { return a.Text == b.Text })
 }
 
-// secretForms returns s itself and as programs write it: quoted, in JSON, in
-// a URL, in hex, and in base64 at any alignment, such as in "Authorization:
-// Basic" after a user name.
+// secretForms returns s in plain, quoted, JSON, URL-encoded and hexadecimal form, and
+// in base64 at each alignment, as after a user name in "Authorization: Basic".
 func secretForms(s string) []string {
 	quoted := fmt.Sprintf("%q", s)
 	marshalled, _ := json.Marshal(s)
@@ -183,7 +174,7 @@ func secretForms(s string) []string {
 	return slices.DeleteFunc(forms, func(form string) bool { return form == "" })
 }
 
-// inner returns the digits of a base64 text that depend on bytes [from, to) alone.
+// inner returns the base64 digits that depend only on bytes [from, to).
 func inner(encoded string, from, to int) string {
 	first, last := (from*8+5)/6, to*8/6
 	if first >= last {
@@ -192,7 +183,7 @@ func inner(encoded string, from, to int) string {
 	return encoded[first:last]
 }
 
-// percentEncode writes s as it stands in a URL.
+// percentEncode returns s as in a URL.
 func percentEncode(s, plain, space string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
@@ -208,25 +199,25 @@ func percentEncode(s, plain, space string) string {
 	return b.String()
 }
 
-// cover says whether a byte is hidden, and by what name.
-type cover struct {
+// byteMask is whether a byte is redacted, and the name for its mask.
+type byteMask struct {
 	hidden bool
 	name   string
 }
 
-// findForms tells which bytes belong to a form. All places are found before any
-// is replaced: forms overlap. What comes first in forms gives a byte its name.
-func findForms(text string, forms []Secret, cutStart, cutEnd bool) []cover {
-	hidden := make([]cover, len(text))
+// findForms returns which bytes belong to a form. Forms can overlap: the first one
+// in forms names the byte.
+func findForms(text string, forms []Secret, cutStart, cutEnd bool) []byteMask {
+	hidden := make([]byteMask, len(text))
 	hide := func(from, to int, name string) {
 		for i := from; i < to; i++ {
 			if !hidden[i].hidden {
-				hidden[i] = cover{true, name}
+				hidden[i] = byteMask{true, name}
 			}
 		}
 	}
 	for _, form := range forms {
-		done := 0 // hidden up to here, so that overlapping places cost no more than the text is long
+		done := 0 // hidden up to here, so that overlapping matches take linear time
 		for at := 0; ; at++ {
 			i := strings.Index(text[at:], form.Text)
 			if i < 0 {
@@ -239,16 +230,16 @@ func findForms(text string, forms []Secret, cutStart, cutEnd bool) []cover {
 			}
 		}
 	}
-	for _, form := range forms { // what is whole says more than what may be a part
+	for _, form := range forms { // after complete forms, which have precedence
 		hide(0, cutAtStart(text, form.Text, cutStart), form.Name)
 		hide(len(text)-cutAtEnd(text, form.Text, cutEnd), len(text), form.Name)
 	}
 	return hidden
 }
 
-// cutHidden returns what stands around each run of hidden bytes, and the name of
-// each run: "" if its bytes have several.
-func cutHidden(text string, hidden []cover) (parts, names []string) {
+// cutHidden returns the parts around each run of hidden bytes, and the name of each
+// run, "" if its bytes have different names.
+func cutHidden(text string, hidden []byteMask) (parts, names []string) {
 	from := 0
 	for i, at := range hidden {
 		switch {
@@ -264,8 +255,8 @@ func cutHidden(text string, hidden []cover) (parts, names []string) {
 	return append(parts, text[from:]), names
 }
 
-// cutAtStart returns how many bytes at the start of text are the rest of a
-// form whose beginning was cut off.
+// cutAtStart returns how many bytes at the start of a cut text may be the end of a
+// form.
 func cutAtStart(text, form string, cut bool) int {
 	if !cut {
 		return 0
@@ -281,9 +272,9 @@ func cutAtStart(text, form string, cut bool) int {
 	return 0
 }
 
-// cutAtEnd returns how many bytes at the end of text are the beginning of a
-// form. A plugin may die in the middle of a line, so the end of everything
-// counts too, but there a byte or two mean nothing.
+// cutAtEnd returns how many bytes at the end of text may be the beginning of a form.
+// A plugin may be killed in the middle of a line, so the end of a complete text is
+// checked too, but only for minCut bytes.
 func cutAtEnd(text, form string, cut bool) int {
 	least := minCut
 	if cut {
@@ -303,13 +294,12 @@ func isWord(text string, from, to int) bool {
 	return !isWordRune(before) && !isWordRune(after)
 }
 
-// isWordRune takes the RuneError at either end of the text for a boundary.
+// isWordRune returns false for the RuneError at either end of the text.
 func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 
-// harmlessText returns s as UTF-8 that does nothing to a terminal or a log:
-// control and formatting characters are written as Go escapes, except tabs
-// and line ends.
-func harmlessText(s string) string {
+// escape returns s as printable UTF-8: control and formatting characters, except
+// tabs and line feeds, become Go escapes. CR LF becomes LF.
+func escape(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	var b strings.Builder
 	for _, r := range s {

@@ -11,13 +11,12 @@ import (
 	"unicode/utf8"
 )
 
-// SchemaVersion is the version of every JSON document that is a result. Fields
-// that are added do not change it: a reader passes over what it does not know.
+// SchemaVersion is the version of JSON results. It does not change when fields are
+// added.
 const SchemaVersion = 1
 
-// Result makes an indented JSON object of a result, with the version of its
-// schema in front. A result that is no object, and so could not carry the
-// version, is refused.
+// Result encodes a result as an indented JSON object that begins with
+// schemaVersion. It returns an error if v is not an object.
 func Result(v any) ([]byte, error) {
 	doc, err := JSON(v)
 	if err != nil {
@@ -34,7 +33,7 @@ func Result(v any) ([]byte, error) {
 	return fmt.Appendf(nil, "{\n  \"schemaVersion\": %d%s%s", SchemaVersion, comma, rest), nil
 }
 
-// JSON makes indented JSON that a terminal shows and does not obey.
+// JSON encodes v as indented JSON without control characters.
 func JSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -46,9 +45,9 @@ func JSON(v any) ([]byte, error) {
 	return escapeJSON(b.Bytes()), nil
 }
 
-// escapeJSON escapes in a JSON document what JSON lets stand although a
-// terminal obeys it: DEL, C1 controls, characters that turn the direction of
-// text, separators of lines. They can only be in strings, whose values remain.
+// escapeJSON escapes characters that JSON allows but terminals interpret: DEL, C1
+// controls, text direction and line separators. They occur only in strings, whose
+// values do not change.
 func escapeJSON(document []byte) []byte {
 	var b []byte
 	for rest := document; len(rest) > 0; {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package shown makes text and JSON fit to be shown: by a terminal, which obeys
-// control characters, and as a command line that is copied into a shell.
+// Package shown formats text and JSON for a terminal, and quotes words for a
+// shell.
 package shown
 
 import (
@@ -13,15 +13,14 @@ import (
 	"unicode/utf8"
 )
 
-// Lines escapes what a terminal would obey or could not show, so that a
-// plugin's words cannot pass for ours. Lines remain lines: what prints them
-// has to see to it that each is told from one of ours.
+// Lines escapes control and other non-printable characters except tabs and line
+// feeds. The caller must mark the lines, so that a plugin's output does not look
+// like regcred's.
 func Lines(s string) string {
 	return escape(s, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) })
 }
 
-// Line is Lines for what stands on a line with something else: it ends
-// neither the line nor its place in it.
+// Line escapes all non-printable characters, including tabs and line feeds.
 func Line(s string) string {
 	return escape(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
@@ -41,8 +40,8 @@ func escape(s string, bad func(rune) bool) string {
 	return b.String()
 }
 
-// ShellPath is [ShellWord] of a path that stands where a flag may stand: one that
-// begins like a flag does so no more.
+// ShellPath quotes a path like [ShellWord]. A path that begins with - gets the prefix
+// "./", so that it is not parsed as a flag.
 func ShellPath(path string) string {
 	if strings.HasPrefix(path, "-") {
 		path = "./" + path
@@ -50,9 +49,8 @@ func ShellPath(path string) string {
 	return ShellWord(path)
 }
 
-// ShellWord quotes s if a shell would not take it for one word, for a command
-// line that is shown to be copied. What is not printable is written as bash,
-// ksh and zsh read it.
+// ShellWord quotes s for a command line that users copy. Non-printable characters
+// are escaped for bash, ksh and zsh.
 func ShellWord(s string) string {
 	switch {
 	case s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,") == "":

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Count is a number and a noun in the right form: "1 credential", "2 credentials".
+// Count returns a number with a noun: "1 credential", "2 credentials".
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -19,7 +19,7 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Flatten takes joined errors apart.
+// Flatten returns the errors that [errors.Join] has joined.
 func Flatten(err error) []error {
 	if err == nil {
 		return nil
