@@ -204,9 +204,9 @@ func encodeOutOfTree(resp *Response, now time.Time) ([]byte, error) {
 }
 
 // DecodeResponse decodes the standard output of a plugin. apiVersion is the
-// version of the request. It accepts what kubelet 1.37 accepts
+// version of the request. It rejects what kubelet 1.37 rejects
 // (pkg/credentialprovider/plugin/plugin.go): unknown, duplicate and wrong-case
-// fields and trailing bytes are errors. As in the kubelet, any cacheKeyType is
+// fields and trailing bytes. As in the kubelet, any cacheKeyType is
 // accepted here; [Command] checks it afterwards.
 //
 // A response of [OutOfTree] is decoded as strictly. Its CacheKeyType is

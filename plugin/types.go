@@ -12,7 +12,7 @@ import (
 const Group = "credentialprovider.kubelet.k8s.io"
 
 // The versions of the exec protocol: V1 since Kubernetes 1.26, V1Beta1 since
-// 1.24, V1Alpha1 since 1.20. Kubelet 1.37 supports all three.
+// 1.24, V1Alpha1 since 1.20; kubelet 1.37 still supports all three.
 const (
 	V1       = Group + "/v1"
 	V1Beta1  = Group + "/v1beta1"
