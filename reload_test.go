@@ -512,7 +512,7 @@ func TestCommandOptions(t *testing.T) {
 	if err == nil || res.Attempts[0].Stage != plugin.StageOutput {
 		t.Errorf("got %v at stage %q, want a failure of the answer's length", err, res.Attempts[0].Stage)
 	}
-	want := plugin.Command{Path: filepath.Join("bin", "a"), Name: "a", Args: []plugin.Secret{}, APIVersion: plugin.V1, Env: plugin.NewSecrets(testPlugin + "=new"),
+	want := plugin.Command{Path: filepath.Join("bin", "a"), Name: "a", APIVersion: plugin.V1, Env: plugin.NewSecrets(testPlugin + "=new"),
 		Dir: work, Environ: []string{"A=B"}, MaxOutput: 10, Timeout: time.Hour, Grace: time.Second}
 	h := newEnv(Options{BinDir: "bin", Dir: work, Environ: []string{"A=B"}, MaxOutput: 10, Timeout: time.Hour, Grace: time.Second})
 	if diff := cmp.Diff(plugin.Provider(want), pluginFor(h, &two().Providers[0], nil)); diff != "" {
