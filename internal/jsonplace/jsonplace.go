@@ -57,7 +57,8 @@ func Parse(data []byte) (*Value, error) {
 	if err := json.Unmarshal(data, &raw); err != nil {
 		return nil, err
 	}
-	p := parser{data: data}
+	p := parser{data, json.NewDecoder(bytes.NewReader(data))}
+	p.UseNumber()
 	return p.value(), nil
 }
 
@@ -96,85 +97,53 @@ func SyntaxOffset(err error) (offset int, ok bool) {
 	return max(int(syntax.Offset)-1, 0), true
 }
 
-// parser reads what encoding/json has found to be JSON, nested at most as deep
-// as it allows: it checks nothing.
+// parser reads a text that encoding/json has accepted.
 type parser struct {
 	data []byte
-	at   int
+	*json.Decoder
 }
 
-// next skips white space and returns the byte behind it.
-func (p *parser) next() byte {
-	for p.data[p.at] == ' ' || p.data[p.at] == '\n' || p.data[p.at] == '\t' || p.data[p.at] == '\r' {
-		p.at++
-	}
-	return p.data[p.at]
+// next returns the offset of the next token.
+func (p parser) next() int {
+	at := int(p.InputOffset())
+	return at + len(p.data[at:]) - len(bytes.TrimLeft(p.data[at:], " \t\r\n,:"))
 }
 
-func (p *parser) value() *Value {
-	v := &Value{}
-	first := p.next()
-	v.Start = p.at
-	switch first {
-	case '{':
-		v.Kind = Object
-		p.list('}', func() { v.Members = append(v.Members, p.member()) })
-	case '[':
+func (p parser) value() *Value {
+	v := &Value{Start: p.next()}
+	token, _ := p.Token() // never fails, the text is valid
+	switch t := token.(type) {
+	case json.Delim:
 		v.Kind = Array
-		p.list(']', func() { v.Items = append(v.Items, p.value()) })
-	case '"':
-		v.Kind, v.Text = String, p.text()
-	default:
-		v.Kind = p.literal(first)
+		if t == '{' {
+			v.Kind = Object
+		}
+		for p.More() {
+			if t == '{' {
+				v.Members = append(v.Members, p.member())
+			} else {
+				v.Items = append(v.Items, p.value())
+			}
+		}
+		_, _ = p.Token() // the closing bracket
+	case string:
+		v.Kind, v.Text = String, t
+	case json.Number:
+		v.Kind = Number
+	case bool:
+		v.Kind = Bool
+	case nil:
+		v.Kind = Null
 	}
-	v.End = p.at
+	v.End = int(p.InputOffset())
 	return v
 }
 
-// list reads what stands between a bracket and its end.
-func (p *parser) list(end byte, item func()) {
-	for p.at++; p.next() != end; {
-		if p.data[p.at] == ',' {
-			p.at++
-		}
-		item()
-	}
-	p.at++
-}
-
-func (p *parser) member() Member {
-	p.next()
-	m := Member{Start: p.at}
-	m.Key = p.text()
-	p.next()
-	p.at++ // the colon
-	m.Value = p.value()
-	return m
-}
-
-func (p *parser) text() (s string) {
-	start := p.at
-	for p.at++; p.data[p.at] != '"'; p.at++ {
-		if p.data[p.at] == '\\' {
-			p.at++
-		}
-	}
-	p.at++
-	_ = json.Unmarshal(p.data[start:p.at], &s) // it is a string
-	return s
-}
-
-func (p *parser) literal(first byte) Kind {
-	for p.at < len(p.data) && bytes.IndexByte([]byte(" \n\t\r,]}"), p.data[p.at]) < 0 {
-		p.at++
-	}
-	switch first {
-	case 't', 'f':
-		return Bool
-	case 'n':
-		return Null
-	}
-	return Number
+func (p parser) member() Member {
+	start := p.next()
+	key, _ := p.Token()
+	name, _ := key.(string)
+	return Member{Key: name, Start: start, Value: p.value()}
 }
 
 // Lines finds lines and columns in one text, fast for many offsets.
