@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/textedit"
 )
 
 // hidden stands in place of what is not shown.
@@ -25,14 +26,14 @@ func Masked(data []byte) []byte {
 	if err != nil {
 		return mask(data)
 	}
-	l := locate(c.Files()[0])
-	if l == nil || l.count() != len(c.Providers) {
+	list := find(c)
+	if list == nil {
 		return mask(data)
 	}
 	for i, p := range slices.Backward(c.Providers) {
 		if len(p.Args) > 0 || len(p.Env) > 0 {
-			at := l.item(i)
-			data = slices.Concat(data[:at.from], mask(data[at.from:at.to]), data[at.to:])
+			at := list.Item(i)
+			data = textedit.Apply(data, textedit.Edit{Span: at, New: string(mask(data[at.From:at.To]))})
 		}
 	}
 	return data
@@ -41,7 +42,7 @@ func Masked(data []byte) []byte {
 // mask hides each line of a text but for its indentation and end.
 func mask(text []byte) (shown []byte) {
 	for line := range bytes.Lines(text) {
-		shown = append(shown, indentation(line)...)
+		shown = append(shown, textedit.Indentation(line)...)
 		content := bytes.TrimRight(line, "\r\n")
 		if len(bytes.TrimLeft(content, " \t")) > 0 {
 			shown = append(shown, hidden...)

@@ -4,12 +4,10 @@
 package entries
 
 import (
-	"bytes"
-	"encoding/json"
 	"strconv"
-	"strings"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/textedit"
 )
 
 // wire is an entry as it is written in a file.
@@ -42,29 +40,26 @@ func (e *Entry) wire() wire {
 	return w
 }
 
-// encode writes JSON: on one line if the indentation of a level is "", else
-// over several, of which all but the first begin with a prefix.
-func encode(v any, prefix, indent string) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent(prefix, indent)
-	_ = enc.Encode(v) // strings and booleans are always encoded
-	return strings.TrimSuffix(b.String(), "\n")
+func newItems(list []Entry) []textedit.NewItem {
+	items := make([]textedit.NewItem, len(list))
+	for i := range list {
+		items[i] = textedit.NewItem{Lines: list[i].lines(), Value: list[i].wire()}
+	}
+	return items
 }
 
 // lines writes e as an item of a block sequence in YAML, without indentation.
 func (e *Entry) lines() []string {
 	w := e.wire()
 	list := append([]string{"- name: " + w.Name, "  matchImages:"}, items("  ", w.MatchImages)...)
-	list = append(list, "  defaultCacheDuration: "+encode(w.DefaultCacheDuration, "", ""), "  apiVersion: "+w.APIVersion)
+	list = append(list, "  defaultCacheDuration: "+textedit.EncodeJSON(w.DefaultCacheDuration, "", ""), "  apiVersion: "+w.APIVersion)
 	t := w.TokenAttributes
 	if t == nil {
 		return list
 	}
-	list = append(list, "  tokenAttributes:", "    serviceAccountTokenAudience: "+encode(t.Audience, "", ""))
+	list = append(list, "  tokenAttributes:", "    serviceAccountTokenAudience: "+textedit.EncodeJSON(t.Audience, "", ""))
 	if t.CacheType != "" {
-		list = append(list, "    cacheType: "+encode(t.CacheType, "", ""))
+		list = append(list, "    cacheType: "+textedit.EncodeJSON(t.CacheType, "", ""))
 	}
 	if t.Require != nil {
 		list = append(list, "    requireServiceAccount: "+strconv.FormatBool(*t.Require))
@@ -83,7 +78,7 @@ func (e *Entry) lines() []string {
 func items(indent string, texts []string) []string {
 	list := make([]string, len(texts))
 	for i, s := range texts {
-		list[i] = indent + "- " + encode(s, "", "")
+		list[i] = indent + "- " + textedit.EncodeJSON(s, "", "")
 	}
 	return list
 }
@@ -98,5 +93,5 @@ func created(list []Entry) []byte {
 	for _, e := range list {
 		doc.Providers = append(doc.Providers, e.wire())
 	}
-	return []byte(encode(doc, "", "  ") + "\n")
+	return []byte(textedit.EncodeJSON(doc, "", "  ") + "\n")
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/textedit"
 )
 
 // Set returns a CredentialProviderConfig in which ours stand behind everybody
@@ -144,20 +145,19 @@ func (f *file) remove() (file, error) {
 
 // drop returns f without a provider.
 func (f *file) drop(i int) (file, bool) {
-	l := locate(f.Files()[0])
-	if l == nil || l.count() != len(f.Providers) {
+	list := f.list()
+	if list == nil {
 		return file{}, false
 	}
-	return f.become(without(f.data, l.cut(i)), slices.Delete(slices.Clone(f.Providers), i, i+1))
+	return f.become(textedit.Apply(f.data, textedit.Edit{Span: list.Cut(i)}), slices.Delete(slices.Clone(f.Providers), i, i+1))
 }
 
 // add returns the text of f, which has none of ours, with ours.
 func (f *file) add(ours []Entry) ([]byte, error) {
-	l := locate(f.Files()[0])
-	if l != nil && l.count() == len(f.Providers) {
-		for _, in := range l.places(ours) {
-			if f.keeps(in, ours) {
-				return with(f.data, in), nil
+	if list := f.list(); list != nil {
+		for _, edit := range list.Append(newItems(ours)) {
+			if data := textedit.Apply(f.data, edit); f.canRemove(data, ours) {
+				return data, nil
 			}
 		}
 	}
@@ -165,10 +165,10 @@ func (f *file) add(ours []Entry) ([]byte, error) {
 		f.Files()[0].Position("providers"), byHand(ours))
 }
 
-// keeps reports whether an insertion says what it should, and can be taken
-// back.
-func (f *file) keeps(in insertion, ours []Entry) bool {
-	after, ok := f.become(with(f.data, in), append(slices.Clone(f.Providers), providersOf(ours)...))
+// canRemove reports whether data has f's providers and ours, and [file.remove]
+// restores f's text from it.
+func (f *file) canRemove(data []byte, ours []Entry) bool {
+	after, ok := f.become(data, append(slices.Clone(f.Providers), providersOf(ours)...))
 	if !ok {
 		return false
 	}
@@ -190,6 +190,23 @@ func (f *file) become(data []byte, want []config.Provider) (file, bool) {
 	return file{f.name, data, f.former, c}, true
 }
 
+// list returns the providers in f's text, or nil if they cannot be found there.
+func (f *file) list() textedit.List { return find(f.Config) }
+
+func find(c *config.Config) (list textedit.List) {
+	f := c.Files()[0]
+	if f.IsJSON() {
+		list = textedit.FindJSON(f.Data(), "providers")
+	} else {
+		document, _ := f.Document() // UTF-8
+		list = textedit.FindYAML(f.Data(), document, "providers")
+	}
+	if list == nil || list.Len() != len(c.Providers) {
+		return nil
+	}
+	return list
+}
+
 func providersOf(list []Entry) []config.Provider {
 	providers := make([]config.Provider, len(list))
 	for i := range list {
@@ -206,7 +223,7 @@ func same(a, b []config.Provider) bool {
 func byHand(ours []Entry) string {
 	texts := make([]string, len(ours))
 	for i := range ours {
-		texts[i] = encode(ours[i].wire(), "", "")
+		texts[i] = textedit.EncodeJSON(ours[i].wire(), "", "")
 	}
 	return "append to the providers list manually: " + strings.Join(texts, ", ")
 }

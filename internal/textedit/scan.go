@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package entries
+package textedit
 
 import (
 	"bytes"
 	"strings"
 )
 
-// scanner splits what stands in brackets, of JSON or of YAML, into tokens:
-// brackets, commas, quoted texts, and whatever else there is, byte by byte. What
-// it makes of a text is checked by who reads the result: it is no judge of what
-// is valid.
+// scanner splits a flow collection, in JSON or YAML, into tokens: brackets,
+// commas, quoted scalars, and all other text byte by byte. It does not validate.
 type scanner struct {
 	text  []byte
 	at    int
-	depth int  // how many brackets were opened; -1 behind the last that closes
-	plain bool // within a text without quotes, where these mean themselves
+	depth int  // number of open brackets; -1 after the list's own bracket
+	plain bool // in a plain scalar, where quotes have no meaning
 }
 
-// next returns the next token; the empty span at the end of the text.
-func (s *scanner) next() span {
+// next returns the next token, or an empty span at the end of the text.
+func (s *scanner) next() Span {
 	s.skip()
 	if s.at >= len(s.text) {
-		return span{}
+		return Span{}
 	}
 	from := s.at
 	s.at++
@@ -37,23 +35,28 @@ func (s *scanner) next() span {
 	case c == ',':
 		s.plain = false
 	case c == ':':
-		// Behind a name comes a value. A colon within a text goes on.
-		s.plain = s.plain && s.at < len(s.text) && strings.IndexByte(space+",[]{}", s.text[s.at]) < 0
+		// A colon within a plain scalar does not end it; one after a key does.
+		s.plain = s.plain && !s.atSeparator()
 	case s.plain:
 	case c == '"' || c == '\'':
 		s.quoted(c)
 	case c == '&' || c == '!':
-		// A property: the value is still to come.
-		for s.at < len(s.text) && strings.IndexByte(space+",[]{}", s.text[s.at]) < 0 {
+		// An anchor or a tag: the value follows.
+		for s.at < len(s.text) && !s.atSeparator() {
 			s.at++
 		}
 	default:
 		s.plain = true
 	}
-	return span{from, s.at}
+	return Span{from, s.at}
 }
 
-// skip goes over white space and comments, which begin behind it.
+// atSeparator reports whether the next byte ends a plain scalar, or there is none.
+func (s *scanner) atSeparator() bool {
+	return s.at >= len(s.text) || strings.IndexByte(space+",[]{}", s.text[s.at]) >= 0
+}
+
+// skip skips white space, and comments, which follow white space.
 func (s *scanner) skip() {
 	for s.at < len(s.text) {
 		switch c := s.text[s.at]; {
@@ -71,9 +74,8 @@ func (s *scanner) skip() {
 	}
 }
 
-// quoted goes behind the quote that ends a text. A quote in one text is written
-// as two, in the other behind a backslash; two are two texts here, which is the
-// same.
+// quoted skips the rest of a quoted scalar. A single quote is escaped by
+// doubling it, which reads as two scalars here, with the same effect.
 func (s *scanner) quoted(quote byte) {
 	for s.at < len(s.text) {
 		c := s.text[s.at]

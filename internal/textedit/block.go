@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package textedit
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// blockList is a list whose items begin with a dash on a line of their own.
+type blockList struct {
+	text   []byte
+	indent string // before a dash
+	eol    string
+	keyEnd int   // end of the line with the key
+	dashes []int // offsets of the lines with the dashes
+	end    int   // offset of the text after the list
+}
+
+func (l *blockList) Len() int { return len(l.dashes) }
+
+// Item includes comments after the item that are indented deeper, since they
+// may be lines of a block scalar.
+func (l *blockList) Item(i int) Span {
+	at := Span{l.dashes[i], l.contentEnd(i)}
+	for next := nextLine(l.text, at.To); next < l.itemEnd(i); next = nextLine(l.text, next) {
+		if len(Indentation(l.text[next:])) > len(l.indent) {
+			at.To = lineEnd(l.text, next)
+		}
+	}
+	return at
+}
+
+// Cut begins at the end of the line before the item. It leaves empty lines and
+// comments between the item and the next one.
+func (l *blockList) Cut(i int) Span { return Span{lineEnd(l.text, l.dashes[i]-1), l.contentEnd(i)} }
+
+// Append inserts after the last line of the last item that is neither empty nor
+// a comment; or after those too, since they may be lines of a block scalar.
+func (l *blockList) Append(items []NewItem) []Edit {
+	var b strings.Builder
+	for _, item := range items {
+		for _, line := range item.Lines {
+			b.WriteString(l.eol + l.indent + line)
+		}
+	}
+	if len(l.dashes) == 0 {
+		return []Edit{Insert(l.keyEnd, b.String())}
+	}
+	near, far := l.contentEnd(len(l.dashes)-1), lineEnd(l.text, l.end)
+	if l.end > 0 && l.text[l.end-1] == '\n' {
+		far = lineEnd(l.text, l.end-1)
+	}
+	return []Edit{Insert(near, b.String()), Insert(far, b.String())}
+}
+
+// contentEnd returns the end of the last line of an item that is neither empty
+// nor a comment.
+func (l *blockList) contentEnd(i int) int {
+	end := lineEnd(l.text, l.dashes[i])
+	for at := l.dashes[i]; at < l.itemEnd(i); at = nextLine(l.text, at) {
+		line := bytes.TrimLeft(l.text[at:nextLine(l.text, at)], space)
+		if len(line) > 0 && line[0] != '#' {
+			end = lineEnd(l.text, at)
+		}
+	}
+	return end
+}
+
+// itemEnd returns the offset of the next item, or of the text after the list.
+func (l *blockList) itemEnd(i int) int {
+	if i+1 < len(l.dashes) {
+		return l.dashes[i+1]
+	}
+	return l.end
+}
+
+// read finds the dashes of a list whose key is on the line at an offset. It
+// returns nil if an item does not begin on a line of its own.
+func (l blockList) read(key int, list *yaml.Node, lines *Lines) List {
+	if key < 0 || l.end < key {
+		return nil
+	}
+	l.keyEnd, l.eol = lineEnd(l.text, key), "\n"
+	if bytes.HasPrefix(l.text[l.keyEnd:], []byte("\r\n")) {
+		l.eol = "\r\n"
+	}
+	floor := nextLine(l.text, key)
+	for i, item := range list.Content {
+		at := lines.start(item.Line)
+		// The dash may be on a line before the item's first field.
+		for at < floor || !startsItem(l.text[at:]) {
+			if at <= floor {
+				return nil
+			}
+			at = bytes.LastIndexByte(l.text[:at-1], '\n') + 1
+		}
+		indent := Indentation(l.text[at:])
+		if i > 0 && indent != l.indent {
+			return nil
+		}
+		l.indent, floor = indent, nextLine(l.text, at)
+		l.dashes = append(l.dashes, at)
+	}
+	if len(list.Content) == 0 {
+		l.indent = Indentation(l.text[key:])
+	}
+	return &l
+}
+
+// startsItem reports whether a line begins with a dash.
+func startsItem(line []byte) bool {
+	line = bytes.TrimLeft(line, " ")
+	return len(line) > 0 && line[0] == '-' && (len(line) == 1 || slices.Contains([]byte(space), line[1]))
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package textedit
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+const (
+	space = " \t\r\n"
+	bom   = "\ufeff"
+)
+
+// Lines finds the offsets of lines and columns in a text. It is not safe for
+// concurrent use.
+type Lines struct {
+	text   []byte
+	starts []int
+	last   position
+}
+
+// position is the last one found on a line. Later columns of the same line are
+// counted from there, since a line may be the whole file.
+type position struct{ line, column, offset int }
+
+// NewLines returns the lines of a text. Only "\n" ends a line, and a byte order
+// mark is not part of the first line.
+func NewLines(text []byte) *Lines {
+	l := &Lines{text: text, starts: []int{len(text) - len(bytes.TrimPrefix(text, []byte(bom)))}}
+	for i, c := range text {
+		if c == '\n' {
+			l.starts = append(l.starts, i+1)
+		}
+	}
+	return l
+}
+
+// Line returns the part of the text that is a line, counted from 1, without its
+// "\n". It returns false if there is no such line.
+func (l *Lines) Line(number int) (Span, bool) {
+	switch {
+	case number < 1 || number > len(l.starts):
+		return Span{}, false
+	case number == len(l.starts):
+		return Span{l.starts[number-1], len(l.text)}, true
+	}
+	return Span{l.starts[number-1], l.starts[number] - 1}, true
+}
+
+// start returns the offset of a line, or -1 if there is no such line.
+func (l *Lines) start(number int) int {
+	if line, ok := l.Line(number); ok {
+		return line.From
+	}
+	return -1
+}
+
+// Offset returns the offset of a column, which counts characters from 1 as
+// yaml.Node does, or of the line's end if it is shorter. It returns -1 if there
+// is no such line.
+func (l *Lines) Offset(line, column int) int {
+	span, ok := l.Line(line)
+	if !ok {
+		return -1
+	}
+	at := position{line, 1, span.From}
+	if l.last.line == line && l.last.column <= column {
+		at = l.last
+	}
+	for ; at.column < column && at.offset < span.To; at.column++ {
+		_, size := utf8.DecodeRune(l.text[at.offset:span.To])
+		at.offset += size
+	}
+	l.last = at
+	return at.offset
+}
+
+// Indentation returns the blanks and tabs at the beginning of a text.
+func Indentation(text []byte) string {
+	return string(text[:len(text)-len(bytes.TrimLeft(text, " \t"))])
+}
+
+// lineEnd returns the offset of the end of the line that contains at, before
+// its "\n" or "\r\n".
+func lineEnd(text []byte, at int) int {
+	i := bytes.IndexByte(text[at:], '\n')
+	if i < 0 {
+		return len(text)
+	}
+	if end := at + i; end == 0 || text[end-1] != '\r' {
+		return end
+	}
+	return at + i - 1
+}
+
+// nextLine returns the offset of the line after the one that contains at.
+func nextLine(text []byte, at int) int {
+	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
+		return at + i + 1
+	}
+	return len(text)
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package textedit
+
+import (
+	"bytes"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/regcred/regcred/internal/jsonplace"
+)
+
+// List is a list in the text of a file.
+type List interface {
+	// Len returns the number of items.
+	Len() int
+	// Item returns the span of an item, with no part of another one.
+	Item(i int) Span
+	// Cut returns what to delete to remove an item and no part of another one.
+	Cut(i int) Span
+	// Append returns edits that add items at the end, the best first. Deleting
+	// Cut of each added item restores the text.
+	Append(items []NewItem) []Edit
+}
+
+// NewItem is an item to add, in both ways of writing lists.
+type NewItem struct {
+	Lines []string // of a block sequence, the first with its dash, without indentation
+	Value any      // for [EncodeJSON]
+}
+
+// FindJSON finds the list in a field of a JSON object. It returns nil if there
+// is none.
+func FindJSON(text []byte, field string) List {
+	top, err := jsonplace.Parse(text)
+	if err != nil {
+		return nil
+	}
+	for _, m := range top.Members {
+		if m.Key == field && m.Kind == jsonplace.Array {
+			return newFlowList(text, m.Value.Start)
+		}
+	}
+	return nil
+}
+
+// FindYAML finds the list in a field of the mapping at the top of a document,
+// with which text begins. It returns nil if there is none, or if it is not
+// written in place, for example as an alias.
+func FindYAML(text, document []byte, field string) List {
+	top, err := ParseYAML(document)
+	i := fieldIndex(top, field)
+	if err != nil || i < 0 || !bytes.HasPrefix(text, document) {
+		return nil
+	}
+	lines := NewLines(document)
+	value := top.Content[i+1]
+	switch {
+	case value.Kind == yaml.SequenceNode && value.Style&yaml.FlowStyle != 0:
+		return newFlowList(text, afterProperties(document, lines.Offset(value.Line, value.Column)))
+	case top.Style&yaml.FlowStyle != 0:
+		return nil
+	case value.Kind == yaml.SequenceNode, value.Kind == yaml.ScalarNode && value.Tag == "!!null" && value.Value == "":
+		b := blockList{text: text, end: len(document)}
+		if i+2 < len(top.Content) {
+			b.end = lines.start(top.Content[i+2].Line)
+		}
+		return b.read(lines.start(top.Content[i].Line), value, lines)
+	}
+	return nil
+}
+
+// afterProperties returns the offset of a node's value, after its anchor and
+// tag, or -1.
+func afterProperties(text []byte, at int) int {
+	if at < 0 {
+		return -1
+	}
+	for s := (scanner{text: text, at: at}); ; {
+		switch token := s.next(); {
+		case token == Span{}:
+			return -1
+		case text[token.From] == '&', text[token.From] == '!':
+		default:
+			return token.From
+		}
+	}
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package textedit
+
+import (
+	"errors"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// ParseYAML returns the top node of a document, or nil if the document is
+// empty. A panic of the parser becomes an error.
+func ParseYAML(document []byte) (top *yaml.Node, err error) {
+	defer func() {
+		if recover() != nil {
+			top, err = nil, errors.New("not YAML")
+		}
+	}()
+	var doc yaml.Node
+	if err := yaml.Unmarshal(document, &doc); err != nil || len(doc.Content) == 0 {
+		return nil, err
+	}
+	return doc.Content[0], nil
+}
+
+// Resolve follows an alias.
+func Resolve(n *yaml.Node) *yaml.Node {
+	if n != nil && n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+// Field returns the value of a field of a mapping, or nil.
+func Field(n *yaml.Node, name string) *yaml.Node {
+	n = Resolve(n)
+	if i := fieldIndex(n, name); i >= 0 {
+		return n.Content[i+1]
+	}
+	return nil
+}
+
+// fieldIndex returns the index of a field's key in n.Content, or -1.
+func fieldIndex(n *yaml.Node, name string) int {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return -1
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if key := Resolve(n.Content[i]); key.Value == name && key.Tag != "!!merge" {
+			return i
+		}
+	}
+	return -1
+}
+
+// Item returns an item of a sequence, or nil.
+func Item(n *yaml.Node, i int) *yaml.Node {
+	if n = Resolve(n); n == nil || n.Kind != yaml.SequenceNode || i >= len(n.Content) {
+		return nil
+	}
+	return n.Content[i]
+}
