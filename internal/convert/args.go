@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/textedit"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -22,24 +23,24 @@ func AddArgs(src *config.Config, args map[int][]string) ([]File, error) {
 	for _, f := range src.Files() {
 		s := newSource(f)
 		want := slices.Clone(src.Providers[f.First:][:f.Count])
-		var list []replacement
+		var edits []textedit.Edit
 		for i := range want {
 			add := args[f.First+i]
 			if len(add) == 0 {
 				continue
 			}
-			at, text, ok := s.insertion(item(field(s.top(), "providers"), i), add)
+			edit, ok := s.prepend(textedit.Item(textedit.Field(s.top, "providers"), i), add)
 			if !ok {
 				return nil, byHand(src, f, map[int][]string{f.First + i: add})
 			}
-			list = append(list, replacement{offset: at, new: text})
+			edits = append(edits, edit)
 			secrets := make([]plugin.Secret, len(add))
 			for k, a := range add {
 				secrets[k] = plugin.NewSecret(a)
 			}
 			want[i].Args = append(secrets, want[i].Args...)
 		}
-		data := replace(f.Data(), list)
+		data := textedit.Apply(f.Data(), edits...)
 		if got, err := config.Parse(f.Name, data); err != nil || difference(want, got.Providers) != "" {
 			return nil, byHand(src, f, args)
 		}
@@ -66,61 +67,58 @@ func byHand(src *config.Config, f *config.File, args map[int][]string) error {
 	return fmt.Errorf("%s: cannot add arguments automatically because of the file's formatting; add them manually: %s", where, strings.Join(what, "; "))
 }
 
-// insertion says what to insert where, so that a provider has more arguments
-// in front of its own.
-func (s *source) insertion(provider *yaml.Node, add []string) (offset int, text string, ok bool) {
+// prepend returns the edit that gives a provider more arguments before its own.
+func (s *source) prepend(provider *yaml.Node, add []string) (e textedit.Edit, ok bool) {
 	if provider == nil || provider.Kind != yaml.MappingNode || len(provider.Content) < 4 {
-		return 0, "", false
+		return e, false
 	}
-	args := field(provider, "args")
+	args := textedit.Field(provider, "args")
 	switch {
 	case args == nil:
 		return s.newField(provider, add)
 	case args.Kind != yaml.SequenceNode:
-		return 0, "", false
+		return e, false
 	case args.Style&yaml.FlowStyle != 0:
-		if offset = s.find(args, "["); offset < 0 {
-			return 0, "", false
-		}
-		text = strings.Join(quoted(add), ", ")
+		text := strings.Join(quoted(add), ", ")
 		if len(args.Content) > 0 {
 			text += ", "
 		}
-		return offset + 1, text, true
+		bracket := s.find(args, "[")
+		return textedit.Insert(bracket+1, text), bracket >= 0
 	}
 	offset, indent, ok := s.lineOf(args)
-	return offset, items(indent, add), ok
+	return textedit.Insert(offset, items(indent, add)), ok
 }
 
-// newField writes args before the second field of a provider: the first may
-// share its line with a dash or a bracket.
-func (s *source) newField(provider *yaml.Node, add []string) (offset int, text string, ok bool) {
-	if provider.Style&yaml.FlowStyle == 0 {
-		offset, indent, ok := s.lineOf(provider.Content[2])
-		return offset, indent + "args:\n" + items(indent, add), ok
-	}
+// newField inserts args before the second field of a provider, since the first
+// may share its line with a dash or a bracket.
+func (s *source) newField(provider *yaml.Node, add []string) (e textedit.Edit, ok bool) {
 	key := provider.Content[2]
+	offset, indent, ok := s.lineOf(key)
+	if provider.Style&yaml.FlowStyle == 0 {
+		return textedit.Insert(offset, indent+"args:\n"+items(indent, add)), ok
+	}
 	field := `"args": [` + strings.Join(quoted(add), ", ") + "],"
-	if offset, indent, ok := s.lineOf(key); ok {
-		return offset, indent + field + "\n", true
+	if ok {
+		return textedit.Insert(offset, indent+field+"\n"), true
 	}
-	quote := `"`
+	begin := `"`
 	if key.Style&yaml.DoubleQuotedStyle == 0 {
-		quote = key.Value
+		begin = key.Value
 	}
-	offset = s.find(key, quote)
-	return offset, field + " ", offset >= 0
+	offset = s.find(key, begin)
+	return textedit.Insert(offset, field+" "), offset >= 0
 }
 
-// lineOf returns where the line of a node begins, and what precedes the node
-// there, if that is white space alone.
+// lineOf returns the offset of a node's line, and the text before the node on
+// it. It returns false if that text is not only white space.
 func (s *source) lineOf(n *yaml.Node) (offset int, indent string, ok bool) {
-	line, start := s.line(n.Line)
-	if start < 0 {
+	line, ok := s.Line(n.Line)
+	if !ok {
 		return 0, "", false
 	}
-	indent = string(line[:s.byteIndex(n.Line, n.Column-1)])
-	return start, indent, strings.Trim(indent, " \t") == ""
+	indent = string(s.Data()[line.From:s.Offset(n.Line, n.Column)])
+	return line.From, indent, strings.Trim(indent, " \t") == ""
 }
 
 // items writes a list in block style.

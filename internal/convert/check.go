@@ -17,8 +17,8 @@ func check(dir bool, files []File, want []config.Provider) error {
 		return fmt.Errorf("load the result: %w", err)
 	}
 	for _, f := range cfg.Files() {
-		if f.Kind != configKind || f.APIVersion != configV1 {
-			return fmt.Errorf("the converted file is not a %s with apiVersion %s", configKind, configV1)
+		if f.Kind != config.Kind || f.APIVersion != config.V1 {
+			return fmt.Errorf("the converted file is not a %s with apiVersion %s", config.Kind, config.V1)
 		}
 	}
 	if at := difference(want, cfg.Providers); at != "" {

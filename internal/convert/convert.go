@@ -28,11 +28,6 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-const (
-	configKind = "CredentialProviderConfig"
-	configV1   = "kubelet.config.k8s.io/v1"
-)
-
 // Layout says into how many files a configuration goes.
 type Layout int
 
@@ -117,9 +112,9 @@ func Convert(path string, layout Layout, o Options) (*Result, error) {
 	for _, f := range src.Files() {
 		s := newSource(f)
 		c.files = append(c.files, s)
-		former = former || f.Kind != configKind
-		if s.cut > 0 {
-			c.res.Cut = append(c.res.Cut, Place{f.Name, s.cut})
+		former = former || f.Kind != config.Kind
+		if s.secondDocument > 0 {
+			c.res.Cut = append(c.res.Cut, Place{f.Name, s.secondDocument})
 		}
 	}
 	if former {
@@ -217,14 +212,14 @@ func (c *conversion) split() {
 
 // lose notes that the comments of a file are lost, if it has any.
 func (c *conversion) lose(f *source) {
-	if f.commented() {
+	if f.hasComments() {
 		c.res.Lost = append(c.res.Lost, f.Name)
 	}
 }
 
 // render writes some of the providers as one file.
 func (c *conversion) render(first, count int, format Format) []byte {
-	doc := document{APIVersion: configV1, Kind: configKind, Providers: []entry{}}
+	doc := document{APIVersion: config.V1, Kind: config.Kind, Providers: []entry{}}
 	for i := first; i < first+count; i++ {
 		doc.Providers = append(doc.Providers, newEntry(c.res.Providers[i], c.res.Source.Providers[i].APIVersion == plugin.OutOfTree))
 	}

@@ -5,7 +5,6 @@ package convert
 
 import (
 	"bytes"
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/textedit"
 )
 
 // document is a configuration as it is written.
@@ -84,16 +84,10 @@ func duration(d time.Duration) string {
 // render writes a document. One that cannot be written is empty, and then is
 // found not to say what it should.
 func (d document) render(format Format) []byte {
-	var out bytes.Buffer
 	if format == JSON {
-		enc := json.NewEncoder(&out)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		if enc.Encode(d) != nil {
-			return nil
-		}
-		return out.Bytes()
+		return []byte(textedit.EncodeJSON(d, "", "  ") + "\n")
 	}
+	var out bytes.Buffer
 	var n yaml.Node
 	if n.Encode(d) != nil {
 		return nil
@@ -101,7 +95,7 @@ func (d document) render(format Format) []byte {
 	quote(&n)
 	for i, e := range d.Providers {
 		if e.former {
-			explainDuration(item(field(&n, "providers"), i))
+			explainDuration(textedit.Item(textedit.Field(&n, "providers"), i))
 		}
 	}
 	enc := yaml.NewEncoder(&out)

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -41,20 +40,6 @@ func TestChangedIsTheNearest(t *testing.T) {
 		dels, adds := changed(old, len(new), placesOf(new), k)
 		if wantDels, wantAdds := nearestNaive(old, new[k:]); dels != wantDels || adds != wantAdds {
 			t.Fatalf("%q, %q from %d: got %d and %d, want %d and %d", old, new, k, dels, adds, wantDels, wantAdds)
-		}
-	}
-}
-
-// TestByteIndex: places are found whatever the order in which they are asked for.
-func TestByteIndex(t *testing.T) {
-	f, err := config.Parse("c.yaml", []byte("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\n# räksmörgås\n\nproviders: []"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newSource(f.Files()[0])
-	for _, at := range []struct{ line, character, want int }{{3, 4, 5}, {3, 6, 7}, {3, 1, 1}, {5, 2, 2}, {3, 8, 10}, {4, 4, 0}, {9, 1, 0}, {5, 99, 13}, {3, 12, 15}} {
-		if got := s.byteIndex(at.line, at.character); got != at.want {
-			t.Errorf("line %d, character %d begins at byte %d, want %d", at.line, at.character, got, at.want)
 		}
 	}
 }
