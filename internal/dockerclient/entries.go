@@ -63,9 +63,9 @@ func Read(data []byte) (Entries, error) {
 	for _, m := range doc.helpers {
 		switch name := doc.helperOf(m); name {
 		case Helper:
-			e.Hosts = append(e.Hosts, m.name)
+			e.Hosts = append(e.Hosts, m.Key)
 		default:
-			e.Others[m.name] = name
+			e.Others[m.Key] = name
 		}
 	}
 	return e, nil
@@ -97,7 +97,7 @@ func Put(data []byte, w Want) ([]byte, error) {
 		if err := doc.storeRoom(); err != nil {
 			return nil, err
 		}
-		doc.object = doc.object.put(doc.style().pair(credsStore, Helper))
+		doc.object = doc.object.prepend(doc.style().pair(credsStore, Helper))
 	}
 	return doc.bytes(), nil
 }
@@ -112,7 +112,7 @@ func Remove(data []byte) ([]byte, error) {
 	if bytes.Equal(data, created(doc.ours())) {
 		return nil, nil
 	}
-	kept, err := doc.object.keep(func(m member) bool { return !isField(m, credsStore) || doc.store != Helper })
+	kept, err := doc.object.removeIf(func(m member) bool { return isField(m, credsStore) && doc.store == Helper })
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func parse(data []byte) (*document, error) {
 		}
 		return nil, fmt.Errorf("line %d: invalid JSON", 1+bytes.Count(data[:min(at, len(data))], []byte("\n")))
 	}
-	begin := skip(data, 0, space)
+	begin := len(data) - len(bytes.TrimLeft(data, space))
 	end := len(bytes.TrimRight(data, space))
 	d := &document{before: data[:begin], object: data[begin:end], after: data[end:]}
 	return d, d.read()
@@ -182,7 +182,7 @@ func parse(data []byte) (*document, error) {
 
 // isField reports whether a member is read as a field, of whose name clients
 // pass over the case (encoding/json does).
-func isField(m member, name string) bool { return strings.EqualFold(m.name, name) }
+func isField(m member, name string) bool { return strings.EqualFold(m.Key, name) }
 
 // read finds what the file says of helpers.
 func (d *document) read() error {
@@ -205,11 +205,11 @@ func (d *document) read() error {
 	for _, m := range list {
 		switch {
 		case isField(m, credsStore):
-			if json.Unmarshal(d.text(m), &d.store) != nil {
+			if json.Unmarshal(d.value(m), &d.store) != nil {
 				return errors.New("credsStore must be a string; docker cannot load the file otherwise")
 			}
 		case isField(m, credHelpers):
-			d.nested = d.text(m)
+			d.nested = d.value(m)
 			if err := d.readHelpers(); err != nil {
 				return err
 			}
@@ -225,20 +225,20 @@ func (d *document) readHelpers() (err error) {
 	seen := map[string]bool{}
 	for _, m := range d.helpers {
 		var name string
-		if json.Unmarshal(d.nested.text(m), &name) != nil || d.nested[m.value] != '"' {
-			return fmt.Errorf("credHelpers: the entry for %q must be a string", m.name)
+		if json.Unmarshal(d.nested.value(m), &name) != nil || d.nested[m.Value.Start] != '"' {
+			return fmt.Errorf("credHelpers: the entry for %q must be a string", m.Key)
 		}
-		if seen[m.name] {
-			return fmt.Errorf("credHelpers contains %q twice, and different clients treat duplicates differently: keep only one", m.name)
+		if seen[m.Key] {
+			return fmt.Errorf("credHelpers contains %q twice, and different clients treat duplicates differently: keep only one", m.Key)
 		}
-		seen[m.name] = true
+		seen[m.Key] = true
 	}
 	return nil
 }
 
 // helperOf is the name of the helper in an entry of credHelpers.
 func (d *document) helperOf(m member) (name string) {
-	_ = json.Unmarshal(d.nested.text(m), &name) // read has looked
+	_ = json.Unmarshal(d.nested.value(m), &name) // read has looked
 	return name
 }
 
@@ -247,7 +247,7 @@ func (d *document) ours() Want {
 	w := Want{AllHosts: d.store == Helper}
 	for _, m := range d.helpers {
 		if d.helperOf(m) == Helper {
-			w.Hosts = append(w.Hosts, m.name)
+			w.Hosts = append(w.Hosts, m.Key)
 		}
 	}
 	return w
@@ -257,8 +257,8 @@ func (d *document) ours() Want {
 func (d *document) room(w Want) (hosts []string, err error) {
 	taken := map[string]string{}
 	for _, m := range d.helpers {
-		if slices.Contains(w.Hosts, m.name) {
-			taken[m.name] = d.helperOf(m)
+		if slices.Contains(w.Hosts, m.Key) {
+			taken[m.Key] = d.helperOf(m)
 		}
 	}
 	switch {
@@ -267,7 +267,7 @@ func (d *document) room(w Want) (hosts []string, err error) {
 	case w.Others == Keep:
 		return slices.DeleteFunc(slices.Clone(w.Hosts), func(h string) bool { _, ok := taken[h]; return ok }), nil
 	case w.Others == Replace:
-		return w.Hosts, d.dropHelpers(func(m member) bool { _, ok := taken[m.name]; return ok })
+		return w.Hosts, d.dropHelpers(func(m member) bool { _, ok := taken[m.Key]; return ok })
 	}
 	return nil, &TakenError{taken}
 }
@@ -329,9 +329,9 @@ func (d *document) putHelpers(hosts []string) error {
 		return nil
 	case d.nested == nil:
 		s := d.style()
-		d.object = d.object.put(s.nested(credHelpers, s.pairs(hosts)))
+		d.object = d.object.prepend(s.nested(credHelpers, s.pairs(hosts)))
 	default:
-		d.setHelpers(d.nested.put(d.nested.style().pairs(hosts)...))
+		d.setHelpers(d.nested.prepend(d.nested.style().pairs(hosts)...))
 	}
 	return d.read()
 }
@@ -343,13 +343,13 @@ func (d *document) dropHelpers(drop func(member) bool) error {
 		return d.read()
 	}
 	ours := d.nested.isNested()
-	kept, err := d.nested.keep(func(m member) bool { return !drop(m) })
+	kept, err := d.nested.removeIf(drop)
 	if err != nil {
 		return err
 	}
 	d.setHelpers(kept)
 	if left, err := kept.members(); err == nil && len(left) == 0 && ours {
-		if d.object, err = d.object.keep(func(m member) bool { return !isField(m, credHelpers) }); err != nil {
+		if d.object, err = d.object.removeIf(func(m member) bool { return isField(m, credHelpers) }); err != nil {
 			return err
 		}
 	}
@@ -360,7 +360,7 @@ func (d *document) setHelpers(o object) {
 	list, _ := d.members() // read has read them
 	for _, m := range list {
 		if isField(m, credHelpers) {
-			d.object = d.object.replace(m, o)
+			d.object = d.object.setValue(m, o)
 			return
 		}
 	}

@@ -111,7 +111,7 @@ func others(t *testing.T, old, new []byte) {
 		members, _ := d.members()
 		for _, m := range members {
 			if !isField(m, credHelpers) && !isField(m, credsStore) {
-				texts = append(texts, string(d.object[m.start:m.end]))
+				texts = append(texts, string(d.object[m.Start:m.End]))
 			}
 		}
 		return texts

@@ -78,7 +78,7 @@ func PutLogins(data []byte, logins []Login) (text []byte, differ []Login, err er
 		if err := doc.set(auths, key, auth); err != nil {
 			return nil, nil, err
 		}
-		helped := slices.ContainsFunc(doc.helpers, func(m member) bool { return sameHost(m.name, key) })
+		helped := slices.ContainsFunc(doc.helpers, func(m member) bool { return sameHost(m.Key, key) })
 		if !helped && doc.store == "" {
 			continue
 		}
@@ -103,13 +103,13 @@ func (d *document) set(field, key, text string) error {
 	i := slices.IndexFunc(list, func(m member) bool { return isField(m, field) })
 	if i < 0 {
 		s := d.style()
-		d.object = d.object.put(s.nested(field, []string{quote(key) + s.colon + text}))
+		d.object = d.object.prepend(s.nested(field, []string{quote(key) + s.colon + text}))
 		return d.read()
 	}
-	nested, err := d.text(list[i]).keep(func(m member) bool { return !sameHost(m.name, key) })
+	nested, err := d.value(list[i]).removeIf(func(m member) bool { return sameHost(m.Key, key) })
 	if err != nil {
 		return fmt.Errorf("%s must be an object: fix or remove it", field)
 	}
-	d.object = d.object.replace(list[i], nested.put(quote(key)+nested.style().colon+text))
+	d.object = d.object.setValue(list[i], nested.prepend(quote(key)+nested.style().colon+text))
 	return d.read()
 }

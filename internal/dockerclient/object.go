@@ -5,128 +5,96 @@ package dockerclient
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"strings"
+
+	"github.com/regcred/regcred/internal/jsonplace"
+	"github.com/regcred/regcred/internal/textedit"
 )
 
-// An object is the text of a JSON object, from its brace to its brace. It is
-// changed by putting members in front of all others and by cutting members out,
-// so that every other byte stays, and a member that is cut out again leaves
-// what was there before it came.
+// object is the text of a JSON object, from brace to brace. Members are added
+// at its beginning and cut out, so that every other byte stays, and cutting out
+// an added member restores the text.
 type object []byte
 
-// member is a member of an object: its name, and where in the text it is.
-type member struct {
-	name              string
-	start, value, end int // of the name with its quotes, of the value, and behind it
-}
+type member = jsonplace.Member
 
 const space = " \t\r\n"
 
-// members reads an object, which is valid JSON. The error is that it is a
-// value of another kind.
-func (o object) members() (list []member, err error) {
-	dec := json.NewDecoder(bytes.NewReader(o))
-	if begin, err := dec.Token(); err != nil || begin != json.Delim('{') {
+// members returns the members of an object. It fails for other JSON values.
+func (o object) members() ([]member, error) {
+	v, err := jsonplace.Parse(o)
+	if err != nil || v.Kind != jsonplace.Object {
 		return nil, errors.New("not a JSON object")
 	}
-	for dec.More() {
-		m := member{start: skip(o, int(dec.InputOffset()), space+",")}
-		name, err := dec.Token()
-		if err != nil {
-			return nil, err
-		}
-		m.name, _ = name.(string)
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil, err
-		}
-		m.end = int(dec.InputOffset())
-		m.value = m.end - len(value)
-		list = append(list, m)
-	}
-	return list, nil
+	return v.Members, nil
 }
 
-// skip is where in text, from an offset on, other bytes begin than those.
-func skip(text []byte, from int, bytes string) int {
-	for from < len(text) && strings.IndexByte(bytes, text[from]) >= 0 {
-		from++
-	}
-	return from
-}
+// value returns the text of a member's value.
+func (o object) value(m member) object { return o[m.Value.Start:m.End] }
 
-// text returns the value of a member as it is written.
-func (o object) text(m member) object { return o[m.value:m.end] }
-
-// cut takes the member of an index out, with the comma that it came with.
+// cut removes a member with the comma that was added with it.
 func (o object) cut(list []member, i int) object {
-	from, to := 1, list[i].end
+	from, to := 1, list[i].End
 	switch {
 	case i > 0:
-		from = list[i-1].end
+		from = list[i-1].End
 	case len(list) > 1:
 		to += 1 + bytes.IndexByte(o[to:], ',')
 	}
-	return splice(o, from, to, "")
+	return textedit.Apply(o, textedit.Edit{Span: textedit.Span{From: from, To: to}})
 }
 
-// keep takes out all members that are not to be kept.
-func (o object) keep(wanted func(member) bool) (object, error) {
+// removeIf removes members.
+func (o object) removeIf(unwanted func(member) bool) (object, error) {
 	list, err := o.members()
 	if err != nil {
 		return nil, err
 	}
 	for i := len(list) - 1; i >= 0; i-- {
-		if !wanted(list[i]) {
+		if unwanted(list[i]) {
 			o = o.cut(list, i)
-			list = append(list[:i:i], list[i+1:]...) // those before it stand where they did
+			list = append(list[:i:i], list[i+1:]...) // those before it keep their offsets
 		}
 	}
 	return o, nil
 }
 
-// put puts new members in front of all others, in the style of these. An
-// object without members gets them on one line.
-func (o object) put(written ...string) object {
-	if len(written) == 0 {
+// prepend adds members before all others, in their style. An object without
+// members gets them on one line.
+func (o object) prepend(added ...string) object {
+	if len(added) == 0 {
 		return o
 	}
-	list, _ := o.members()
-	if len(list) == 0 {
-		return splice(o, 1, 1, strings.Join(written, ", "))
+	text := strings.Join(added, ", ")
+	if list, _ := o.members(); len(list) > 0 {
+		gap := string(o[1:list[0].Start])
+		text = gap + strings.Join(added, ","+gap) + ","
 	}
-	gap := string(o[1:list[0].start])
-	return splice(o, 1, 1, gap+strings.Join(written, ","+gap)+",")
+	return textedit.Apply(o, textedit.Insert(1, text))
 }
 
-// replace puts a text in place of the value of a member.
-func (o object) replace(m member, value object) object {
-	return splice(o, m.value, m.end, string(value))
+// setValue replaces the value of a member.
+func (o object) setValue(m member, value object) object {
+	return textedit.Apply(o, textedit.Edit{Span: textedit.Span{From: m.Value.Start, To: m.End}, New: string(value)})
 }
 
-func splice(o object, from, to int, with string) object {
-	out := make(object, 0, len(o)+len(with))
-	out = append(append(out, o[:from]...), with...)
-	return append(out, o[to:]...)
-}
-
-// style is how the members of an object are written.
+// style is the white space between the members of an object.
 type style struct {
-	line   string // what begins a line, without indentation; "" if all stand on one
+	line   string // before each line, without indentation; "" if all members are on one line
 	indent string // of one level
 	colon  string // between name and value
 }
 
-// style is that of the first member, or docker's if there is none.
+// style returns the style of the first member, or docker's if there is none.
 func (o object) style() style {
 	list, err := o.members()
 	if err != nil || len(list) == 0 {
 		return style{"\n", "\t", ": "}
 	}
-	gap := string(o[1:list[0].start])
-	s := style{colon: string(o[list[0].start+quoted(o[list[0].start:]) : list[0].value])}
+	gap := string(o[1:list[0].Start])
+	between := o[list[0].Start:list[0].Value.Start]
+	s := style{colon: string(between[bytes.LastIndexByte(between, '"')+1:])}
 	if strings.Contains(s.colon, "\n") {
 		s.colon = ": "
 	}
@@ -139,25 +107,12 @@ func (o object) style() style {
 	return s
 }
 
-// quoted is the length of the string with which a text begins.
-func quoted(text []byte) int {
-	for i := 1; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(text)
-}
-
-// pair writes a member whose value is a string.
+// pair returns a member whose value is a string.
 func (s style) pair(name, value string) string { return quote(name) + s.colon + quote(value) }
 
-// nested writes an object as a member of one in this style. Its first member
-// has white space before it, as [object.put] never leaves it in an object that
-// had none: so they can be told apart.
+// nested returns a member whose value is an object. White space precedes its
+// first member, which [object.prepend] never leaves in an object that was
+// empty: so [object.isNested] can tell them apart.
 func (s style) nested(name string, members []string) string {
 	begin, end, between := " ", "", " "
 	if s.line != "" {
@@ -168,14 +123,7 @@ func (s style) nested(name string, members []string) string {
 }
 
 // isNested reports whether an object was written by [style.nested], or by a
-// program that writes the first member of an object on a line of its own.
-func (o object) isNested() bool { return skip(o, 1, space) > 1 }
+// program that puts the first member on a line of its own.
+func (o object) isNested() bool { return strings.IndexByte(space, o[1]) >= 0 }
 
-// quote writes a JSON string.
-func quote(s string) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string is always encoded
-	return strings.TrimSuffix(b.String(), "\n")
-}
+func quote(s string) string { return textedit.EncodeJSON(s, "", "") }

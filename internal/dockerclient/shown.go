@@ -20,7 +20,7 @@ func Masked(data []byte) []byte {
 	list, _ := d.members() // read has read them
 	for _, m := range slices.Backward(list) {
 		if !isField(m, credHelpers) && !isField(m, credsStore) {
-			d.object = d.object.replace(m, object(`"…"`))
+			d.object = d.object.setValue(m, object(`"…"`))
 		}
 	}
 	return d.bytes()
