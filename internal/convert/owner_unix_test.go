@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/regcred/regcred/internal/inroot"
 )
 
 // TestReplaceKeepsOwner: root converts a file of somebody else's.
@@ -46,9 +48,9 @@ type ofNobody struct{ fs.FileInfo }
 
 func (ofNobody) Sys() any { return nil }
 
-// TestFillForeign: where the owner cannot be kept, the group and the others
+// TestWriteLikeForeign: where the owner cannot be kept, the group and the others
 // that the mode lets read are not those that it was meant for.
-func TestFillForeign(t *testing.T) {
+func TestWriteLikeForeign(t *testing.T) {
 	name := write(t, t.TempDir(), "a.yaml", "old")
 	if err := os.Chmod(name, 0o644); err != nil {
 		t.Fatal(err)
@@ -57,15 +59,12 @@ func TestFillForeign(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.Create(name + ".new")
-	if err != nil {
-		t.Fatal(err)
-	}
-	foreign, err := fill(file, []byte("new"), ofNobody{info})
+	name += ".new"
+	foreign, err := writeLike(inroot.FS{}.Create, name, []byte("new"), ofNobody{info})
 	if err != nil || !foreign {
 		t.Errorf("foreign %t, %v", foreign, err)
 	}
-	if info, err = os.Stat(file.Name()); err != nil || info.Mode() != 0o600 {
+	if info, err = os.Stat(name); err != nil || info.Mode() != 0o600 {
 		t.Errorf("mode %v, %v; want one for the owner alone", info.Mode(), err)
 	}
 }

@@ -8,90 +8,71 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 
-	"github.com/regcred/regcred/internal/inplace"
+	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
 // Replaced is a file that [Replace] changed.
 type Replaced struct {
 	Name    string
-	Backup  string // has what Name had
-	Foreign bool   // the owner could not be kept: it is the caller's now, who alone may read it
+	Backup  string // a copy of the previous file
+	Foreign bool   // its owner could not be kept: only the caller can read it now
 }
 
-// Replace puts files in place of those of their names, as far as they differ.
-// Each is there whole or not at all, with the mode and, where the caller may
-// set it, the owner of the one before, and that one stays as a backup of a new
-// name. If something fails, all are as they were before.
-//
-// A symbolic link is refused: what it leads to may be anybody's.
+// Replace replaces the files that changed, each atomically. A new file keeps the
+// mode and, if the caller may set it, the owner of the previous one, of which a
+// backup stays. If anything fails, all files are restored. Symbolic links are
+// refused, since another user may own their targets.
 func Replace(files []File) ([]Replaced, error) {
-	swaps, err := prepare(files)
+	list, err := backUp(files)
 	if err == nil {
-		err = commit(swaps)
+		err = replace(list)
 	}
 	if err != nil {
-		return nil, errors.Join(err, undo(swaps))
+		return nil, errors.Join(err, restore(list))
 	}
-	list := make([]Replaced, len(swaps))
-	for i, s := range swaps {
-		list[i] = s.Replaced
+	done := make([]Replaced, len(list))
+	for i, r := range list {
+		done[i] = r.Replaced
 	}
-	return list, nil
+	return done, nil
 }
 
-// swap is one file on its way into its place.
-type swap struct {
+// replacement is a file that [Replace] is about to replace.
+type replacement struct {
 	Replaced
-	temp string // what is to be in Name; "" when it is
-	done bool
+	data     []byte
+	previous fs.FileInfo
+	done     bool
 }
 
-// prepare writes all that is new beside the files that it is for.
-func prepare(files []File) (swaps []*swap, err error) {
+// backUp makes backups of all files that changed.
+func backUp(files []File) (list []*replacement, err error) {
 	for _, f := range files {
 		if !f.Changed() {
 			continue
 		}
-		s := &swap{Replaced: Replaced{Name: f.Name}}
-		swaps = append(swaps, s)
-		if err := s.prepare(f); err != nil {
-			return swaps, err
+		r := &replacement{Replaced: Replaced{Name: f.Name}, data: f.Data}
+		if r.previous, err = checkUnchanged(f); err != nil {
+			return list, err
+		}
+		list = append(list, r)
+		if err := r.backUp(f.Source); err != nil {
+			return list, fmt.Errorf("back up %s: %w", f.Name, err)
 		}
 	}
-	return swaps, nil
+	return list, nil
 }
 
-func (s *swap) prepare(f File) error {
-	info, err := current(f)
-	if err != nil {
-		return err
-	}
-	dir, base := filepath.Split(f.Name)
-	// A kubelet that starts now must not read it, so its name does not end as
-	// that of a configuration file does.
-	temp, err := os.CreateTemp(dir, "."+base+".new-*")
-	if err != nil {
-		return fmt.Errorf("write a temporary file next to %s: %w", f.Name, err)
-	}
-	s.temp = temp.Name()
-	if s.Foreign, err = fill(temp, f.Data, info); err != nil {
-		return fmt.Errorf("write a temporary file next to %s: %w", f.Name, err)
-	}
-	if err := s.backUp(f.Source, info); err != nil {
-		return fmt.Errorf("back up %s: %w", f.Name, err)
-	}
-	return nil
-}
-
-// current checks that the file is the one that was converted.
-func current(f File) (fs.FileInfo, error) {
+// checkUnchanged checks that a file is the one that was converted.
+func checkUnchanged(f File) (fs.FileInfo, error) {
 	info, err := os.Lstat(f.Name)
 	if err != nil {
 		return nil, err
@@ -110,109 +91,81 @@ func current(f File) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// backUp writes a copy under a name that no file has. In a directory of
-// configurations a kubelet does not read it, for its name's end.
-func (s *swap) backUp(data []byte, info fs.FileInfo) error {
+// backUp writes a copy under a new name. Its extension keeps a kubelet from
+// reading it in a directory of configurations.
+func (r *replacement) backUp(data []byte) error {
 	const most = 1000
 	for i := range most {
-		name := s.Name + ".bak"
+		name := r.Name + ".bak"
 		if i > 0 {
 			name += "." + strconv.Itoa(i)
 		}
-		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if errors.Is(err, fs.ErrExist) {
-			continue
-		}
-		if err != nil {
+		_, err := writeLike(inroot.FS{}.Create, name, data, r.previous)
+		if !errors.Is(err, fs.ErrExist) {
+			if err == nil {
+				r.Backup = name
+			}
 			return err
 		}
-		s.Backup = name
-		_, err = fill(file, data, info)
-		return err
 	}
 	return fmt.Errorf("%d backups already exist", most)
 }
 
-// fill writes a file out and closes it. It gets mode and owner of like, if
-// that is given; foreign says that the owner could not be kept.
-func fill(file *os.File, data []byte, like fs.FileInfo) (foreign bool, err error) {
-	defer file.Close()
-	if like != nil {
-		mode := like.Mode().Perm()
-		if foreign = !inplace.TakeOwner(file, like); foreign {
-			// Group and others would not be those that the mode is about.
-			mode &= 0o700
-		}
-		if err := file.Chmod(mode); err != nil {
-			return foreign, err
-		}
+// writeLike writes a file with the mode and owner of another one. Foreign means
+// that the owner could not be kept.
+func writeLike(write func(string, io.Reader, inroot.Attr) error, name string, data []byte, like fs.FileInfo) (foreign bool, err error) {
+	err = write(name, bytes.NewReader(data), inroot.Attr{Mode: like.Mode(), Like: like})
+	if !inroot.IsOwnerError(err) {
+		return false, err
 	}
-	if _, err := file.Write(data); err != nil {
-		return foreign, err
-	}
-	if err := file.Sync(); err != nil {
-		return foreign, err
-	}
-	return foreign, file.Close()
+	// The mode of group and others was meant for another group.
+	return true, write(name, bytes.NewReader(data), inroot.Attr{Mode: like.Mode() & 0o700})
 }
 
-// commit puts the new files into their places, one after the other.
-func commit(swaps []*swap) error {
-	for _, s := range swaps {
-		if err := os.Rename(s.temp, s.Name); err != nil {
-			return fmt.Errorf("replace %s: %w", s.Name, err)
+func replace(list []*replacement) (err error) {
+	for _, r := range list {
+		if r.Foreign, err = writeLike(inroot.FS{}.Put, r.Name, r.data, r.previous); err != nil {
+			return fmt.Errorf("replace %s: %w", r.Name, err)
 		}
-		s.done = true
-		inplace.SyncDir(filepath.Dir(s.Name))
+		r.done = true
 	}
 	return nil
 }
 
-// undo leaves everything as it was. A backup that is the only copy stays.
-func undo(swaps []*swap) error {
+// restore restores the files that were replaced, and removes the other backups.
+func restore(list []*replacement) error {
 	var errs []error
-	for _, s := range slices.Backward(swaps) {
-		if s.done {
-			if err := os.Rename(s.Backup, s.Name); err != nil {
-				errs = append(errs, fmt.Errorf("%s remains converted; its previous content is in %s: %w", s.Name, s.Backup, err))
+	for _, r := range slices.Backward(list) {
+		switch {
+		case r.done:
+			if err := os.Rename(r.Backup, r.Name); err != nil {
+				errs = append(errs, fmt.Errorf("%s remains converted; its previous content is in %s: %w", r.Name, r.Backup, err))
 			}
-			continue
-		}
-		for _, name := range []string{s.temp, s.Backup} {
-			if name != "" {
-				_ = os.Remove(name) // it does no harm, and the cause has been told
-			}
+		case r.Backup != "":
+			_ = os.Remove(r.Backup)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Create writes a new file, for its owner alone. A file that exists is an
-// error ([fs.ErrExist]), and so is a symbolic link.
+// Create writes a new file that only its owner can read. It fails with
+// [fs.ErrExist] if the name exists, also as a symbolic link.
 func Create(name string, data []byte) error {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	if _, err := fill(file, data, nil); err != nil {
-		_ = os.Remove(name)
-		return err
-	}
-	return nil
+	return inroot.FS{}.Create(name, bytes.NewReader(data), inroot.Attr{Mode: 0o600})
 }
 
-// CreateDir writes files into a directory, which it makes if it does not
-// exist. One that has configuration files is refused, since a kubelet would
-// merge these with the new ones. If something fails, nothing stays.
+// CreateDir writes files into a directory, which it creates if necessary. It
+// refuses one with configuration files, since a kubelet would merge them with
+// the new ones. If anything fails, it removes what it wrote.
 func CreateDir(dir string, files []File) (err error) {
-	made := false
+	created := false
 	switch err := os.Mkdir(dir, 0o755); {
 	case err == nil:
-		made = true
+		created = true
 	case !errors.Is(err, fs.ErrExist):
 		return err
 	}
-	if err := withoutConfigs(dir); err != nil {
+	if err := checkNoConfigs(dir); err != nil {
 		return err
 	}
 	var written []string
@@ -224,21 +177,19 @@ func CreateDir(dir string, files []File) (err error) {
 		written = append(written, name)
 	}
 	if err == nil {
-		inplace.SyncDir(dir)
 		return nil
 	}
 	for _, name := range written {
 		_ = os.Remove(name)
 	}
-	if made {
+	if created {
 		_ = os.Remove(dir)
 	}
 	return err
 }
 
-// withoutConfigs refuses a directory that a kubelet would find configuration
-// files in.
-func withoutConfigs(dir string) error {
+// checkNoConfigs refuses a directory with files that a kubelet would read.
+func checkNoConfigs(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -173,40 +172,34 @@ func remove(t *testing.T, name string) {
 	}
 }
 
-// TestReplaceUndoes: files that are in their places already go back.
-func TestReplaceUndoes(t *testing.T) {
+// TestReplaceRestores: files that were already replaced are restored.
+func TestReplaceRestores(t *testing.T) {
 	dir := t.TempDir()
 	files := toReplace(t, dir, "a.yaml", "b.yaml", "c.yaml")
 	before := list(t, dir)
-	swaps, err := prepare(files)
+	replacing, err := backUp(files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A kubelet that starts now would read what has the name of a configuration.
-	for _, s := range swaps {
-		if slices.Contains([]string{".json", ".yaml", ".yml"}, filepath.Ext(s.temp)) {
-			t.Errorf("a kubelet reads %s", s.temp)
-		}
+	replacing[1].Name = filepath.Join(dir, "none", "b.yaml")
+	err = replace(replacing)
+	if !errors.Is(err, fs.ErrNotExist) || !replacing[0].done || replacing[1].done {
+		t.Fatalf("got %v, done %v %v", err, replacing[0].done, replacing[1].done)
 	}
-	remove(t, swaps[1].temp)
-	err = commit(swaps)
-	if !errors.Is(err, fs.ErrNotExist) || !swaps[0].done || swaps[1].done {
-		t.Fatalf("got %v, done %v %v", err, swaps[0].done, swaps[1].done)
-	}
-	if err := undo(swaps); err != nil {
+	if err := restore(replacing); err != nil {
 		t.Fatal(err)
 	}
 	compareDirs(t, before, list(t, dir))
 
-	// Should that fail too, the backup is named.
-	if swaps, err = prepare(files[:1]); err != nil {
+	// Should that fail too, the error names the backup.
+	if replacing, err = backUp(files[:1]); err != nil {
 		t.Fatal(err)
 	}
-	if err := commit(swaps); err != nil {
+	if err := replace(replacing); err != nil {
 		t.Fatal(err)
 	}
-	remove(t, swaps[0].Backup)
-	if err := undo(swaps); err == nil || !strings.Contains(err.Error(), "its previous content is in "+swaps[0].Backup) {
+	remove(t, replacing[0].Backup)
+	if err := restore(replacing); err == nil || !strings.Contains(err.Error(), "its previous content is in "+replacing[0].Backup) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 
 	"github.com/regcred/regcred/internal/flock"
-	"github.com/regcred/regcred/internal/inplace"
+	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
@@ -111,17 +111,11 @@ func makeDir(dir string) error {
 	}
 	if made, err := os.Open(dir); err == nil {
 		defer made.Close()
-		giveTo(made, above)
+		if info, err := os.Stat(above); err == nil {
+			_ = inroot.CopyOwner(made, info)
+		}
 	}
 	return nil
-}
-
-// giveTo gives what was made in a directory to the directory's owner, if that
-// can be.
-func giveTo(made *os.File, dir string) {
-	if info, err := os.Stat(dir); err == nil {
-		_ = inplace.TakeOwner(made, info)
-	}
 }
 
 var errMeanwhile = errors.New("another program keeps changing the file: stop the program, or try again")
@@ -180,65 +174,38 @@ func (f *file) is(data []byte) bool {
 	return bytes.Equal(f.data, data) && (f.data == nil) == (data == nil)
 }
 
-// replace puts other bytes in place of those that were read, or removes the
-// file. What an earlier run left that was killed goes with it.
+// replace writes other data to the file, or removes it if data is nil. It fails
+// with errMeanwhile if another program changed the file after it was read.
 func (f *file) replace(data []byte) error {
-	pattern := "." + filepath.Base(f.target) + ".regcred-*"
-	old, _ := filepath.Glob(filepath.Join(escapeGlob(filepath.Dir(f.target)), pattern))
-	for _, name := range old {
-		_ = os.Remove(name) // under the lock: nobody writes it
-	}
-	if data == nil {
-		if err := f.unchanged(); err != nil {
-			return err
+	inroot.FS{}.RemoveTemporary(f.target) // under the lock
+	node := inroot.FS{Before: func(step, _ string) error {
+		if step == "rename" || step == "remove" {
+			return f.unchanged()
 		}
-		return os.Remove(f.target)
-	}
-	temp, err := os.CreateTemp(filepath.Dir(f.target), pattern)
-	if err != nil {
-		return fmt.Errorf("write a temporary file next to %s: %w", f.path, err)
-	}
-	err = f.fill(temp, data)
-	if err == nil {
-		err = f.unchanged()
-	}
-	if err == nil {
-		err = os.Rename(temp.Name(), f.target)
-	}
-	if err != nil {
-		_ = os.Remove(temp.Name()) // the cause is told
-		return err
-	}
-	inplace.SyncDir(filepath.Dir(f.target))
-	return nil
-}
-
-// fill writes a new file out, and closes it.
-func (f *file) fill(temp *os.File, data []byte) error {
-	defer temp.Close()
-	if err := f.takeAfter(temp); err != nil {
-		return err
-	}
-	_, err := temp.Write(data)
-	return errors.Join(err, temp.Sync(), temp.Close())
-}
-
-// takeAfter gives a new file the mode and the owner of the one that it
-// replaces. One that replaces none gets its directory's owner, if that can be:
-// root may write for somebody.
-func (f *file) takeAfter(temp *os.File) error {
-	if f.data == nil {
-		giveTo(temp, filepath.Dir(f.target))
 		return nil
+	}}
+	if data == nil {
+		return node.Remove(f.target)
 	}
-	info, err := os.Stat(f.target)
+	attr := inroot.Attr{Mode: 0o600}
+	var err error
+	if f.data == nil {
+		// root may write for the user who owns the directory.
+		attr.Like, err = os.Stat(filepath.Dir(f.target))
+	} else if attr.Like, err = os.Stat(f.target); err == nil {
+		attr.Mode = attr.Like.Mode()
+	}
 	if err != nil {
 		return err
 	}
-	if !inplace.TakeOwner(temp, info) {
-		return fmt.Errorf("%s belongs to another user or group, and this user cannot preserve the ownership: chown the file to this user", f.path)
+	err = node.Put(f.target, bytes.NewReader(data), attr)
+	switch {
+	case !inroot.IsOwnerError(err):
+		return err
+	case f.data == nil:
+		return node.Put(f.target, bytes.NewReader(data), inroot.Attr{Mode: 0o600})
 	}
-	return temp.Chmod(info.Mode().Perm())
+	return fmt.Errorf("%s belongs to another user or group, and this user cannot preserve the ownership: chown the file to this user", f.path)
 }
 
 // unchanged reports errMeanwhile if the file is not what was read.
@@ -251,19 +218,4 @@ func (f *file) unchanged() error {
 		return errMeanwhile
 	}
 	return nil
-}
-
-// escapeGlob writes a path for filepath.Glob.
-func escapeGlob(path string) string {
-	if os.PathSeparator == '\\' {
-		return path // it has no escapes there
-	}
-	var b bytes.Buffer
-	for _, c := range []byte(path) {
-		if bytes.IndexByte([]byte(`*?[\`), c) >= 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(c)
-	}
-	return b.String()
 }

@@ -139,7 +139,7 @@ func TestApplyCreates(t *testing.T) {
 			t.Errorf("%s: mode %o, want %o", name, got, want)
 		}
 	}
-	write(t, filepath.Join(dir, ".config.json.regcred-1"), "{", 0o600) // a leftover
+	write(t, filepath.Join(dir, ".config.json-12345678.regcred-new"), "{", 0o600) // a leftover
 	if c, err := Apply(t.Context(), path, Remove); err != nil || c.New != nil {
 		t.Errorf("got %q (%v)", c.New, err)
 	}
@@ -255,7 +255,7 @@ func TestApplyKilled(t *testing.T) {
 		if stderr.Len() > 0 {
 			t.Fatal(stderr.String())
 		}
-		left, err := filepath.Glob(filepath.Join(dir, ".config.json.regcred-*"))
+		left, err := filepath.Glob(filepath.Join(dir, ".config.json-*.regcred-new"))
 		if err != nil || len(left) > 1 {
 			t.Errorf("left behind: %q (%v)", left, err)
 		}

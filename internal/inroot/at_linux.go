@@ -21,7 +21,7 @@ const nonblock = unix.O_NONBLOCK | unix.O_NOCTTY
 // as the last part is not followed in finding it.
 func (f FS) at(name string, do func(at string) error) error {
 	if f.whole() {
-		return f.named(name, do(filepath.Join("/", name)))
+		return f.named(name, do(f.Host(name)))
 	}
 	dir, base := split(name)
 	file, err := f.resolve(dir, unix.O_PATH|unix.O_DIRECTORY)
@@ -35,7 +35,7 @@ func (f FS) at(name string, do func(at string) error) error {
 // follow is at, with a link as the last part followed.
 func (f FS) follow(name string, do func(at string) error) error {
 	if f.whole() {
-		return f.named(name, do(filepath.Join("/", name)))
+		return f.named(name, do(f.Host(name)))
 	}
 	file, err := f.resolve(name, unix.O_PATH)
 	if err != nil {

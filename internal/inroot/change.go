@@ -11,24 +11,36 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-
-	"github.com/regcred/regcred/internal/inplace"
+	"strings"
 )
 
-// Attr is what a file has beside its content.
+// Attr has the attributes of a new file.
 type Attr struct {
 	Mode  fs.FileMode // permissions
-	Like  fs.FileInfo // whose owner and group it gets; nil means those of who runs this
-	Label string      // of SELinux, as in security.selinux; "" means what the directory gives
+	Like  fs.FileInfo // has the owner and group; nil means those of the process
+	Label string      // SELinux label, as in security.selinux; "" means the directory's default
 }
 
-// temporary ends the names of files that are not in their places yet.
+// temporary is the extension of files that have not been renamed yet. No program
+// reads them as configuration.
 const temporary = ".regcred-new"
 
-// IsTemporary reports whether a file is what a broken write left behind.
+// IsTemporary reports whether an interrupted write left a file behind.
 func IsTemporary(name string) bool { return path.Ext(name) == temporary }
 
-// step tells the observer of a step.
+// RemoveTemporary removes what interrupted writes of a file left behind. The
+// caller must hold a lock that every writer of the file takes.
+func (f FS) RemoveTemporary(name string) {
+	dir, base := filepath.Split(name)
+	entries, _ := f.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "."+base+"-") && IsTemporary(e.Name()) {
+			_ = f.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+// step calls Before.
 func (f FS) step(step, name string) error {
 	if f.Before == nil {
 		return nil
@@ -36,35 +48,61 @@ func (f FS) step(step, name string) error {
 	return f.Before(step, name)
 }
 
-// Put writes a file in the place of what is there, with its content whole or
-// not at all. The directory must exist; a link of that name is replaced, not
-// followed.
+// Put writes a file, or replaces the file or symbolic link of that name: readers
+// see the old content or the new one, never a part. The directory must exist.
 func (f FS) Put(name string, content io.Reader, attr Attr) error {
-	return f.at(name, func(at string) error {
-		temp := filepath.Join(filepath.Dir(at), "."+path.Base(name)+"-"+rand.Text()[:8]+temporary)
+	return f.replace(name, func(temp string) error {
 		err := f.write(name, temp, content, attr)
-		if err == nil {
-			err = f.rename(name, temp, at)
-		}
-		if err != nil {
-			_ = os.Remove(temp)
+		if failed, ok := errors.AsType[*fs.PathError](err); ok && failed.Op == "open" {
+			return &fs.PathError{Op: "write a temporary file next to", Path: temp, Err: failed.Err}
 		}
 		return err
 	})
 }
 
-// write writes and syncs a new file.
-func (f FS) write(name, temp string, content io.Reader, attr Attr) error {
+// Create writes a new file. It is an [fs.ErrExist] if the name exists. Readers
+// can see a part of the content, but a failed Create leaves no file.
+func (f FS) Create(name string, content io.Reader, attr Attr) error {
+	return f.at(name, func(at string) error {
+		err := f.write(name, at, content, attr)
+		if err == nil {
+			syncDir(filepath.Dir(at))
+		}
+		return err
+	})
+}
+
+// replace calls create with a temporary name, which it then renames to name.
+func (f FS) replace(name string, create func(temp string) error) error {
+	return f.at(name, func(at string) error {
+		temp := filepath.Join(filepath.Dir(at), "."+filepath.Base(at)+"-"+rand.Text()[:8]+temporary)
+		err := create(temp)
+		if err == nil {
+			err = f.rename(name, temp, at)
+		}
+		// A rename between two links of one file succeeds without removing temp.
+		_ = os.Remove(temp)
+		return err
+	})
+}
+
+// write writes and syncs a new file, which it removes if that fails.
+func (f FS) write(name, at string, content io.Reader, attr Attr) (err error) {
 	if err := f.step("create", name); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if err = errors.Join(err, file.Close()); err != nil {
+			_ = os.Remove(at)
+		}
+	}()
 	steps := []struct {
 		name string
-		make func() error
+		do   func() error
 	}{
 		{"write", func() error { _, err := io.Copy(file, content); return err }},
 		{"own", func() error { return own(file, attr) }},
@@ -72,25 +110,34 @@ func (f FS) write(name, temp string, content io.Reader, attr Attr) error {
 		{"sync", file.Sync},
 	}
 	for _, s := range steps {
-		if err = f.step(s.name, name); err == nil {
-			err = s.make()
+		if err := f.step(s.name, name); err != nil {
+			return err
 		}
-		if err != nil {
-			break
+		if err := s.do(); err != nil {
+			return err
 		}
 	}
-	return errors.Join(err, file.Close())
+	return nil
 }
 
-// own gives a file the owner and the label that it should have.
+// own sets the owner and the label of a file.
 func own(file *os.File, attr Attr) error {
-	if attr.Like != nil && !inplace.TakeOwner(file, attr.Like) {
-		return &fs.PathError{Op: "chown", Path: file.Name(), Err: fs.ErrPermission}
+	if attr.Like != nil && !CopyOwner(file, attr.Like) {
+		return &fs.PathError{Op: chown, Path: file.Name(), Err: fs.ErrPermission}
 	}
 	return setLabel(file, attr.Label)
 }
 
-// rename brings a file into its place for good.
+const chown = "chown"
+
+// IsOwnerError reports whether Put or Create failed because the process may not
+// give the file to the owner of Attr.Like.
+func IsOwnerError(err error) bool {
+	failed, ok := errors.AsType[*fs.PathError](err)
+	return ok && failed.Op == chown
+}
+
+// rename renames a file and syncs the directory.
 func (f FS) rename(name, from, to string) error {
 	if err := f.step("rename", name); err != nil {
 		return err
@@ -98,43 +145,29 @@ func (f FS) rename(name, from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	inplace.SyncDir(filepath.Dir(to))
+	syncDir(filepath.Dir(to))
 	return nil
 }
 
-// Link makes a symbolic link in the place of what is there.
+// Link creates a symbolic link, or replaces the file or link of that name.
 func (f FS) Link(target, name string) error {
-	return f.at(name, func(at string) error {
-		temp := filepath.Join(filepath.Dir(at), "."+path.Base(name)+"-"+rand.Text()[:8]+temporary)
+	return f.replace(name, func(temp string) error {
 		if err := f.step("link", name); err != nil {
 			return err
 		}
-		if err := os.Symlink(target, temp); err != nil {
-			return err
-		}
-		err := f.rename(name, temp, at)
-		if err != nil {
-			_ = os.Remove(temp)
-		}
-		return err
+		return os.Symlink(target, temp)
 	})
 }
 
-// Same makes a file of two names (a hard link) in the place of what is there.
+// Same makes a second name (a hard link) of a file, or replaces the file or link
+// of that name.
 func (f FS) Same(name, as string) error {
 	return f.at(name, func(from string) error {
-		return f.at(as, func(at string) error {
-			temp := filepath.Join(filepath.Dir(at), "."+path.Base(as)+"-"+rand.Text()[:8]+temporary)
+		return f.replace(as, func(temp string) error {
 			if err := f.step("link", as); err != nil {
 				return err
 			}
-			if err := os.Link(from, temp); err != nil {
-				return err
-			}
-			err := f.rename(as, temp, at)
-			// A rename of a file onto itself does nothing, and says nothing.
-			_ = os.Remove(temp)
-			return err
+			return os.Link(from, temp)
 		})
 	})
 }
@@ -146,7 +179,8 @@ func (f FS) Move(from, to string) error {
 	})
 }
 
-// Mkdir makes a directory; its parent must exist.
+// Mkdir creates a directory, with this mode whatever the umask. Its parent must
+// exist.
 func (f FS) Mkdir(name string, mode fs.FileMode) error {
 	return f.at(name, func(at string) error {
 		if err := f.step("mkdir", name); err != nil {
@@ -155,40 +189,28 @@ func (f FS) Mkdir(name string, mode fs.FileMode) error {
 		if err := os.Mkdir(at, mode); err != nil {
 			return err
 		}
-		err := os.Chmod(at, mode) // whatever the umask
-		inplace.SyncDir(filepath.Dir(at))
+		err := os.Chmod(at, mode)
+		syncDir(filepath.Dir(at))
 		return err
 	})
 }
 
-// Remove removes a file, a link or an empty directory. It is no error if there
-// is none.
-func (f FS) Remove(name string) error {
-	return f.gone(f.at(name, func(at string) error {
+// Remove removes a file, a symbolic link or an empty directory, if it exists.
+func (f FS) Remove(name string) error { return f.remove(name, os.Remove) }
+
+// RemoveAll removes a directory and everything in it, if it exists. It does not
+// follow symbolic links.
+func (f FS) RemoveAll(name string) error { return f.remove(name, os.RemoveAll) }
+
+func (f FS) remove(name string, remove func(string) error) error {
+	err := f.at(name, func(at string) error {
 		if err := f.step("remove", name); err != nil {
 			return err
 		}
-		err := os.Remove(at)
-		inplace.SyncDir(filepath.Dir(at))
+		err := remove(at)
+		syncDir(filepath.Dir(at))
 		return err
-	}))
-}
-
-// RemoveAll removes a directory with all that is in it. Links in it are
-// removed, not followed.
-func (f FS) RemoveAll(name string) error {
-	return f.gone(f.at(name, func(at string) error {
-		if err := f.step("remove", name); err != nil {
-			return err
-		}
-		err := os.RemoveAll(at)
-		inplace.SyncDir(filepath.Dir(at))
-		return err
-	}))
-}
-
-// gone takes it for done if there was nothing.
-func (f FS) gone(err error) error {
+	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package inplace
+package inroot
 
 import (
 	"io/fs"
@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// TakeOwner gives a file the owner and the group of another, and reports
-// whether it has them.
-func TakeOwner(file *os.File, like fs.FileInfo) bool {
+// CopyOwner gives a file the owner and group of another one. It returns false
+// if it may not.
+func CopyOwner(file *os.File, like fs.FileInfo) bool {
 	want, ok := like.Sys().(*syscall.Stat_t)
 	if !ok {
 		return false
@@ -28,9 +28,9 @@ func TakeOwner(file *os.File, like fs.FileInfo) bool {
 	return file.Chown(int(want.Uid), int(want.Gid)) == nil
 }
 
-// SyncDir makes the entries of a directory outlast a loss of power, where the
-// file system can.
-func SyncDir(name string) {
+// syncDir makes the entries of a directory survive a power loss, where the file
+// system can.
+func syncDir(name string) {
 	dir, err := os.Open(name)
 	if err != nil {
 		return
