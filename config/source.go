@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/regcred/regcred/internal/textedit"
 )
 
 // maxNodeDepth bounds how far aliases and merges are followed.
@@ -42,22 +44,12 @@ func newSource(name string, data []byte) *source {
 	return s
 }
 
-// parseNodes parses a document. What this parser makes of it decides nothing:
-// without nodes, errors have no positions. It is given no more than the
-// document, because it looks ahead: what follows a document is ignored by the
-// deciding parser, and may be anything.
+// parseNodes parses the document alone, because this parser looks ahead: the
+// deciding parser ignores what follows a document. Without nodes, errors have
+// no positions.
 func parseNodes(document []byte) (root *yaml.Node) {
-	// A file that the deciding parser took must not fail here.
-	defer func() {
-		if recover() != nil {
-			root = nil
-		}
-	}()
-	var doc yaml.Node
-	if err := yaml.Unmarshal(document, &doc); err != nil || len(doc.Content) == 0 {
-		return nil
-	}
-	return doc.Content[0]
+	root, _ = textedit.ParseYAML(document)
+	return root
 }
 
 // find walks down p as far as the document goes. It returns the last node

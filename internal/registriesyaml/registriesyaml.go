@@ -10,7 +10,6 @@ package registriesyaml
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -24,6 +23,7 @@ import (
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/spelling"
+	"github.com/regcred/regcred/internal/textedit"
 )
 
 // maxSize bounds a file in bytes.
@@ -43,7 +43,7 @@ func Check(root inroot.FS, path, product string) ([]finding.Finding, error) {
 		return nil, fmt.Errorf("%s: larger than %d bytes", path, maxSize)
 	}
 	c := &checker{path: path, product: product}
-	doc, err := parse(data)
+	doc, err := textedit.ParseYAML(data)
 	switch {
 	case err != nil:
 		c.add("registries-yaml", finding.SeverityError, lineOf(err), "", "the file is not valid YAML, so %s does not start", product)
@@ -53,20 +53,6 @@ func Check(root inroot.FS, path, product string) ([]finding.Finding, error) {
 		c.document(doc)
 	}
 	return c.found, nil
-}
-
-// parse returns the top of a file; nil if there is nothing in it.
-func parse(data []byte) (top *yaml.Node, err error) {
-	defer func() {
-		if recover() != nil {
-			err = errors.New("it cannot be read")
-		}
-	}()
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil || len(doc.Content) == 0 {
-		return nil, err
-	}
-	return doc.Content[0], nil
 }
 
 var errorLine = regexp.MustCompile(`line (\d+)`)

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/internal/textedit"
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
@@ -104,21 +104,21 @@ func (m *manifest) read(document []byte, before int) {
 		}
 		return
 	}
-	root, err := parseYAML(document)
-	if err != nil || len(root.Content) == 0 {
-		root.Content = []*yaml3.Node{{}} // no positions
+	top, err := textedit.ParseYAML(document)
+	if err != nil || top == nil {
+		top = &yaml3.Node{} // no positions
 		if bytes.ContainsRune(document, '&') {
 			m.refuse(document, before)
 			return
 		}
 	}
 	var o object
-	if expanded(root.Content[0], map[*yaml3.Node]int{}) > maxManifest || yaml.Unmarshal(document, &o) != nil { // the error would quote the document
+	if expanded(top, map[*yaml3.Node]int{}) > maxManifest || yaml.Unmarshal(document, &o) != nil { // the error would quote the document
 		m.refuse(document, before)
 		return
 	}
 	p := &yamlDocument{name: m.name, lines: bytes.Split(document, []byte("\n")), before: before}
-	m.add(p, o, root.Content[0])
+	m.add(p, o, top)
 }
 
 // refuse records that a document cannot be read.
@@ -163,22 +163,10 @@ func expanded(n *yaml3.Node, known map[*yaml3.Node]int) int {
 	return size
 }
 
-// parseYAML parses a document for the positions of its values.
-func parseYAML(document []byte) (root yaml3.Node, err error) {
-	// sigs.k8s.io/yaml decides whether a document is valid; a panic of yaml/v3 must not.
-	defer func() {
-		if recover() != nil {
-			err = errors.New("not YAML")
-		}
-	}()
-	err = yaml3.Unmarshal(document, &root)
-	return root, err
-}
-
 // yamlLine returns the line of a YAML syntax error and the reason to report. The
 // parser's line can be one too low.
 func yamlLine(document []byte) (line int, why string) {
-	_, err := parseYAML(document)
+	_, err := textedit.ParseYAML(document)
 	if err == nil {
 		return 1, "a field has the wrong type, or its YAML aliases expand to too much data"
 	}
