@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/regcred/regcred/internal/convert"
 	"github.com/regcred/regcred/internal/dockerclient"
 	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/internal/textedit"
 )
 
 // helperProgram is what clients look for on their PATH.
@@ -75,8 +75,8 @@ func describeFile(c dockerclient.Client, change dockerclient.Change, keys []stri
 // diffOf is what changes in a file, for patch; or, where lines with other
 // values change too, which may be secret, for the reader alone.
 func diffOf(c dockerclient.Change) string {
-	raw := convert.File{Name: c.Path, Data: c.New, Source: c.Old}.Diff()
-	masked := convert.File{Name: c.Path, Data: dockerclient.Masked(c.New), Source: dockerclient.Masked(c.Old)}.Diff()
+	raw := textedit.Diff(c.Path, c.Old, c.New)
+	masked := textedit.Diff(c.Path, dockerclient.Masked(c.Old), dockerclient.Masked(c.New))
 	if changedLines(raw) == changedLines(masked) {
 		return raw
 	}

@@ -215,7 +215,7 @@ func putExecutable(ctx context.Context, from, to string) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	return inroot.FS{}.Put(to, ending{ctx, file}, inroot.Attr{Mode: 0o755})
+	return inroot.FS{}.Put(to, regularfile.WithContext(ctx, file), inroot.Attr{Mode: 0o755})
 }
 
 // sameContent reports whether an executable is a copy of a file.
@@ -243,17 +243,4 @@ func sameContent(file *os.File, name string) (bool, error) {
 			return false, err
 		}
 	}
-}
-
-// ending is a reader that ends with a context.
-type ending struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (e ending) Read(p []byte) (int, error) {
-	if err := e.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return e.r.Read(p)
 }

@@ -25,6 +25,7 @@ import (
 	"slices"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/textedit"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -72,6 +73,9 @@ type File struct {
 
 // Changed reports whether f differs from what the file of its name had.
 func (f File) Changed() bool { return string(f.Data) != string(f.Source) }
+
+// Diff returns a diff of what changes in f; see [textedit.Diff].
+func (f File) Diff() string { return textedit.Diff(f.Name, f.Source, f.Data) }
 
 // Format writes the name of f, whatever the verb: its data is secret.
 func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Name) }

@@ -5,7 +5,6 @@ package convert
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,36 +12,6 @@ import (
 
 	"github.com/regcred/regcred/plugin"
 )
-
-// nearestNaive is changed, pair by pair.
-func nearestNaive(old, new []string) (dels, adds int) {
-	for distance := range len(old) + len(new) {
-		for dels = max(0, distance-len(new)+1); dels <= distance && dels < len(old); dels++ {
-			if old[dels] == new[distance-dels] {
-				return dels, distance - dels
-			}
-		}
-	}
-	return len(old), len(new)
-}
-
-func TestChangedIsTheNearest(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	text := func() (lines []string) {
-		for range r.IntN(12) {
-			lines = append(lines, fmt.Sprint(r.IntN(15)))
-		}
-		return lines
-	}
-	for range 20_000 {
-		old, new := text(), text()
-		k := r.IntN(len(new) + 1)
-		dels, adds := changed(old, len(new), placesOf(new), k)
-		if wantDels, wantAdds := nearestNaive(old, new[k:]); dels != wantDels || adds != wantAdds {
-			t.Fatalf("%q, %q from %d: got %d and %d, want %d and %d", old, new, k, dels, adds, wantDels, wantAdds)
-		}
-	}
-}
 
 // onOneLine is a configuration of n providers on one line.
 func onOneLine(n int) string {
@@ -100,17 +69,5 @@ func BenchmarkConvert(b *testing.B) {
 				}
 			})
 		}
-	}
-}
-
-// BenchmarkDiff is of two texts that have no line in common.
-func BenchmarkDiff(b *testing.B) {
-	for _, n := range []int{10_000, 20_000} {
-		f := File{Name: "c", Source: []byte(strings.Repeat("a\n", n)), Data: []byte(strings.Repeat("b\n", n))}
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			for b.Loop() {
-				f.Diff()
-			}
-		})
 	}
 }

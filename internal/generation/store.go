@@ -113,27 +113,13 @@ func (s Store) Sum(ctx context.Context, name string) string {
 
 func sumFile(ctx context.Context, f *os.File) string {
 	h := sha256.New()
-	if _, err := io.Copy(h, readerOf(ctx, f)); err != nil {
+	if _, err := io.Copy(h, regularfile.WithContext(ctx, f)); err != nil {
 		return ""
 	}
 	return sumOf(h)
 }
 
 func sumOf(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
-
-// readerOf ends with ctx.
-func readerOf(ctx context.Context, r io.Reader) io.Reader {
-	return readerFunc(func(p []byte) (int, error) {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		return r.Read(p)
-	})
-}
-
-type readerFunc func(p []byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // Content is what a file of a new generation is made of: what was looked at
 // before, and nothing else.
@@ -159,7 +145,7 @@ func Copy(ctx context.Context, name string, mode fs.FileMode, from string) (Cont
 	}
 	defer f.Close()
 	h := sha256.New()
-	if _, err := io.Copy(h, readerOf(ctx, f)); err != nil {
+	if _, err := io.Copy(h, regularfile.WithContext(ctx, f)); err != nil {
 		return Content{}, err
 	}
 	return Content{
@@ -249,7 +235,7 @@ func (s Store) add(ctx context.Context, dir string, m *Manifest, c Content) erro
 	}
 	defer r.Close()
 	h := sha256.New()
-	if err := s.FS.Put(path.Join(dir, c.Name), io.TeeReader(readerOf(ctx, r), h), inroot.Attr{Mode: c.Mode}); err != nil {
+	if err := s.FS.Put(path.Join(dir, c.Name), io.TeeReader(regularfile.WithContext(ctx, r), h), inroot.Attr{Mode: c.Mode}); err != nil {
 		return err
 	}
 	if sumOf(h) != c.SHA256 {

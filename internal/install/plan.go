@@ -11,10 +11,10 @@ import (
 	"slices"
 
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/internal/convert"
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/textedit"
 )
 
 // Plan is what would be changed, and why. Nothing has been written for it.
@@ -279,7 +279,7 @@ func (in *Installer) hostDiff(ctx context.Context, from, m *generation.Manifest,
 	if h.Path == m.Layout.Config { // it may have secrets of others
 		now, next = entries.Masked(now), entries.Masked(next)
 	}
-	d.Text = convert.File{Name: d.Name, Source: now, Data: next}.Diff()
+	d.Text = textedit.Diff(d.Name, now, next)
 	return d, nil
 }
 

@@ -40,23 +40,10 @@ func (l *Layout) Verify(ctx context.Context, d v1.Descriptor) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := io.Copy(h, contextReader{ctx, f}); err != nil {
+	if _, err := io.Copy(h, regularfile.WithContext(ctx, f)); err != nil {
 		return false, ctx.Err() // unreadable is as good as absent
 	}
 	return fmt.Sprintf("%x", h.Sum(nil)) == d.Digest.Hex, nil
-}
-
-// contextReader stops reading a file when the context ends.
-type contextReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (c contextReader) Read(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(p)
 }
 
 // Read returns a small blob that has been stored.

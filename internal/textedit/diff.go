@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package convert
+package textedit
 
 import (
 	"fmt"
@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// Diff is a unified diff of what changes in f, without lines around it: those
-// may hold secrets. patch applies it. It is "" if nothing does.
-func (f File) Diff() string {
-	old, new := linesOf(f.Source), linesOf(f.Data)
+// Diff returns a unified diff between two versions of a file, or "" if they are
+// equal. It has no context lines, since those may contain secrets; patch(1)
+// applies it.
+func Diff(name string, before, after []byte) string {
+	old, new := linesOf(before), linesOf(after)
 	places := placesOf(new)
 	var b strings.Builder
 	for i, k := 0, 0; i < len(old) || k < len(new); {
@@ -22,13 +23,12 @@ func (f File) Diff() string {
 		}
 		dels, adds := changed(old[i:], len(new), places, k)
 		if b.Len() == 0 {
-			name := f.Name
 			if strings.ContainsAny(name, " \t") {
-				name += "\t" // or patch takes what follows the blank for a date
+				name += "\t" // or patch reads what follows the blank as a date
 			}
 			fmt.Fprintf(&b, "--- %s\n+++ %[1]s\n", name)
 		}
-		fmt.Fprintf(&b, "@@ -%s +%s @@\n", span(i, dels), span(k, adds))
+		fmt.Fprintf(&b, "@@ -%s +%s @@\n", hunkRange(i, dels), hunkRange(k, adds))
 		for _, line := range old[i:][:dels] {
 			b.WriteString("-" + line)
 		}
@@ -40,7 +40,7 @@ func (f File) Diff() string {
 	return b.String()
 }
 
-// placesOf returns where each line stands, in ascending order.
+// placesOf returns the numbers of the lines with each text, in ascending order.
 func placesOf(lines []string) map[string][]int {
 	places := make(map[string][]int, len(lines))
 	for i, line := range lines {
@@ -49,11 +49,10 @@ func placesOf(lines []string) map[string][]int {
 	return places
 }
 
-// changed says how many lines of two texts stand in each other's place, up to
-// the nearest that is in both: what is inserted comes whole, and so does a line
-// that is not the same. A line further down that reads alike would draw in all
-// lines before it. The new text has n lines, at the places given, and counts
-// from line k on. What it looks at is no more than what is then left behind.
+// changed returns how many old lines are replaced by how many new ones, up to
+// the nearest line that both texts have. The new text has n lines, in places,
+// and continues at line k. A common line further away would draw in all lines
+// before it.
 func changed(old []string, n int, places map[string][]int, k int) (dels, adds int) {
 	nearest := len(old) + n - k
 	dels, adds = len(old), n-k
@@ -68,15 +67,16 @@ func changed(old []string, n int, places map[string][]int, k int) (dels, adds in
 	return dels, adds
 }
 
-// span is a range of lines in the head of a hunk.
-func span(from, count int) string {
+// hunkRange returns a range of lines for the head of a hunk.
+func hunkRange(from, count int) string {
 	if count == 0 {
-		return fmt.Sprintf("%d,0", from) // the line behind which it is
+		return fmt.Sprintf("%d,0", from) // the line before the range
 	}
 	return fmt.Sprintf("%d,%d", from+1, count)
 }
 
-// linesOf keeps the ends of lines; the last may have none, as diffs mark it.
+// linesOf splits a text into lines with their ends. Diffs mark a last line that
+// has no end.
 func linesOf(text []byte) []string {
 	list := strings.SplitAfter(string(text), "\n")
 	switch last := len(list) - 1; {
