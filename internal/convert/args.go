@@ -15,9 +15,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// AddArgs puts arguments in front of those of providers, by their index, in
-// the text of the files: nothing else changes. It fails where a file is written
-// so that this cannot be done, which it then says; no file is written.
+// AddArgs inserts arguments before those of providers, by their index, without
+// changing other bytes. It fails if a file is written in a way that prevents
+// this. It writes no file.
 func AddArgs(src *config.Config, args map[int][]string) ([]File, error) {
 	var files []File
 	for _, f := range src.Files() {
@@ -49,8 +49,8 @@ func AddArgs(src *config.Config, args map[int][]string) ([]File, error) {
 	return files, nil
 }
 
-// byHand is the error for a file that says what it says in an unusual way:
-// aliases, tabs, another encoding.
+// byHand returns the error for a file that cannot be edited, for example
+// because of aliases, tabs or its encoding.
 func byHand(src *config.Config, f *config.File, args map[int][]string) error {
 	where, what := f.Name, []string{}
 	for i := f.First; i < f.First+f.Count; i++ {
@@ -121,7 +121,7 @@ func (s *source) lineOf(n *yaml.Node) (offset int, indent string, ok bool) {
 	return line.From, indent, strings.Trim(indent, " \t") == ""
 }
 
-// items writes a list in block style.
+// items writes a block list.
 func items(indent string, add []string) string {
 	var b strings.Builder
 	for i, text := range quoted(add) {
@@ -136,7 +136,7 @@ func items(indent string, add []string) string {
 func quoted(add []string) []string {
 	list := make([]string, len(add))
 	for i, s := range add {
-		list[i] = fmt.Sprintf("%q", s) // flags and hosts: what Go quotes is JSON
+		list[i] = fmt.Sprintf("%q", s) // flags and hosts, for which Go's quoting is valid JSON
 	}
 	return list
 }

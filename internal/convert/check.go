@@ -9,8 +9,7 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// check loads files anew, and returns an error unless they say what they are
-// to say.
+// check fails unless files, loaded again, have the wanted providers.
 func check(dir bool, files []File, want []config.Provider) error {
 	cfg, err := load("the result", dir, files)
 	if err != nil {
@@ -27,9 +26,9 @@ func check(dir bool, files []File, want []config.Provider) error {
 	return nil
 }
 
-// Validate returns what the target would reject of the result, as
-// [config.Config.ValidateFor] does. In its errors the result stands at the
-// given path: that of a directory if the result is one, else that of a file.
+// Validate returns what the target would reject in the result, as
+// [config.Config.ValidateFor] does. Its errors name the given path: of a
+// directory if the result is one, else of a file.
 func (r *Result) Validate(t config.Target, path string) error {
 	cfg, err := load(path, r.dir, r.Files)
 	if err != nil {
@@ -38,8 +37,7 @@ func (r *Result) Validate(t config.Target, path string) error {
 	return cfg.ValidateFor(t)
 }
 
-// load loads files as a kubelet would if they stood at path, a directory or a
-// file.
+// load loads files as a kubelet would from path, a directory or a file.
 func load(path string, dir bool, files []File) (*config.Config, error) {
 	if !dir {
 		return config.Parse(path, files[0].Data)
@@ -51,8 +49,8 @@ func load(path string, dir bool, files []File) (*config.Config, error) {
 	return config.ParseDir(path, byName)
 }
 
-// difference names the first provider in which two lists differ, or returns "".
-// It shows no value.
+// difference names the first provider that differs between two lists, or
+// returns "". It shows no values.
 func difference(want, got []config.Provider) string {
 	if len(want) != len(got) {
 		return fmt.Sprintf("the number of providers (%d instead of %d)", len(got), len(want))

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package convert turns credential provider configurations of older versions,
-// and those of the predecessor (Out-of-Tree Credential Providers), into
-// kubelet.config.k8s.io/v1, and puts them in place of their source.
+// Package convert converts credential provider configurations of older
+// versions, and of the out-of-tree proposal (RegistryCredentialConfig), to
+// kubelet.config.k8s.io/v1, and replaces the source files.
 //
-// Where versions are all that changes, they are all that changes in the text.
-// Everything else is written anew, without comments. What a file says is decided
-// by [config.Load] alone; a result is loaded anew and compared with its source
-// before anybody sees it:
+// If only versions change, it edits only versions in the text. Otherwise it
+// writes new files, without comments. [config.Load] alone decides what a file
+// means, and each result is loaded again and compared with its source:
 //
 //	res, err := convert.Convert(path, convert.Keep, convert.Options{})
 //	…
@@ -29,55 +28,55 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Layout says into how many files a configuration goes.
+// Layout selects the number of result files.
 type Layout int
 
 const (
-	// Keep converts each file on its own.
+	// Keep converts each file separately.
 	Keep Layout = iota
 	// Single puts all providers into one file.
 	Single
-	// Split puts each provider into a file of its own. The lexical order of
-	// the files' names is the order of the providers.
+	// Split puts each provider into its own file. The lexical order of the file
+	// names is the order of the providers.
 	Split
 )
 
-// Format is how a file is written.
+// Format is the syntax of a file.
 type Format string
 
-// The formats. A file that begins with a brace is JSON, as for a kubelet.
+// The formats. As for a kubelet, a file that begins with a brace is JSON.
 const (
 	YAML Format = "yaml"
 	JSON Format = "json"
 )
 
-// Options are what a conversion may change beside the version of the files.
-// The zero value changes nothing else.
+// Options change more than the version of the files. The zero value changes
+// nothing else.
 type Options struct {
-	// Format of the result. Empty is that of the source; where several files
-	// become one, JSON if all of them are.
+	// Format of the result. Empty means the source's; several files become JSON
+	// if all of them are.
 	Format Format
 
-	// PluginAPIVersion is the version of the exec protocol for every provider.
-	// Empty leaves each its own, and gives [plugin.V1] to those of the
-	// predecessor, whose protocol no kubelet speaks.
+	// PluginAPIVersion is the exec protocol's version for every provider. Empty
+	// keeps each provider's own, but providers of the out-of-tree proposal get
+	// [plugin.V1], since no kubelet speaks their protocol.
 	PluginAPIVersion string
 }
 
 // File is a file of a [Result].
 type File struct {
-	Name   string // of the source's file, with its path, if Layout was Keep; else a base name
-	Data   []byte // holds values of args and env, which are secrets
-	Source []byte // what the file of that name had, if Layout was Keep
+	Name   string // the source file's path if Layout was Keep; else a base name
+	Data   []byte // contains values of args and env, which are secrets
+	Source []byte // the previous content if Layout was Keep
 }
 
-// Changed reports whether f differs from what the file of its name had.
+// Changed reports whether f differs from its source.
 func (f File) Changed() bool { return string(f.Data) != string(f.Source) }
 
 // Diff returns a diff of what changes in f; see [textedit.Diff].
 func (f File) Diff() string { return textedit.Diff(f.Name, f.Source, f.Data) }
 
-// Format writes the name of f, whatever the verb: its data is secret.
+// Format prints only the name of f, since its data is secret.
 func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Name) }
 
 // Place is a line of a source file.
@@ -89,41 +88,41 @@ type Place struct {
 // Result is a converted configuration.
 type Result struct {
 	Source    *config.Config
-	Providers []config.Provider // as they are now; their number and order are the source's
+	Providers []config.Provider // after the conversion, in the source's order
 	Files     []File            // in lexical order
-	Lost      []string          // source files whose comments are in none of the Files
-	Cut       []Place           // where a second YAML document begins, which kubelets ignore
+	Lost      []string          // source files whose comments no result file has
+	Cut       []Place           // where second YAML documents begin, which kubelets ignore
 
-	dir bool // the Files are a directory, however many they are
+	dir bool // the result is a directory, even with one file
 }
 
 // Convert converts the configuration at path. It returns the errors of
-// [config.Load] and, if there are files of the predecessor, those of
-// [config.Config.Validate]; others are left to [Result.Validate]. A result
-// that does not have the same providers, loaded anew, is an error too, and a
-// defect of this package.
+// [config.Load] and, for files of the out-of-tree proposal, of
+// [config.Config.Validate]; [Result.Validate] reports others. If the result
+// does not have the same providers, it fails because of a bug in this package.
 func Convert(path string, layout Layout, o Options) (*Result, error) {
 	src, err := config.Load(path)
 	if err != nil {
 		return nil, err
 	}
 	if len(src.Providers) == 0 {
-		// No kubelet starts with it, whatever the version.
+		// No kubelet starts with such a configuration.
 		return nil, &config.FieldError{File: path, Path: "providers", Msg: "there are no providers to convert"}
 	}
 	c := &conversion{options: o, res: &Result{Source: src, Providers: wanted(src.Providers, o)}}
-	former := false
+	outOfTree := false
 	for _, f := range src.Files() {
 		s := newSource(f)
 		c.files = append(c.files, s)
-		former = former || f.Kind != config.Kind
+		outOfTree = outOfTree || f.Kind != config.Kind
 		if s.secondDocument > 0 {
 			c.res.Cut = append(c.res.Cut, Place{f.Name, s.secondDocument})
 		}
 	}
-	if former {
-		// The predecessor refuses what a kubelet takes, such as a variable that is
-		// set twice. What would become of that, its author did not mean.
+	if outOfTree {
+		// The out-of-tree proposal rejects files that a kubelet accepts, such
+		// as a variable that is set twice. Their conversion would change what
+		// they mean.
 		if err := src.Validate(); err != nil {
 			return nil, err
 		}
@@ -142,7 +141,7 @@ type conversion struct {
 	res     *Result
 }
 
-// wanted returns what the providers are to be after the conversion.
+// wanted returns the providers after the conversion.
 func wanted(providers []config.Provider, o Options) []config.Provider {
 	list := slices.Clone(providers)
 	for i := range list {
@@ -158,7 +157,7 @@ func wanted(providers []config.Provider, o Options) []config.Provider {
 	return list
 }
 
-// convert makes the files.
+// convert produces the result files.
 func (c *conversion) convert(path string, layout Layout) {
 	switch {
 	case layout == Split:
@@ -175,15 +174,15 @@ func (c *conversion) convert(path string, layout Layout) {
 	}
 }
 
-// keep converts a file on its own, by editing its text if that is enough. An
-// edit may go wrong where the text is unusual (aliases, escapes, another
-// encoding): it counts if it has the wanted effect.
+// keep converts a file separately, by editing its text if possible. Edits of
+// unusual texts (aliases, escapes, another encoding) can go wrong, so the
+// result is checked.
 func (c *conversion) keep(f *source) {
 	format, want := c.format(f.format), c.res.Providers[f.First:][:f.Count]
 	data, ok := f.edit(want)
 	if !ok || format != f.format || check(false, []File{{Data: data}}, want) != nil {
 		data = c.render(f.First, f.Count, format)
-		c.lose(f)
+		c.noteLostComments(f)
 	}
 	c.res.Files = append(c.res.Files, File{f.Name, data, f.File.Data()})
 }
@@ -195,14 +194,14 @@ func (c *conversion) merge() {
 		if f.format != JSON {
 			format = YAML
 		}
-		c.lose(f)
+		c.noteLostComments(f)
 	}
 	format = c.format(format)
 	data := c.render(0, len(c.res.Providers), format)
 	c.res.Files = []File{{Name: "converted." + string(format), Data: data}}
 }
 
-// split puts each provider into a file of its own.
+// split puts each provider into its own file.
 func (c *conversion) split() {
 	for _, f := range c.files {
 		format := c.format(f.format)
@@ -210,18 +209,18 @@ func (c *conversion) split() {
 			name := fileName(i, len(c.res.Providers), c.res.Providers[i].Name)
 			c.res.Files = append(c.res.Files, File{Name: name + "." + string(format), Data: c.render(i, 1, format)})
 		}
-		c.lose(f)
+		c.noteLostComments(f)
 	}
 }
 
-// lose notes that the comments of a file are lost, if it has any.
-func (c *conversion) lose(f *source) {
+// noteLostComments records a file whose comments are lost.
+func (c *conversion) noteLostComments(f *source) {
 	if f.hasComments() {
 		c.res.Lost = append(c.res.Lost, f.Name)
 	}
 }
 
-// render writes some of the providers as one file.
+// render returns a file with some of the providers.
 func (c *conversion) render(first, count int, format Format) []byte {
 	doc := document{APIVersion: config.V1, Kind: config.Kind, Providers: []entry{}}
 	for i := first; i < first+count; i++ {
@@ -230,8 +229,8 @@ func (c *conversion) render(first, count int, format Format) []byte {
 	return doc.render(format)
 }
 
-// fileName returns a name that sorts where the provider stands: "10-ecr" for
-// the first. The steps leave room for files to come between.
+// fileName returns a name that sorts in the provider's order: "10-ecr" for the
+// first. The steps leave room for more files.
 func fileName(index, count int, provider string) string {
 	const longest = 128
 	safe := []byte(provider)
@@ -243,13 +242,12 @@ func fileName(index, count int, provider string) string {
 	return fmt.Sprintf("%0*d-%s", len(fmt.Sprint(10*count)), 10*(index+1), safe[:min(len(safe), longest)])
 }
 
-// isPlainByte reports whether a byte may stand in the name of a file on every
-// system.
+// isPlainByte reports whether every system allows a byte in file names.
 func isPlainByte(b byte) bool {
 	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '-' || b == '_' || b == '.'
 }
 
-// format returns the format that was asked for, or else f.
+// format returns the requested format, or else f.
 func (c *conversion) format(f Format) Format {
 	if c.options.Format != "" {
 		return c.options.Format

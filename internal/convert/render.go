@@ -16,15 +16,15 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// document is a configuration as it is written.
+// document is a configuration to write.
 type document struct {
 	APIVersion string  `json:"apiVersion" yaml:"apiVersion"`
 	Kind       string  `json:"kind" yaml:"kind"`
 	Providers  []entry `json:"providers" yaml:"providers"`
 }
 
-// entry is a provider as it is written: without what is empty, and with values
-// of args and env in clear.
+// entry is a provider to write, without empty fields and with args and env in
+// clear text.
 type entry struct {
 	Name                 string           `json:"name" yaml:"name"`
 	MatchImages          []string         `json:"matchImages,omitempty" yaml:"matchImages,omitempty"`
@@ -34,7 +34,7 @@ type entry struct {
 	Env                  []variable       `json:"env,omitempty" yaml:"env,omitempty"`
 	TokenAttributes      *tokenAttributes `json:"tokenAttributes,omitempty" yaml:"tokenAttributes,omitempty"`
 
-	former bool // it was one of the predecessor
+	outOfTree bool // of the out-of-tree proposal
 }
 
 type variable struct {
@@ -50,8 +50,8 @@ type tokenAttributes struct {
 	OptionalKeys          []string              `json:"optionalServiceAccountAnnotationKeys,omitempty" yaml:"optionalServiceAccountAnnotationKeys,omitempty"`
 }
 
-func newEntry(p config.Provider, former bool) entry {
-	e := entry{Name: p.Name, MatchImages: p.MatchImages, APIVersion: p.APIVersion, former: former}
+func newEntry(p config.Provider, outOfTree bool) entry {
+	e := entry{Name: p.Name, MatchImages: p.MatchImages, APIVersion: p.APIVersion, outOfTree: outOfTree}
 	if p.DefaultCacheDuration != nil {
 		e.DefaultCacheDuration = duration(*p.DefaultCacheDuration)
 	}
@@ -70,7 +70,7 @@ func newEntry(p config.Provider, former bool) entry {
 	return e
 }
 
-// duration returns a duration without the zeros at its end.
+// duration formats a duration without trailing zero units.
 func duration(d time.Duration) string {
 	s := d.String()
 	for _, zeros := range []string{"m0s", "h0m"} {
@@ -81,8 +81,8 @@ func duration(d time.Duration) string {
 	return s
 }
 
-// render writes a document. One that cannot be written is empty, and then is
-// found not to say what it should.
+// render returns the text of a document, or nothing if it cannot be encoded,
+// which the check of the result then finds.
 func (d document) render(format Format) []byte {
 	if format == JSON {
 		return []byte(textedit.EncodeJSON(d, "", "  ") + "\n")
@@ -94,7 +94,7 @@ func (d document) render(format Format) []byte {
 	}
 	quote(&n)
 	for i, e := range d.Providers {
-		if e.former {
+		if e.outOfTree {
 			explainDuration(textedit.Item(textedit.Field(&n, "providers"), i))
 		}
 	}
@@ -107,7 +107,7 @@ func (d document) render(format Format) []byte {
 }
 
 // zeroCacheComment explains the defaultCacheDuration that a provider of the
-// predecessor gets.
+// out-of-tree proposal gets.
 const zeroCacheComment = `# The out-of-tree proposal cached a response until its expirationTimestamp, and
 # not at all without one. With cacheDuration, a default of 0s has the same
 # effect; a longer duration applies to responses that do not set one.`
@@ -120,7 +120,7 @@ func explainDuration(provider *yaml.Node) {
 	}
 }
 
-// quote puts texts in quotes that some version of YAML takes for anything else.
+// quote quotes strings that some YAML version would read as another type.
 func quote(n *yaml.Node) {
 	if n.Tag == "!!str" && n.Kind == yaml.ScalarNode {
 		n.Style = 0
@@ -133,7 +133,7 @@ func quote(n *yaml.Node) {
 	}
 }
 
-// plainText begins with a letter, or is a duration.
+// plainText matches words that begin with a letter, and durations.
 var plainText = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9./_-]*$|^[0-9]+(\.[0-9]+)?(h|m|s)[0-9.hms]*$`)
 
 func isPlain(s string) bool {

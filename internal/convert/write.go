@@ -118,7 +118,7 @@ func writeLike(write func(string, io.Reader, inroot.Attr) error, name string, da
 	if !inroot.IsOwnerError(err) {
 		return false, err
 	}
-	// The mode of group and others was meant for another group.
+	// Its permissions for group and others would apply to another group.
 	return true, write(name, bytes.NewReader(data), inroot.Attr{Mode: like.Mode() & 0o700})
 }
 

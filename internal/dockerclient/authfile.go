@@ -16,17 +16,17 @@ import (
 	"github.com/regcred/regcred/dockerconfig"
 )
 
-// authJSON is an auth.json as podman, skopeo and buildah read it.
+// authJSON is an auth.json of podman, skopeo and buildah.
 type authJSON struct {
 	Auths       map[string]json.RawMessage `json:"auths"`
 	CredHelpers map[string]string          `json:"credHelpers,omitempty"`
 }
 
-// authFiles are the files that podman, skopeo and buildah read, the first
-// first. If REGISTRY_AUTH_FILE names one, it is the only one.
+// authFiles returns the files that podman, skopeo and buildah read, in order of
+// precedence. REGISTRY_AUTH_FILE replaces all of them.
 //
-// Source: containers/image pkg/docker/config/config.go, getAuthFilePaths. Not
-// among them is the .dockercfg of before 2015.
+// Source: containers/image pkg/docker/config/config.go, getAuthFilePaths,
+// without the .dockercfg of before 2015.
 func (e Env) authFiles() (list []string) {
 	if file := e.Getenv("REGISTRY_AUTH_FILE"); file != "" {
 		return []string{e.abs(file)}
@@ -49,14 +49,14 @@ func (e Env) authFiles() (list []string) {
 	return list
 }
 
-// mergeAuthFiles makes one file of those that are read one after the other.
-// What an earlier one says of a host or a part of it, no later one changes.
+// mergeAuthFiles merges files as their readers do: what an earlier file has for
+// a host or a part of it hides later entries.
 func mergeAuthFiles(paths []string) (all authJSON, err error) {
 	all = authJSON{map[string]json.RawMessage{}, map[string]string{}}
 	for _, path := range paths {
 		f, err := open(path)
 		if errors.Is(err, fs.ErrPermission) {
-			continue // the command, of the same user, could not read it either
+			continue // the command, which runs as the same user, cannot read it either
 		}
 		if err != nil {
 			return all, err
@@ -97,7 +97,7 @@ func (a *authJSON) add(next authJSON) {
 	}
 }
 
-// has reports whether a host, or a part of one, has a login or a helper.
+// has reports whether a host, or a part of one, has a credential or a helper.
 func (a *authJSON) has(scope string) bool {
 	host, _, _ := strings.Cut(scope, "/")
 	if _, ok := a.CredHelpers[host]; ok {
@@ -111,8 +111,8 @@ func (a *authJSON) has(scope string) bool {
 	return false
 }
 
-// hasBelow reports whether a part of a host has a login, which a helper for
-// the whole of it would hide.
+// hasBelow reports whether a part of a host has a credential, which a helper
+// for the host would hide.
 func (a *authJSON) hasBelow(host string) bool {
 	for key, text := range a.Auths {
 		if isLogin(text) && strings.HasPrefix(dockerconfig.Scope(key), host+"/") {
@@ -122,15 +122,15 @@ func (a *authJSON) hasBelow(host string) bool {
 	return false
 }
 
-// isLogin reports whether an entry of auths holds anything: docker writes empty
-// ones where a helper does.
+// isLogin reports whether an entry of auths has any field. Docker writes empty
+// entries for hosts with a helper.
 func isLogin(text json.RawMessage) bool {
 	var fields map[string]json.RawMessage
 	return json.Unmarshal(text, &fields) != nil || len(fields) > 0
 }
 
-// putLogins adds logins: by repository, which goes before everything else that
-// is said of it, and for the whole host where all are the same.
+// putLogins adds credentials by repository, which have the highest precedence,
+// and for the whole host if all of its credentials are the same.
 func (a *authJSON) putLogins(logins []Login) error {
 	first, differ := perHost(logins)
 	alone := map[string]bool{}

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package dockerclient is the files in which docker and other clients of
-// registries find logins and the names of credential helpers: where each
-// client looks, and how regcred's helper is named there so that everything
-// else in them stays as it was, byte for byte.
+// Package dockerclient edits the files in which docker and other registry
+// clients look for credentials and credential helpers. It knows where each
+// client looks, and adds regcred's helper without changing any other byte.
 //
 //	path, err := dockerclient.Docker.Path(env)
 //	…
@@ -14,7 +13,7 @@
 //	…
 //	change, err = dockerclient.Apply(ctx, path, …)
 //
-// No error and no result that is not said to have them holds logins.
+// Errors never contain credentials, nor do results unless documented.
 package dockerclient
 
 import (
@@ -29,30 +28,31 @@ type Client string
 
 // The families.
 const (
-	// Docker is docker and everything that reads its config.json: compose,
+	// Docker includes everything that reads docker's config.json: compose,
 	// buildx, nerdctl, crane, cosign, ko, oras, helm, regctl.
 	Docker Client = "docker"
 
-	// Containers is podman, skopeo and buildah, which read docker's file too,
-	// but call Docker Hub by another name.
+	// Containers is podman, skopeo and buildah. They also read docker's file,
+	// but use another name for Docker Hub.
 	Containers Client = "containers"
 )
 
-// Env is what of a process decides where its clients' files are.
+// Env is the part of a process's environment that determines its clients'
+// files.
 type Env struct {
 	Getenv func(string) string
 	Dir    string // working directory; absolute
 }
 
-// errHome says that the home directory is not known.
+// errHome reports that the home directory is unknown.
 var errHome = errors.New("HOME is not set, and this user has no home directory")
 
-// Path returns the file that lasts in which a client looks for helpers,
-// whether there is one or not. For [Docker] it is config.json in DOCKER_CONFIG
-// or ~/.docker; for [Containers] that of REGISTRY_AUTH_FILE, or else auth.json
-// in XDG_CONFIG_HOME/containers or ~/.config/containers. "podman login" writes
-// to another one, which is in XDG_RUNTIME_DIR, is read first, and is gone after
-// a restart of the machine.
+// Path returns the persistent file in which a client looks for helpers, whether
+// it exists or not. For [Docker] it is config.json in DOCKER_CONFIG or
+// ~/.docker; for [Containers] it is REGISTRY_AUTH_FILE, or else auth.json in
+// XDG_CONFIG_HOME/containers or ~/.config/containers. "podman login" writes to
+// another file in XDG_RUNTIME_DIR, which is read first and does not survive a
+// reboot.
 //
 // Source: docker/cli cli/config/config.go; containers/image
 // pkg/docker/config/config.go, getAuthFilePaths.
@@ -67,8 +67,8 @@ func (c Client) Path(e Env) (string, error) {
 	return e.authFile()
 }
 
-// Readers are the clients whose file, as [Client.Path] has it, is that of c: c
-// itself, and the other one if somebody has made it the same file.
+// Readers returns the clients that use c's file: c, and the other one if both
+// paths lead to the same file.
 func (c Client) Readers(e Env) (list []Client) {
 	file, err := c.target(e)
 	for _, other := range []Client{Docker, Containers} {
@@ -80,7 +80,7 @@ func (c Client) Readers(e Env) (list []Client) {
 	return list
 }
 
-// target is what the path of a client's file leads to.
+// target returns the file that the path of a client's file leads to.
 func (c Client) target(e Env) (string, error) {
 	path, err := c.Path(e)
 	if err != nil {
@@ -94,7 +94,7 @@ const (
 	authFile   = "auth.json"
 )
 
-// dockerDir is docker's directory.
+// dockerDir returns docker's directory.
 func (e Env) dockerDir() (string, error) {
 	if dir := e.Getenv("DOCKER_CONFIG"); dir != "" {
 		return e.abs(dir), nil
@@ -103,7 +103,7 @@ func (e Env) dockerDir() (string, error) {
 	return filepath.Join(home, ".docker"), err
 }
 
-// authFile is the one of podman's files that lasts.
+// authFile returns podman's persistent file.
 func (e Env) authFile() (string, error) {
 	dir := e.Getenv("XDG_CONFIG_HOME")
 	if dir == "" {
@@ -123,7 +123,7 @@ func (e Env) abs(path string) string {
 	return filepath.Join(e.Dir, path)
 }
 
-// home is the home directory as docker finds it: HOME, or what the system has.
+// home returns the home directory as docker finds it: HOME, or the system's.
 func (e Env) home() (string, error) {
 	name := "HOME"
 	if runtime.GOOS == "windows" {
@@ -138,14 +138,14 @@ func (e Env) home() (string, error) {
 	return "", errHome
 }
 
-// Keys are the keys under which a client looks for registries (host[:port]) in
-// credHelpers, exactly as they are. Docker Hub is docker.io for [Containers],
-// and https://index.docker.io/v1/ for all that read docker's file.
+// Keys returns the keys under which a client looks for registries (host[:port])
+// in credHelpers. Docker Hub is docker.io for [Containers], and
+// https://index.docker.io/v1/ for all readers of docker's file.
 //
 // Source: docker/cli cli/config/configfile/file.go, getAuthConfigKey;
 // go-containerregistry pkg/authn/keychain.go; oras-go
-// registry/remote/credentials/registry.go; containers/image, which looks for
-// the registry of a reference.
+// registry/remote/credentials/registry.go; containers/image, which uses the
+// registry of a reference.
 func (c Client) Keys(hosts []string) []string {
 	keys := make([]string, len(hosts))
 	for i, host := range hosts {

@@ -14,45 +14,44 @@ import (
 	"github.com/regcred/regcred/dockerconfig"
 )
 
-// Helper is the name of regcred's helper in clients' files: what follows
-// "docker-credential-" in the name of the program.
+// Helper is the name of regcred's helper in clients' files: the program's name
+// after "docker-credential-".
 const Helper = "regcred"
 
-// The fields of a config.json that name helpers, and logins.
+// Fields of a config.json.
 const (
 	credHelpers = "credHelpers"
 	credsStore  = "credsStore"
 	auths       = "auths"
 )
 
-// Others says what becomes of an entry that names another helper for a host of
-// ours.
+// Others decides about entries of other helpers for our hosts.
 type Others string
 
-// The things that can become of it.
+// The policies.
 const (
-	Refuse  Others = "refuse"  // nothing is changed, which is an error
-	Keep    Others = "keep"    // the host stays with it
-	Replace Others = "replace" // ours comes in its place, and nobody remembers it
+	Refuse  Others = "refuse"  // fail, and change nothing
+	Keep    Others = "keep"    // leave the entry
+	Replace Others = "replace" // replace the entry, which cannot be restored
 )
 
-// Want is what a file is to say.
+// Want describes the wanted entries.
 type Want struct {
 	Hosts    []string // keys of credHelpers
-	AllHosts bool     // credsStore too: every host that credHelpers does not name
+	AllHosts bool     // also credsStore: every host that is not in credHelpers
 	Others   Others   // "" means Refuse
 }
 
-// Entries are what a file says of helpers.
+// Entries are the helpers in a file.
 type Entries struct {
-	Hosts  []string          // whose helper is regcred's, in the order of the file
+	Hosts  []string          // that use regcred's helper, in the file's order
 	Store  string            // credsStore
 	Others map[string]string // the other helpers, by key
 }
 
-// Read returns the entries of a file. Of one that cannot be changed without
-// guessing what it means to its readers, it is an error, which holds none of
-// the file's values but names of helpers.
+// Read returns the entries of a file. It fails if the file cannot be changed
+// safely, because its readers may interpret it differently. The error contains
+// no values except helper names.
 func Read(data []byte) (Entries, error) {
 	e := Entries{Others: map[string]string{}}
 	doc, err := parse(data)
@@ -71,9 +70,8 @@ func Read(data []byte) (Entries, error) {
 	return e, nil
 }
 
-// Put returns a file with the wanted entries in place of those that it has of
-// ours, which are all that name regcred's helper, whoever wrote them. All other
-// bytes stay. Data is nil if there is no file.
+// Put returns a file with the wanted entries instead of all previous entries
+// for regcred's helper. All other bytes stay. Data is nil if there is no file.
 func Put(data []byte, w Want) ([]byte, error) {
 	clean, err := Remove(data)
 	if err != nil {
@@ -86,7 +84,7 @@ func Put(data []byte, w Want) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	hosts, err := doc.room(w)
+	hosts, err := doc.resolveConflicts(w)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +92,7 @@ func Put(data []byte, w Want) ([]byte, error) {
 		return nil, err
 	}
 	if w.AllHosts {
-		if err := doc.storeRoom(); err != nil {
+		if err := doc.checkCredsStoreConflict(); err != nil {
 			return nil, err
 		}
 		doc.object = doc.object.prepend(doc.style().pair(credsStore, Helper))
@@ -102,8 +100,8 @@ func Put(data []byte, w Want) ([]byte, error) {
 	return doc.bytes(), nil
 }
 
-// Remove returns a file without the entries that name regcred's helper; nil if
-// it has been created for these and has nothing else.
+// Remove returns a file without the entries for regcred's helper, or nil if
+// only they are the file's content.
 func Remove(data []byte) ([]byte, error) {
 	doc, err := parse(data)
 	if err != nil || doc == nil {
@@ -123,7 +121,7 @@ func Remove(data []byte) ([]byte, error) {
 	return doc.bytes(), nil
 }
 
-// created is the text of a file that there was not.
+// created returns the text of a new file.
 func created(w Want) []byte {
 	s := style{"\n", "\t", ": "}
 	var list []string
@@ -151,13 +149,13 @@ type document struct {
 	before, after []byte // white space
 	object
 	nested  object   // credHelpers; nil if there is none
-	helpers []member // of nested
+	helpers []member // members of nested
 	store   string   // credsStore
 }
 
 func (d *document) bytes() []byte { return slices.Concat(d.before, d.object, d.after) }
 
-// parse reads a file; nil if there is none.
+// parse parses a file. It returns nil if there is none.
 func parse(data []byte) (*document, error) {
 	switch {
 	case data == nil:
@@ -180,11 +178,11 @@ func parse(data []byte) (*document, error) {
 	return d, d.read()
 }
 
-// isField reports whether a member is read as a field, of whose name clients
-// pass over the case (encoding/json does).
+// isField reports whether clients read a member as a field. Like encoding/json,
+// they ignore case.
 func isField(m member, name string) bool { return strings.EqualFold(m.Key, name) }
 
-// read finds what the file says of helpers.
+// read finds the helpers in the file.
 func (d *document) read() error {
 	list, err := d.members()
 	if err != nil {
@@ -236,13 +234,13 @@ func (d *document) readHelpers() (err error) {
 	return nil
 }
 
-// helperOf is the name of the helper in an entry of credHelpers.
+// helperOf returns the helper in an entry of credHelpers.
 func (d *document) helperOf(m member) (name string) {
-	_ = json.Unmarshal(d.nested.value(m), &name) // read has looked
+	_ = json.Unmarshal(d.nested.value(m), &name) // read checked it
 	return name
 }
 
-// ours is what the file says of regcred's helper.
+// ours returns the file's entries for regcred's helper.
 func (d *document) ours() Want {
 	w := Want{AllHosts: d.store == Helper}
 	for _, m := range d.helpers {
@@ -253,8 +251,9 @@ func (d *document) ours() Want {
 	return w
 }
 
-// room makes room for the wanted hosts, and returns those that get an entry.
-func (d *document) room(w Want) (hosts []string, err error) {
+// resolveConflicts removes or keeps entries of other helpers, and returns the
+// hosts that get an entry.
+func (d *document) resolveConflicts(w Want) (hosts []string, err error) {
 	taken := map[string]string{}
 	for _, m := range d.helpers {
 		if slices.Contains(w.Hosts, m.Key) {
@@ -272,7 +271,7 @@ func (d *document) room(w Want) (hosts []string, err error) {
 	return nil, &TakenError{taken}
 }
 
-// TakenError says that hosts have another helper.
+// TakenError reports hosts that have another helper.
 type TakenError struct {
 	Helpers map[string]string // by host
 }
@@ -290,9 +289,9 @@ func describe(helpers map[string]string) string {
 	return strings.Join(list, ", ")
 }
 
-// storeRoom refuses a file whose logins docker would not find any more if it
-// asked one store for all hosts.
-func (d *document) storeRoom() error {
+// checkCredsStoreConflict rejects a file in which a credsStore would hide other
+// credentials from docker.
+func (d *document) checkCredsStoreConflict() error {
 	list, err := d.members()
 	if err != nil {
 		return err
@@ -310,10 +309,10 @@ func (d *document) storeRoom() error {
 	return nil
 }
 
-// StoreError says why regcred's helper cannot be the one for all hosts.
+// StoreError reports why regcred's helper cannot serve all hosts.
 type StoreError struct {
-	Store  string   // credsStore names another
-	Logins []string // keys of auths, which docker does not look at if there is a credsStore
+	Store  string   // the credsStore that is already set
+	Logins []string // keys of auths, which docker ignores if there is a credsStore
 }
 
 func (e *StoreError) Error() string {
@@ -336,8 +335,8 @@ func (d *document) putHelpers(hosts []string) error {
 	return d.read()
 }
 
-// dropHelpers takes entries out of credHelpers, and with the last one that
-// itself, unless it had none when regcred's came.
+// dropHelpers removes entries from credHelpers, and credHelpers itself if
+// regcred added it and it has no other entry.
 func (d *document) dropHelpers(drop func(member) bool) error {
 	if !slices.ContainsFunc(d.helpers, drop) {
 		return d.read()
@@ -357,7 +356,7 @@ func (d *document) dropHelpers(drop func(member) bool) error {
 }
 
 func (d *document) setHelpers(o object) {
-	list, _ := d.members() // read has read them
+	list, _ := d.members() // read checked it
 	for _, m := range list {
 		if isField(m, credHelpers) {
 			d.object = d.object.setValue(m, o)

@@ -18,22 +18,22 @@ import (
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
-// Change is what becomes of a file.
+// Change is a change of a file.
 type Change struct {
 	Path     string
-	Old, New []byte // nil: there is none; they hold logins
+	Old, New []byte // nil means no file; they contain credentials
 }
 
-// Changed reports whether anything becomes of it.
+// Changed reports whether the file differs.
 func (c Change) Changed() bool { return !bytes.Equal(c.Old, c.New) || (c.Old == nil) != (c.New == nil) }
 
-// Format writes the path of c, whatever the verb: the rest is secret.
+// Format prints only the path of c, since the rest is secret.
 func (c Change) Format(s fmt.State, _ rune) { io.WriteString(s, c.Path) }
 
-// Plan reads a file and says what edit would make of it; nothing is written.
-// Edit is given nil if there is no file, and returns nil if there is to be
-// none. A file that others may write is refused: they would name the programs
-// that this user's clients run.
+// Plan reads a file and returns the change that edit would make, without
+// writing. Edit gets nil if there is no file, and returns nil to remove it.
+// Files that other users can write are rejected: they name the programs that
+// this user's clients run.
 func Plan(path string, edit func([]byte) ([]byte, error)) (Change, error) {
 	_, c, err := plan(path, edit)
 	return c, err
@@ -55,11 +55,11 @@ func plan(path string, edit func([]byte) ([]byte, error)) (*file, Change, error)
 	return f, c, nil
 }
 
-// Apply is [Plan], and does it. The file is there whole before and after, with
-// its mode and its owner; a symbolic link stays, and what it leads to is
-// replaced. A new file is for this user alone (0600), and so is its directory
-// (0700). Two calls at once wait for each other; other programs do not, so the
-// change is made anew if the file was changed meanwhile.
+// Apply makes the change that [Plan] returns. The file is replaced atomically
+// and keeps its mode and owner; symbolic links to it stay. A new file has mode
+// 0600, and a new directory 0700. Concurrent calls wait for each other. If a
+// program that does not take the lock changed the file in between, Apply starts
+// again.
 func Apply(ctx context.Context, path string, edit func([]byte) ([]byte, error)) (Change, error) {
 	f, c, err := plan(path, edit)
 	if err != nil || !c.Changed() {
@@ -85,12 +85,11 @@ func Apply(ctx context.Context, path string, edit func([]byte) ([]byte, error)) 
 	return c, fmt.Errorf("%s: %w", path, err)
 }
 
-// tries is how often a change is made anew because somebody else changed the
-// file meanwhile.
+// tries bounds how often Apply starts again.
 const tries = 10
 
-// makeDir makes a directory and those above it, for this user alone, or if
-// root makes it, for the owner of the one above.
+// makeDir creates a directory and its parents with mode 0700. If root creates
+// them, they get the owner of the parent.
 func makeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
@@ -104,7 +103,7 @@ func makeDir(dir string) error {
 	}
 	err := os.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrExist) {
-		return nil // another run was faster; what is no directory fails later
+		return nil // another process was faster; if it is no directory, a later step fails
 	}
 	if err != nil {
 		return err
@@ -120,13 +119,13 @@ func makeDir(dir string) error {
 
 var errMeanwhile = errors.New("another program keeps changing the file: stop the program, or try again")
 
-// file is a file as it was found.
+// file is a file as it was read.
 type file struct {
 	path   string
 	target string // what path leads to
-	data   []byte // nil: there is none
+	data   []byte // nil if there is no file
 
-	untrusted error // others may write it
+	untrusted error // set if other users can write the file
 }
 
 // open reads a file.
@@ -150,7 +149,7 @@ func open(path string) (*file, error) {
 	return f, nil
 }
 
-// target is what a path leads to, which need not be there.
+// target returns what a path leads to, which need not exist.
 func target(path string) (string, error) {
 	to, err := filepath.EvalSymlinks(path)
 	if err == nil {
@@ -169,7 +168,7 @@ func target(path string) (string, error) {
 	return filepath.Clean(path), nil
 }
 
-// is reports whether the file has these bytes.
+// is reports whether the file has this content.
 func (f *file) is(data []byte) bool {
 	return bytes.Equal(f.data, data) && (f.data == nil) == (data == nil)
 }
@@ -208,7 +207,7 @@ func (f *file) replace(data []byte) error {
 	return fmt.Errorf("%s belongs to another user or group, and this user cannot preserve the ownership: chown the file to this user", f.path)
 }
 
-// unchanged reports errMeanwhile if the file is not what was read.
+// unchanged returns errMeanwhile if the file differs from what was read.
 func (f *file) unchanged() error {
 	now, err := open(f.path)
 	if err != nil {

@@ -13,20 +13,20 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Login is a credential for an image, to be written into a file.
+// Login is a credential for an image.
 type Login struct {
 	Repository string // normalised: "registry.example/team/app"
 	Username   string
 	Password   plugin.Secret
 }
 
-// Host is the registry of the image.
+// Host returns the registry of the image.
 func (l Login) Host() string {
 	host, _, _ := strings.Cut(l.Repository, "/")
 	return host
 }
 
-// auth is the text of an entry of auths.
+// auth returns an entry of auths.
 func (l Login) auth() (string, error) {
 	if l.Username == "" {
 		return "", fmt.Errorf("the credential for %s has no user name, which docker requires to load its config file", l.Repository)
@@ -37,12 +37,13 @@ func (l Login) auth() (string, error) {
 	return `{"auth": ` + quote(base64.StdEncoding.EncodeToString([]byte(l.Username+":"+l.Password.Reveal()))) + "}", nil
 }
 
-// same reports whether two logins are.
+// same reports whether two credentials are the same.
 func (l Login) same(other Login) bool {
 	return l.Username == other.Username && l.Password.Equal(other.Password)
 }
 
-// perHost returns the first login for each host, and those that differ from it.
+// perHost returns the first credential for each host, and those that differ
+// from it.
 func perHost(logins []Login) (first, differ []Login) {
 	for _, l := range logins {
 		i := slices.IndexFunc(first, func(f Login) bool { return f.Host() == l.Host() })
@@ -56,10 +57,10 @@ func perHost(logins []Login) (first, differ []Login) {
 	return first, differ
 }
 
-// PutLogins returns docker's file with logins, in place of those that it has
-// for the same hosts, and without a helper for these. It has room for one a
-// host, which is the first; differ are those that are not in it. Data is nil if
-// there is no file.
+// PutLogins returns docker's file with one credential for each host, the first,
+// instead of the entries and helpers that it has for the host. It also returns
+// the credentials that differ from the host's first one. Data is nil if there
+// is no file.
 func PutLogins(data []byte, logins []Login) (text []byte, differ []Login, err error) {
 	if data == nil {
 		data = []byte("{}")
@@ -82,7 +83,8 @@ func PutLogins(data []byte, logins []Login) (text []byte, differ []Login, err er
 		if !helped && doc.store == "" {
 			continue
 		}
-		// No helper by name: docker then looks into auths, whatever the store.
+		// With an empty helper name docker looks into auths, whatever the
+		// store.
 		if err := doc.set(credHelpers, key, `""`); err != nil {
 			return nil, nil, err
 		}
@@ -90,11 +92,11 @@ func PutLogins(data []byte, logins []Login) (text []byte, differ []Login, err er
 	return doc.bytes(), differ, nil
 }
 
-// sameHost reports whether two keys are about the same registry as a whole.
+// sameHost reports whether two keys are for the same registry.
 func sameHost(a, b string) bool { return dockerconfig.Scope(a) == dockerconfig.Scope(b) }
 
-// set gives a field, which is an object, a member for a host in place of those
-// that it has for it.
+// set sets a host's member in a field that is an object, and removes the host's
+// other members.
 func (d *document) set(field, key, text string) error {
 	list, err := d.members()
 	if err != nil {

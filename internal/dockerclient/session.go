@@ -16,36 +16,35 @@ import (
 	"github.com/regcred/regcred/internal/flock"
 )
 
-// A Session is a directory with clients' files of its own, for one command. In
-// them are this user's logins, and what regcred adds; the other entries of
+// Session is a private directory with clients' files for one command. They
+// contain the user's credentials and regcred's additions. The other entries of
 // docker's directory (contexts, plugins, builders) are links to the user's.
 type Session struct {
-	Differ []Login // of the options' logins, those for which docker's file has no room
+	Differ []Login // credentials of the options for which docker's file has no room
 
 	dir    string
 	held   *os.File
-	docker []byte // config.json as it was made
-	path   string // PATH with the helper's program; "" if it is there anyway
+	docker []byte // config.json as it was written
+	path   string // PATH with the helper's program; "" if it is already there
 }
 
-// SessionOptions say what a session has beside what the user has: a helper for
-// hosts, or logins.
+// SessionOptions select what a session adds to the user's files: a helper for
+// hosts, or credentials.
 type SessionOptions struct {
-	Hosts    []string // about which regcred's helper is asked, in place of whatever else the user has for them
-	AllHosts bool     // and docker's about all others, if that hides nothing of the user's
-	Logins   []Login  // in place of what the user has for their hosts; not with Hosts or AllHosts
+	Hosts    []string // use regcred's helper, whatever the user has for them
+	AllHosts bool     // also use it for all other hosts in docker's file, if that hides nothing of the user's
+	Logins   []Login  // replace what the user has for their hosts; not with Hosts or AllHosts
 
-	// Program is the helper's program, if it is to be found by its name and is
-	// not on the PATH.
+	// Program is the helper's program if it is not on the PATH.
 	Program string
 }
 
 // sessionPrefix begins the names of sessions' directories.
 const sessionPrefix = "regcred-exec-"
 
-// NewSession makes a session in a directory that is this user's alone, below
-// XDG_RUNTIME_DIR, which is in memory, or that for temporary files. Those of
-// processes that were killed are removed first, where the system has flock(2).
+// NewSession creates a session in a private directory below XDG_RUNTIME_DIR,
+// which is in memory, or the directory for temporary files. It first removes
+// sessions of killed processes, where the system has flock(2).
 func NewSession(e Env, o SessionOptions) (*Session, error) {
 	base := e.runtimeDir()
 	sweep(base)
@@ -59,36 +58,36 @@ func NewSession(e Env, o SessionOptions) (*Session, error) {
 	return s, nil
 }
 
-// runtimeDir is where sessions are.
+// runtimeDir returns the directory that contains sessions.
 func (e Env) runtimeDir() string {
 	if dir := e.Getenv("XDG_RUNTIME_DIR"); dir != "" {
-		if info, err := os.Stat(e.abs(dir)); err == nil && info.IsDir() && isOurs(info) {
+		if info, err := os.Stat(e.abs(dir)); err == nil && info.IsDir() && isOwn(info) {
 			return e.abs(dir)
 		}
 	}
-	return e.abs(os.TempDir()) // the command may go elsewhere
+	return e.abs(os.TempDir()) // the command may change the working directory
 }
 
-// makeSession makes a directory and holds it for as long as this process lives,
-// or one that it starts from now on: should it be killed, the command goes on.
+// makeSession creates a directory and locks it while this process or a program
+// that it starts runs: if this process is killed, the command continues.
 func makeSession(base string) (*Session, error) {
 	for range tries {
 		dir, err := os.MkdirTemp(base, sessionPrefix)
 		if err != nil {
 			return nil, err
 		}
-		if f, held := hold(dir); held {
-			return &Session{dir: dir, held: handedOn(f)}, nil
+		if f, held := lock(dir); held {
+			return &Session{dir: dir, held: inheritable(f)}, nil
 		}
-		// Another run took it for one that nobody holds, before it was held.
+		// Another process removed it as a leftover before it was locked.
 		_ = os.RemoveAll(dir)
 	}
 	return nil, fmt.Errorf("new directories in %s cannot be opened, or another process keeps removing them", base)
 }
 
-// hold holds a directory unless somebody else does, or it is gone. Where
-// nothing can be held the file is nil.
-func hold(dir string) (f *os.File, held bool) {
+// lock locks a directory unless another process has the lock or removed the
+// directory. The file is nil where directories cannot be locked.
+func lock(dir string) (f *os.File, held bool) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, false
@@ -98,15 +97,15 @@ func hold(dir string) (f *os.File, held bool) {
 		f.Close()
 		return nil, true
 	}
-	if !held || !isStill(dir, f) {
+	if !held || !isSameFile(dir, f) {
 		f.Close()
 		return nil, false
 	}
 	return f, true
 }
 
-// isStill reports whether a name still is that of an open file.
-func isStill(name string, f *os.File) bool {
+// isSameFile reports whether a name still leads to an open file.
+func isSameFile(name string, f *os.File) bool {
 	named, err := os.Lstat(name)
 	if err != nil {
 		return false
@@ -115,24 +114,24 @@ func isStill(name string, f *os.File) bool {
 	return err == nil && os.SameFile(named, info)
 }
 
-// sweep removes sessions that their processes left behind. It is of no concern
-// to this one whether it succeeds.
+// sweep removes sessions of killed processes. Errors do not matter to this
+// session.
 func sweep(base string) {
 	entries, _ := os.ReadDir(base)
 	for _, entry := range entries {
 		dir := filepath.Join(base, entry.Name())
 		info, err := os.Lstat(dir)
-		if !strings.HasPrefix(entry.Name(), sessionPrefix) || err != nil || !info.IsDir() || !isOurs(info) {
+		if !strings.HasPrefix(entry.Name(), sessionPrefix) || err != nil || !info.IsDir() || !isOwn(info) {
 			continue
 		}
-		if f, held := hold(dir); held && f != nil {
+		if f, held := lock(dir); held && f != nil {
 			_ = os.RemoveAll(dir)
 			f.Close()
 		}
 	}
 }
 
-// Close removes the directory. What its links lead to stays.
+// Close removes the directory. The targets of its links stay.
 func (s *Session) Close() error {
 	err := os.RemoveAll(s.dir)
 	if s.held != nil {
@@ -144,8 +143,8 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// Changed reports whether docker's file is another than it was made: what the
-// command wrote there is lost.
+// Changed reports whether the command changed docker's file; the changes are
+// lost.
 func (s *Session) Changed() bool {
 	data, err := os.ReadFile(filepath.Join(s.dockerDir(), configFile))
 	return err != nil || !bytes.Equal(data, s.docker)
@@ -157,16 +156,16 @@ func (s *Session) Environ(environ []string) []string {
 	if s.path != "" {
 		set = append(set, "PATH="+s.path)
 	}
-	return append(slices.Clip(environ), set...) // of a name that is there twice, the last counts (os/exec)
+	return append(slices.Clip(environ), set...) // os/exec uses the last of several variables with one name
 }
 
 func (s *Session) dockerDir() string { return filepath.Join(s.dir, "docker") }
 
-// authFile is in a directory of its own: the one above is held, and who changes
-// the file locks the directory that it is in.
+// authFile returns a file in a subdirectory, because the session's directory is
+// locked and whoever edits the file locks its directory.
 func (s *Session) authFile() string { return filepath.Join(s.dir, "containers", authFile) }
 
-// fill makes what is in the directory.
+// fill creates the directory's content.
 func (s *Session) fill(e Env, o SessionOptions) error {
 	if err := os.Mkdir(s.dockerDir(), 0o700); err != nil {
 		return err
@@ -182,7 +181,7 @@ func (s *Session) fill(e Env, o SessionOptions) error {
 	}
 	bin := filepath.Join(s.dir, "bin")
 	s.path = bin
-	if path := e.Getenv("PATH"); path != "" { // an empty element is the working directory
+	if path := e.Getenv("PATH"); path != "" { // an empty element would be the working directory
 		s.path += string(filepath.ListSeparator) + path
 	}
 	if err := os.Mkdir(bin, 0o700); err != nil {
@@ -194,7 +193,7 @@ func (s *Session) fill(e Env, o SessionOptions) error {
 func (s *Session) fillDocker(e Env, o SessionOptions) error {
 	dir, err := e.dockerDir()
 	if err != nil {
-		dir = "" // there is nothing of the user's
+		dir = "" // the user has no such directory
 	}
 	var data []byte
 	if dir != "" {
@@ -213,7 +212,7 @@ func (s *Session) fillDocker(e Env, o SessionOptions) error {
 	return os.WriteFile(filepath.Join(s.dockerDir(), configFile), s.docker, 0o600)
 }
 
-// dockerFile is what docker's file is in a session.
+// dockerFile returns docker's file for a session.
 func (o SessionOptions) dockerFile(data []byte) (text []byte, differ []Login, err error) {
 	if len(o.Hosts) == 0 && !o.AllHosts {
 		return PutLogins(data, o.Logins)
@@ -222,8 +221,8 @@ func (o SessionOptions) dockerFile(data []byte) (text []byte, differ []Login, er
 	return text, nil, err
 }
 
-// link makes links to all that docker has beside its file. Those that a client
-// makes while it writes are no concern of the command.
+// link creates links to everything else in docker's directory, except temporary
+// files.
 func (s *Session) link(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -14,35 +14,33 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// rungs is up to how many labels a host may have for AnyImage. No kubelet bounds
-// the number of patterns, and a name in the DNS may have 127 labels; real
-// registries have 8 at most (vpce-….dkr.ecr.….vpce.amazonaws.com has 7). A
-// pattern with more is covered by itself.
-const rungs = 16
+// maxLabels is the longest host, in labels, that AnyImage covers. Kubelets do
+// not limit the number of patterns, and a DNS name may have 127 labels, but
+// real registries have at most 8. Longer patterns are covered by themselves.
+const maxLabels = 16
 
-// Options say what entries are to be like beside the providers that they are
-// for. The zero value is for the newest kubelet, patterns of the providers alone,
-// and a node that had no entries.
+// Options change how entries are derived. The zero value is for the newest
+// kubelet, a node without entries, and patterns of the providers only.
 type Options struct {
-	// Known are all entries that may be in the memory of a kubelet or come back
-	// with a rollback, the most important first. Their names are kept, and given
-	// to no other tokenAttributes: the dispatcher knows by its name for whom the
-	// token is that it is given.
+	// Known has the entries that a kubelet may have in memory or that a
+	// rollback may restore, the most important first. They keep their names,
+	// and no other tokenAttributes get these: the dispatcher identifies a token
+	// by its own name.
 	Known []Entry
-	// Reserve has patterns of images whose providers may come later without a
-	// restart.
+	// Reserve has patterns of images whose providers can be added later without
+	// a restart.
 	Reserve []string
-	// AnyImage makes entries for all hosts of up to 16 labels without a port, and
-	// for those ports that patterns name: a port cannot be left open.
+	// AnyImage covers all hosts of up to 16 labels without a port, and with the
+	// ports that patterns name: a pattern cannot match every port.
 	AnyImage bool
-	Target   config.Target // the kubelet that will read them
+	Target   config.Target // the kubelet that will read the entries
 }
 
-// Derive returns the entries for the providers of a generation: one for each
-// distinct tokenAttributes, in the order of their names. With Reserve or
-// AnyImage, whose patterns each entry gets, there is one without tokens too. A
-// pattern that another one of its entry covers is left out. Without providers
-// and patterns there are none. What the kubelet would reject is an error.
+// Derive returns the entries for the providers of a generation, sorted by name:
+// one for each distinct tokenAttributes. With Reserve or AnyImage, whose
+// patterns every entry gets, there is also an entry without tokens. Patterns
+// that another pattern of the entry covers are left out. It fails if the
+// kubelet would reject an entry.
 func Derive(providers []config.Provider, o Options) ([]Entry, error) {
 	open, err := o.patterns()
 	if err != nil {
@@ -60,9 +58,9 @@ func Derive(providers []config.Provider, o Options) ([]Entry, error) {
 	return list, validate(list, o.Target)
 }
 
-// patterns are those that every entry gets.
+// patterns returns the patterns that every entry gets.
 func (o Options) patterns() (list []string, err error) {
-	for n := 1; o.AnyImage && n <= rungs; n++ {
+	for n := 1; o.AnyImage && n <= maxLabels; n++ {
 		list = append(list, strings.Repeat("*.", n-1)+"*")
 	}
 	for _, s := range o.Reserve {
@@ -86,7 +84,7 @@ func grouped(providers []config.Provider) (list []Entry) {
 	return list
 }
 
-// name gives names to entries.
+// name names entries.
 func (o Options) name(list []Entry) {
 	owners := map[int]*config.TokenAttributes{}
 	for _, e := range o.Known {
@@ -105,7 +103,7 @@ func (o Options) name(list []Entry) {
 	}
 }
 
-// known returns the number that tokenAttributes have had; 0 if they are new.
+// known returns the number that tokenAttributes had before, or 0.
 func (o Options) known(t *config.TokenAttributes, owners map[int]*config.TokenAttributes) int {
 	for _, e := range o.Known {
 		if n := number(e.Name); n > 0 && sameTokens(e.TokenAttributes, t) && sameTokens(owners[n], t) {
@@ -117,7 +115,7 @@ func (o Options) known(t *config.TokenAttributes, owners map[int]*config.TokenAt
 
 func has[V any](m map[int]V, n int) bool { _, ok := m[n]; return ok }
 
-// validate says what the kubelet would reject, and in which entry.
+// validate reports what the kubelet would reject.
 func validate(list []Entry, target config.Target) error {
 	for i := range list {
 		e := &list[i]

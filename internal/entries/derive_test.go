@@ -143,7 +143,7 @@ func TestAnyImage(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", image, matches, want)
 		}
 	}
-	if want := rungs + 3; len(got[0].MatchImages) != want {
+	if want := maxLabels + 3; len(got[0].MatchImages) != want {
 		t.Errorf("%d patterns, want %d: %q", len(got[0].MatchImages), want, got[0].MatchImages)
 	}
 }

@@ -13,22 +13,22 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// Name is that of the first entry; the others have -2, -3, … behind it. It is
-// also the file name of the dispatcher in the kubelet's bin dir, which tells by
-// the name under which it runs whose request it has.
+// Name is the name of the first entry; later ones have the suffixes -2, -3, ….
+// It is also the dispatcher's file name in the kubelet's bin dir: the
+// dispatcher identifies the entry by the name it runs under.
 const Name = "regcred-credential-provider"
 
-// mark is what our names look like.
-var mark = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + Name + `(-([2-9]|[1-9][0-9]{1,5}))?$`) }) // not before main: the dispatcher starts often
+// ownName matches the names of regcred's entries.
+var ownName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + Name + `(-([2-9]|[1-9][0-9]{1,5}))?$`) }) // compiled on first use, since the dispatcher starts often
 
-// Entry is one entry of a kubelet's configuration that names the dispatcher. An
-// answer that says nothing of its duration is not kept, and there are neither
-// args nor env. The JSON is for manifests.
+// Entry is an entry of a kubelet's configuration that names the dispatcher. A
+// response that sets no duration is not cached, and there are no args and env.
+// Manifests contain its JSON.
 type Entry struct {
 	Name            string                  `json:"name"`
-	APIVersion      string                  `json:"apiVersion"` // of the protocol
+	APIVersion      string                  `json:"apiVersion"` // of the exec protocol
 	MatchImages     []string                `json:"matchImages"`
-	TokenAttributes *config.TokenAttributes `json:"tokenAttributes,omitempty"` // nil: no tokens
+	TokenAttributes *config.TokenAttributes `json:"tokenAttributes,omitempty"` // nil means no tokens
 }
 
 // Provider returns e as a kubelet reads it. It shares e's lists.
@@ -39,17 +39,17 @@ func (e *Entry) Provider() config.Provider {
 	}
 }
 
-// Serves reports whether a provider may be asked in the name of e: their
-// tokenAttributes mean the same, so that it gets no token but one that was
-// made for it, and with annotations that it asked for.
+// Serves reports whether a provider may be run for e: only if their
+// tokenAttributes are equivalent, so that it gets no token or annotation meant
+// for another provider.
 func (e *Entry) Serves(p *config.Provider) bool {
 	return sameTokens(e.TokenAttributes, p.TokenAttributes)
 }
 
-// sameTokens reports whether a kubelet does the same for both.
+// sameTokens reports whether a kubelet treats both the same.
 //
-// kubelet: the lists of annotation keys are looked up one by one into a map, so
-// their order decides no more than which missing one a log names.
+// kubelet: the annotation keys are looked up one by one into a map, so their
+// order only decides which missing key is logged.
 func sameTokens(a, b *config.TokenAttributes) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -60,7 +60,7 @@ func sameTokens(a, b *config.TokenAttributes) bool {
 		sameSet(a.OptionalServiceAccountAnnotationKeys, b.OptionalServiceAccountAnnotationKeys)
 }
 
-// required is 1 or 0, or -1 if it is not said, which no kubelet takes.
+// required returns 1 or 0, or -1 if it is not set, which kubelets reject.
 func required(t *config.TokenAttributes) int {
 	switch {
 	case t.RequireServiceAccount == nil:
@@ -75,9 +75,10 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Compact(slices.Sorted(slices.Values(a))), slices.Compact(slices.Sorted(slices.Values(b))))
 }
 
-// number is that of a name: 1 for the first, and 0 for what is none of ours.
+// number returns the number of an entry by its name: 1 for the first, 0 for
+// other names.
 func number(name string) int {
-	m := mark().FindStringSubmatch(name)
+	m := ownName().FindStringSubmatch(name)
 	switch {
 	case m == nil:
 		return 0
@@ -88,7 +89,7 @@ func number(name string) int {
 	return n
 }
 
-// Numbered is the name of the entry with a number, from 1 on.
+// Numbered returns the name of the entry with a number, from 1.
 func Numbered(n int) string {
 	if n == 1 {
 		return Name

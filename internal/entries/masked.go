@@ -11,13 +11,13 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// hidden stands in place of what is not shown.
+// hidden replaces text that must not be shown.
 const hidden = "…"
 
-// Masked returns a configuration as it may be shown, for a diff of what [Set]
-// makes of a file: as many lines, but of an entry that has args or env, which
-// may be secrets, only where its lines begin. Of a file that cannot be read,
-// that is all that is left. Nil stays nil.
+// Masked returns a configuration for a diff of what [Set] changes. It has as
+// many lines, but entries with args or env, which may be secrets, are reduced
+// to their indentation. So is a whole file that cannot be read. It returns nil
+// for nil.
 func Masked(data []byte) []byte {
 	if data == nil {
 		return nil
@@ -39,7 +39,7 @@ func Masked(data []byte) []byte {
 	return data
 }
 
-// mask hides each line of a text but for its indentation and end.
+// mask hides each line except its indentation and end.
 func mask(text []byte) (shown []byte) {
 	for line := range bytes.Lines(text) {
 		shown = append(shown, textedit.Indentation(line)...)

@@ -9,8 +9,8 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// patterns are those of a list, one for each; nil for what does not parse and
-// so matches nothing.
+// patterns are the parsed patterns of a list, nil for those that do not parse
+// and so match nothing.
 type patterns []*match.Pattern
 
 func parsePatterns(list []string) patterns {
@@ -23,18 +23,18 @@ func parsePatterns(list []string) patterns {
 	return all
 }
 
-// cover reports whether one of them covers p alone.
+// cover reports whether a single one of them covers p.
 func (all patterns) cover(p *match.Pattern) bool {
 	return slices.ContainsFunc(all, func(w *match.Pattern) bool { return w != nil && w.Covers(*p) })
 }
 
-// exceed reports whether one of them covers p, and more.
+// exceed reports whether one of them covers p and matches more.
 func (all patterns) exceed(p *match.Pattern) bool {
 	return slices.ContainsFunc(all, func(w *match.Pattern) bool { return w != nil && w.Covers(*p) && !p.Covers(*w) })
 }
 
-// widest leaves out the patterns that another one covers; of two that say the
-// same, the later. Those that do not parse stay, to be refused.
+// widest removes patterns that another one covers, and the later of two
+// equivalent ones. It keeps those that do not parse, to be rejected later.
 func widest(list []string) (kept []string) {
 	all := parsePatterns(list)
 	for i, p := range all {
@@ -45,7 +45,7 @@ func widest(list []string) (kept []string) {
 	return kept
 }
 
-// uncovered returns the wanted patterns that none of others covers.
+// uncovered returns the wanted patterns that no other pattern covers.
 func uncovered(have, want []string) (left []string) {
 	others := parsePatterns(have)
 	for i, p := range parsePatterns(want) {

@@ -10,7 +10,7 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// wire is an entry as it is written in a file.
+// wire is an entry in a file.
 type wire struct {
 	Name                 string      `json:"name"`
 	MatchImages          []string    `json:"matchImages"`
@@ -19,8 +19,7 @@ type wire struct {
 	TokenAttributes      *wireTokens `json:"tokenAttributes,omitempty"`
 }
 
-// wireTokens are tokenAttributes without what is empty: kubelet 1.33 refuses a
-// cacheType.
+// wireTokens omits empty fields, because kubelet 1.33 rejects a cacheType.
 type wireTokens struct {
 	Audience     string                `json:"serviceAccountTokenAudience"`
 	CacheType    config.TokenCacheType `json:"cacheType,omitempty"`
@@ -48,7 +47,7 @@ func newItems(list []Entry) []textedit.NewItem {
 	return items
 }
 
-// lines writes e as an item of a block sequence in YAML, without indentation.
+// lines returns e as an item of a block sequence in YAML, without indentation.
 func (e *Entry) lines() []string {
 	w := e.wire()
 	list := append([]string{"- name: " + w.Name, "  matchImages:"}, items("  ", w.MatchImages)...)
@@ -73,8 +72,8 @@ func (e *Entry) lines() []string {
 	return list
 }
 
-// items writes a list of texts. In quotes no version of YAML takes one for
-// anything else; what is quoted for JSON is quoted for YAML.
+// items writes a list of quoted strings, which every YAML version reads as
+// strings. JSON quoting is valid in YAML.
 func items(indent string, texts []string) []string {
 	list := make([]string, len(texts))
 	for i, s := range texts {
@@ -83,7 +82,7 @@ func items(indent string, texts []string) []string {
 	return list
 }
 
-// created is the text of a file that there was not.
+// created returns the text of a new file.
 func created(list []Entry) []byte {
 	doc := struct {
 		APIVersion string `json:"apiVersion"`

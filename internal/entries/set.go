@@ -13,27 +13,25 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// Set returns a CredentialProviderConfig in which ours stand behind everybody
-// else's providers, and none of the former, which are the names of those that
-// regcred wrote there before. Every other byte stays; so Set(Set(data, ours),
-// nil) is data. Data is nil where there is no file, and so is the result if
-// nothing is left of what Set created; a file of others that is left without
-// providers stays. The name is the file's, for errors.
+// Set returns a CredentialProviderConfig with our entries after all other
+// providers, and without the entries named in previous, which regcred wrote
+// before. All other bytes stay, so setting entries and then none restores data.
+// Data is nil if there is no file; the result is nil if only Set wrote to it.
+// Name is the file's, for errors.
 //
-// It is an error, and nothing is to be written, if the file is none that a
-// kubelet reads; if an entry has a name of ours and is none of the former; if
-// the file's version cannot have tokenAttributes, and ours do; and if the text
-// is written so that the result, read again, does not say what it should: then
-// the error has what to write by hand.
-func Set(name string, data []byte, ours []Entry, former []string) ([]byte, error) {
+// It fails if a kubelet would not read the file; if an entry has one of our
+// names and is not in previous; if we need tokenAttributes and the file's
+// version has none; and if the file cannot be edited safely, in which case the
+// error has the entries to add manually.
+func Set(name string, data []byte, ours []Entry, previous []string) ([]byte, error) {
 	if data == nil {
 		return fresh(name, ours)
 	}
-	f, err := read(name, data, former)
+	f, err := read(name, data, previous)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.carries(ours); err != nil {
+	if err := f.checkVersion(ours); err != nil {
 		return nil, err
 	}
 	if f.isCreated() {
@@ -45,13 +43,14 @@ func Set(name string, data []byte, ours []Entry, former []string) ([]byte, error
 	return f.add(ours)
 }
 
-// Has reports whether a file has ours, in their order, and none of the former
-// beside them, wherever they stand. It fails if a kubelet would not read it.
-func Has(name string, data []byte, ours []Entry, former []string) (bool, error) {
+// Has reports whether a file has exactly our entries, in their order and at any
+// place, and none of the others in previous. It fails if a kubelet would not
+// read the file.
+func Has(name string, data []byte, ours []Entry, previous []string) (bool, error) {
 	if data == nil {
 		return len(ours) == 0, nil
 	}
-	f, err := read(name, data, former)
+	f, err := read(name, data, previous)
 	if err != nil {
 		return false, err
 	}
@@ -59,7 +58,7 @@ func Has(name string, data []byte, ours []Entry, former []string) (bool, error) 
 	return same(have, providersOf(ours)), nil
 }
 
-// fresh is the text of a file that has nothing but ours; nil for none.
+// fresh returns a file with only our entries, or nil for none.
 func fresh(name string, ours []Entry) ([]byte, error) {
 	if len(ours) == 0 {
 		return nil, nil
@@ -71,17 +70,17 @@ func fresh(name string, ours []Entry) ([]byte, error) {
 	return data, nil
 }
 
-// file is a configuration of which some entries are ours.
+// file is a configuration that may contain our entries.
 type file struct {
-	name   string
-	data   []byte
-	former []string
+	name     string
+	data     []byte
+	previous []string
 	*config.Config
 }
 
-// read reads a file that can have entries of ours.
-func read(name string, data []byte, former []string) (file, error) {
-	f := file{name: name, data: data, former: former}
+// read reads a file that can have our entries.
+func read(name string, data []byte, previous []string) (file, error) {
+	f := file{name: name, data: data, previous: previous}
 	var err error
 	if f.Config, err = config.Parse(name, data); err != nil {
 		return f, err
@@ -102,10 +101,10 @@ func problem(at config.Position, msg string) error {
 	return &config.FieldError{File: at.File, Line: at.Line, Column: at.Column, Path: at.Path, Msg: msg}
 }
 
-func (f *file) ours(name string) bool { return slices.Contains(f.former, name) }
+func (f *file) ours(name string) bool { return slices.Contains(f.previous, name) }
 
-// carries refuses tokenAttributes for a version of the file that has none.
-func (f *file) carries(ours []Entry) error {
+// checkVersion rejects tokenAttributes in a file whose version has none.
+func (f *file) checkVersion(ours []Entry) error {
 	head := f.Files()[0]
 	i := slices.IndexFunc(ours, func(e Entry) bool { return e.TokenAttributes != nil })
 	if i < 0 || head.APIVersion == config.V1 {
@@ -115,7 +114,7 @@ func (f *file) carries(ours []Entry) error {
 		"version %s is required, because the entry %q has tokenAttributes; convert the file with regcred convert", config.V1, ours[i].Name))
 }
 
-// isCreated reports whether f is as [created] writes it.
+// isCreated reports whether [created] wrote f.
 func (f *file) isCreated() bool {
 	list := make([]Entry, len(f.Providers))
 	for i, p := range f.Providers {
@@ -127,7 +126,7 @@ func (f *file) isCreated() bool {
 	return bytes.Equal(f.data, created(list))
 }
 
-// remove returns f without ours.
+// remove returns f without our entries.
 func (f *file) remove() (file, error) {
 	left := *f
 	for i := len(f.Providers) - 1; i >= 0; i-- {
@@ -143,7 +142,7 @@ func (f *file) remove() (file, error) {
 	return left, nil
 }
 
-// drop returns f without a provider.
+// drop returns f without one provider.
 func (f *file) drop(i int) (file, bool) {
 	list := f.list()
 	if list == nil {
@@ -152,7 +151,7 @@ func (f *file) drop(i int) (file, bool) {
 	return f.become(textedit.Apply(f.data, textedit.Edit{Span: list.Cut(i)}), slices.Delete(slices.Clone(f.Providers), i, i+1))
 }
 
-// add returns the text of f, which has none of ours, with ours.
+// add returns f's text, which has none of our entries, with them.
 func (f *file) add(ours []Entry) ([]byte, error) {
 	if list := f.list(); list != nil {
 		for _, edit := range list.Append(newItems(ours)) {
@@ -172,25 +171,26 @@ func (f *file) canRemove(data []byte, ours []Entry) bool {
 	if !ok {
 		return false
 	}
-	after.former = nil
+	after.previous = nil
 	for _, e := range ours {
-		after.former = append(after.former, e.Name)
+		after.previous = append(after.previous, e.Name)
 	}
 	back, err := after.remove()
 	return err == nil && bytes.Equal(back.data, f.data)
 }
 
-// become returns f with another text; ok is false if that has other providers
-// than those it should, or is of another version.
+// become returns f with another text. It returns false if the text has other
+// providers than wanted, or another version.
 func (f *file) become(data []byte, want []config.Provider) (file, bool) {
 	c, err := config.Parse(f.name, data)
 	if err != nil || !same(c.Providers, want) || c.Files()[0].APIVersion != f.Files()[0].APIVersion {
 		return file{}, false
 	}
-	return file{f.name, data, f.former, c}, true
+	return file{f.name, data, f.previous, c}, true
 }
 
-// list returns the providers in f's text, or nil if they cannot be found there.
+// list returns the list of providers in f's text, or nil if it cannot be
+// located.
 func (f *file) list() textedit.List { return find(f.Config) }
 
 func find(c *config.Config) (list textedit.List) {
@@ -219,7 +219,8 @@ func same(a, b []config.Provider) bool {
 	return slices.EqualFunc(a, b, func(p, q config.Provider) bool { return p.Equal(&q) })
 }
 
-// byHand says what to write, in JSON, which is YAML too.
+// byHand returns the advice for a file that cannot be edited, with the entries
+// as JSON, which is valid in YAML.
 func byHand(ours []Entry) string {
 	texts := make([]string, len(ours))
 	for i := range ours {

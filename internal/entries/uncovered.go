@@ -11,14 +11,15 @@ import (
 	"github.com/regcred/regcred/internal/excerpt"
 )
 
-// Gap is what the entries that a kubelet has leave uncovered of a wanted one.
+// Gap is the part of a wanted entry that a kubelet's entries do not cover.
 type Gap struct {
-	Entry    Entry    // the wanted
-	Patterns []string // those of its patterns that match images for which the kubelet would not ask
-	New      bool     // the kubelet has no entry of this name and tokenAttributes, and so none of the patterns
+	Entry    Entry    // the wanted entry
+	Patterns []string // its patterns that match images for which the kubelet would not run regcred
+	New      bool     // the kubelet has no entry with this name and these tokenAttributes
 }
 
-// String is for people: "*.ecr.example" with tokenAttributes for audience "X".
+// String returns a description such as "*.ecr.example" with tokenAttributes for
+// audience "X".
 func (g Gap) String() string {
 	shown := make([]string, len(g.Patterns))
 	for i, s := range g.Patterns {
@@ -35,10 +36,10 @@ func (g Gap) String() string {
 	return text
 }
 
-// Uncovered returns what a kubelet that has some entries lacks of others; nil if
-// every image for which these want it to ask is one for which it does, under the
-// same name and with the same tokens. A pattern counts as covered if one other
-// covers it alone ([match.Pattern.Covers]); those that do not parse match nothing.
+// Uncovered returns the gaps of wanted entries in the entries that a kubelet
+// has. A pattern is covered if a single pattern of the entry with the same name
+// and tokens covers it ([match.Pattern.Covers]). Patterns that do not parse
+// match nothing.
 func Uncovered(have, want []Entry) (gaps []Gap) {
 	for _, w := range want {
 		i := slices.IndexFunc(have, func(h Entry) bool {

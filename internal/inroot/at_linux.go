@@ -17,10 +17,10 @@ import (
 
 const nonblock = unix.O_NONBLOCK | unix.O_NOCTTY
 
-// at calls do with a name by which this machine reaches the node's file. A link
-// as the last part is not followed in finding it.
+// at calls do with a path by which this process reaches a file of the node. It
+// does not follow a link in the last element.
 func (f FS) at(name string, do func(at string) error) error {
-	if f.whole() {
+	if f.isHostRoot() {
 		return f.named(name, do(f.Host(name)))
 	}
 	dir, base := split(name)
@@ -32,9 +32,9 @@ func (f FS) at(name string, do func(at string) error) error {
 	return f.named(name, do(magic(file)+"/"+base))
 }
 
-// follow is at, with a link as the last part followed.
+// follow is at, but follows a link in the last element.
 func (f FS) follow(name string, do func(at string) error) error {
-	if f.whole() {
+	if f.isHostRoot() {
 		return f.named(name, do(f.Host(name)))
 	}
 	file, err := f.resolve(name, unix.O_PATH)
@@ -45,11 +45,11 @@ func (f FS) follow(name string, do func(at string) error) error {
 	return f.named(name, do(magic(file)))
 }
 
-// magic is a name by which the system finds an open file, whatever it is called.
+// magic returns the path of an open file, whatever its name.
 func magic(file *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", file.Fd()) }
 
-// resolve opens a name of the node. Absolute links, and "..", begin and end at
-// the node's root directory (openat2(2), RESOLVE_IN_ROOT, Linux 5.6).
+// resolve opens a file of the node. Absolute links and ".." stay within the
+// node's root directory (openat2(2), RESOLVE_IN_ROOT, Linux 5.6).
 func (f FS) resolve(name string, flags uint64) (*os.File, error) {
 	root, err := unix.Open(f.Root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -61,7 +61,7 @@ func (f FS) resolve(name string, flags uint64) (*os.File, error) {
 		fd, err := unix.Openat2(root, cmp.Or(strings.TrimPrefix(filepath.Join("/", name), "/"), "."), how)
 		switch {
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
-			continue // a rename meanwhile
+			continue // a concurrent rename
 		case errors.Is(err, unix.ENOSYS):
 			return nil, fmt.Errorf("%s: following links inside another root directory requires Linux 5.6 (openat2): run regcred in that directory with chroot", f.Root)
 		case err != nil:
@@ -71,9 +71,9 @@ func (f FS) resolve(name string, flags uint64) (*os.File, error) {
 	}
 }
 
-// nameOf is the node's name of what at leads to.
+// nameOf returns the node's name of the file that at leads to.
 func (f FS) nameOf(at string) (string, error) {
-	if f.whole() {
+	if f.isHostRoot() {
 		return filepath.EvalSymlinks(at)
 	}
 	real, err := os.Readlink(at)
@@ -93,7 +93,7 @@ func (f FS) nameOf(at string) (string, error) {
 
 const selinux = "security.selinux"
 
-// Label is the SELinux label of a file; "" if it has none.
+// Label returns the SELinux label of a file, or "".
 func (f FS) Label(name string) (label string) {
 	_ = f.at(name, func(at string) error {
 		buf := make([]byte, 256)
@@ -115,10 +115,9 @@ func setLabel(file *os.File, label string) error {
 	return nil
 }
 
-// Refusal says why a file or directory could not be changed: its file system is
-// mounted read-only, it is immutable, or it is a file that is mounted by itself,
-// whose place no other can take; nil if nothing is known against it. It is an
-// [fs.ErrNotExist] if it is not there.
+// Refusal returns why a file or directory cannot be changed: its file system is
+// read-only, it is immutable, or a file is mounted on it. It returns nil if it
+// found no reason, and an [fs.ErrNotExist] if the file does not exist.
 func (f FS) Refusal(dir string) error {
 	return f.follow(dir, func(at string) error {
 		var stat unix.Statfs_t
@@ -132,8 +131,8 @@ func (f FS) Refusal(dir string) error {
 	})
 }
 
-// immutable is an error if a file has the attribute (chattr(1)), or is mounted by
-// itself (Linux 5.8).
+// immutable returns an error if a file has that attribute (chattr(1)), or is a
+// mount point (Linux 5.8).
 func (f FS) immutable(at string) error {
 	var stat unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, at, 0, unix.STATX_TYPE, &stat); err != nil {
@@ -148,7 +147,7 @@ func (f FS) immutable(at string) error {
 	return nil
 }
 
-// NoExec reports whether nothing in a directory can be executed, for how it is mounted.
+// NoExec reports whether a directory is mounted without permission to execute.
 func (f FS) NoExec(dir string) (no bool) {
 	_ = f.follow(dir, func(at string) error {
 		var stat unix.Statfs_t
@@ -158,7 +157,7 @@ func (f FS) NoExec(dir string) (no bool) {
 	return no
 }
 
-// Free is how many bytes may still be written to a directory.
+// Free returns the number of bytes available in a directory's file system.
 func (f FS) Free(dir string) (bytes uint64, err error) {
 	err = f.follow(dir, func(at string) error {
 		var stat unix.Statfs_t

@@ -13,9 +13,8 @@ import (
 
 const nonblock = 0
 
-// at calls do with a name by which this machine reaches the node's file. No
-// system but Linux has nodes: links that lead out of another root directory
-// are not held here.
+// at calls do with a path by which this process reaches a file of the node.
+// Nodes run Linux only, so links may lead out of the root directory here.
 func (f FS) at(name string, do func(at string) error) error {
 	return f.named(name, do(f.Host(filepath.FromSlash(name))))
 }
@@ -24,19 +23,19 @@ func (f FS) follow(name string, do func(at string) error) error { return f.at(na
 
 func (f FS) nameOf(at string) (string, error) { return filepath.EvalSymlinks(at) }
 
-// Label is "": there is no SELinux.
+// Label returns "": there is no SELinux.
 func (FS) Label(string) string { return "" }
 
 func setLabel(*os.File, string) error { return nil }
 
-// Refusal knows of nothing against it.
+// Refusal only checks that the file exists.
 func (f FS) Refusal(dir string) error {
 	_, err := f.Stat(dir)
 	return err
 }
 
-// NoExec is false: there are no such mounts.
+// NoExec returns false: there are no such mounts.
 func (FS) NoExec(string) bool { return false }
 
-// Free cannot tell.
+// Free returns no limit.
 func (FS) Free(string) (uint64, error) { return math.MaxUint64, nil }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package inroot reads and changes the files of a node whose root directory
-// may be any directory of this machine: an image that is being built, or the
-// disk of another node. Names are absolute, as on the node; links in them lead
-// where they lead on the node, and never out of its root directory.
+// Package inroot reads and changes the files of a node whose root directory may
+// be any directory of this machine, such as an image that is being built or the
+// disk of another node. Names are absolute, as on the node. Links are resolved
+// as on the node, and never lead out of its root directory.
 //
 //	node := inroot.FS{Root: "/mnt/image"}
 //	data, err := node.ReadFile(ctx, "/etc/kubernetes/credential-providers.yaml")
 //	…
 //	err = node.Put("/etc/kubernetes/credential-providers.yaml", data, inroot.Attr{Mode: 0o644})
 //
-// What is changed is either as it was or as it should be, and lasts: a file
-// comes in the place of another by a rename, and file and directory are synced.
+// Files are replaced atomically by a rename, and the file and its directory are
+// synced.
 package inroot
 
 import (
@@ -26,22 +26,25 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// FS is the file system of a node. The zero value is that of this machine.
+// FS is the file system of a node. The zero value is the file system of this
+// machine.
 type FS struct {
 	Root string // a directory of this machine; "" means "/"
 
-	// Before, if not nil, is told of each step that changes something, before
-	// it is made; an error of it is that step's. Tests break a node with it.
+	// Before, if not nil, is called before each step of a change. If it fails,
+	// the step and the change fail.
 	Before func(step, name string) error
 }
 
-// maxFile bounds what is read of one file, in bytes. No configuration is as large.
+// maxFile bounds what is read from one file, in bytes.
 const maxFile = 16 << 20
 
-// whole reports whether the node is this machine.
-func (f FS) whole() bool { return f.Root == "" || filepath.Clean(f.Root) == string(filepath.Separator) }
+// isHostRoot reports whether the node is this machine.
+func (f FS) isHostRoot() bool {
+	return f.Root == "" || filepath.Clean(f.Root) == string(filepath.Separator)
+}
 
-// ReadFile reads a regular file of at most 16 MiB. Links are followed.
+// ReadFile reads a regular file of at most 16 MiB. It follows links.
 func (f FS) ReadFile(ctx context.Context, name string) (data []byte, err error) {
 	err = f.follow(name, func(at string) error {
 		data, err = regularfile.Read(ctx, at, maxFile)
@@ -50,7 +53,7 @@ func (f FS) ReadFile(ctx context.Context, name string) (data []byte, err error) 
 	return data, err
 }
 
-// Stat is [os.Stat]: links are followed.
+// Stat is [os.Stat].
 func (f FS) Stat(name string) (info fs.FileInfo, err error) {
 	err = f.follow(name, func(at string) error {
 		info, err = os.Stat(at)
@@ -59,7 +62,7 @@ func (f FS) Stat(name string) (info fs.FileInfo, err error) {
 	return info, err
 }
 
-// Lstat is [os.Lstat]: a link as the last part is not followed.
+// Lstat is [os.Lstat]: it does not follow a link in the last element.
 func (f FS) Lstat(name string) (info fs.FileInfo, err error) {
 	err = f.at(name, func(at string) error {
 		info, err = os.Lstat(at)
@@ -86,8 +89,8 @@ func (f FS) ReadDir(name string) (entries []fs.DirEntry, err error) {
 	return entries, err
 }
 
-// Open opens a file or directory for reading. It does not wait for a writer of
-// a named pipe.
+// Open opens a file or directory for reading. It does not wait for the writer
+// of a named pipe.
 func (f FS) Open(name string) (file *os.File, err error) {
 	err = f.follow(name, func(at string) error {
 		file, err = os.OpenFile(at, os.O_RDONLY|nonblock, 0)
@@ -96,8 +99,8 @@ func (f FS) Open(name string) (file *os.File, err error) {
 	return file, err
 }
 
-// Real returns where a name leads in the end, as a name of the node. It is an
-// [fs.ErrNotExist] if that is nothing.
+// Real returns the node's name of a file after all links are resolved. It is an
+// [fs.ErrNotExist] if there is no file.
 func (f FS) Real(name string) (real string, err error) {
 	err = f.follow(name, func(at string) error {
 		real, err = f.nameOf(at)
@@ -106,24 +109,22 @@ func (f FS) Real(name string) (real string, err error) {
 	return real, err
 }
 
-// Exists reports whether there is anything of that name, even a link to nothing.
+// Exists reports whether a file, or a dangling symlink, has this name.
 func (f FS) Exists(name string) bool {
 	_, err := f.Lstat(name)
 	return err == nil
 }
 
-// Host is the name of a file of the node on this machine, for what is executed
-// or shown to people. Links in it lead where they lead on this machine: see
-// [FS.Real] first.
+// Host returns the path of a node's file on this machine, to execute or print
+// it. Links in it are resolved on this machine, so call [FS.Real] first.
 func (f FS) Host(name string) string {
-	if f.whole() {
+	if f.isHostRoot() {
 		return name
 	}
 	return filepath.Join(f.Root, name)
 }
 
-// named returns an error that tells the node's name of a file in place of the
-// one that it was reached by.
+// named replaces the path in an error by the node's name of the file.
 func (f FS) named(name string, err error) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		return &fs.PathError{Op: failed.Op, Path: f.Host(name), Err: failed.Err}
@@ -134,7 +135,7 @@ func (f FS) named(name string, err error) error {
 	return err
 }
 
-// split cuts a name into a directory and what is in it.
+// split splits a name into directory and last element.
 func split(name string) (dir, base string) {
 	name = path.Join("/", name)
 	return path.Dir(name), path.Base(name)

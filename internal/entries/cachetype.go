@@ -5,10 +5,10 @@ package entries
 
 import "github.com/regcred/regcred/config"
 
-// SinceCacheType gives tokenAttributes without a cacheType, as only a kubelet of
-// 1.33 takes them, the one with which that kubelet's rules are those of later
-// ones: it lets a plugin return the token as password. What the tokenAttributes
-// were is not changed for who else has them.
+// SinceCacheType sets a cacheType in tokenAttributes that have none, which only
+// kubelet 1.33 accepts. The type is the one that makes later kubelets behave
+// the same: a plugin may return the token as password. It copies what it
+// changes.
 func SinceCacheType(providers []config.Provider) {
 	for i := range providers {
 		if p := &providers[i]; p.TokenAttributes != nil && p.TokenAttributes.CacheType == "" {

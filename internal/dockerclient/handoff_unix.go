@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// handedOn returns the same open file, which the programs that are started have
-// too; the file itself, which they do not, if there can be none.
-func handedOn(f *os.File) *os.File {
+// inheritable returns a duplicate of an open file that started programs
+// inherit, or the file itself if that fails.
+func inheritable(f *os.File) *os.File {
 	if f == nil {
 		return nil
 	}
@@ -25,8 +25,8 @@ func handedOn(f *os.File) *os.File {
 	return os.NewFile(uintptr(fd), f.Name())
 }
 
-// isOurs reports whether a file belongs to this user.
-func isOurs(info fs.FileInfo) bool {
+// isOwn reports whether this user owns a file.
+func isOwn(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/regcred/regcred/dockerconfig"
 )
 
-// Masked returns a file in which every value but the names of helpers is a
-// mark, so that it can be shown. Of one that [Read] refuses it is nil.
+// Masked returns a file that can be shown: all values except helper names are
+// masked. It returns nil if [Read] fails for the file.
 func Masked(data []byte) []byte {
 	d, err := parse(data)
 	if err != nil || d == nil {
 		return nil
 	}
-	list, _ := d.members() // read has read them
+	list, _ := d.members() // read checked it
 	for _, m := range slices.Backward(list) {
 		if !isField(m, credHelpers) && !isField(m, credsStore) {
 			d.object = d.object.setValue(m, object(`"…"`))
@@ -26,13 +26,12 @@ func Masked(data []byte) []byte {
 	return d.bytes()
 }
 
-// Hidden returns the keys of logins in a file that its readers do not look at
-// because a helper is named for the same host: those of hosts (as in
-// [Entries]).
+// Hidden returns the keys of credentials that clients ignore, because one of
+// the hosts (as in [Entries]) has a helper.
 func Hidden(data []byte, hosts []string) (keys []string) {
 	file, err := dockerconfig.ParseFile(data)
 	if err != nil {
-		return nil // no reader of it finds a login there
+		return nil // clients find no credentials in it
 	}
 	for _, key := range keysOf(file.Auths) {
 		host, _, _ := strings.Cut(dockerconfig.Scope(key), "/")
