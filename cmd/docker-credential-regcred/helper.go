@@ -18,33 +18,34 @@ import (
 	"github.com/regcred/regcred/internal/dockerhelper"
 )
 
-// helper is a [credentials.Helper], for one run: the interface has no context.
+// helper implements [credentials.Helper] for one run, with a context, which
+// that interface lacks.
 type helper struct {
 	ctx     context.Context
 	machine machine
-	timeout time.Duration // of one run of a plugin
+	timeout time.Duration // of one plugin run
 }
 
-// Get returns the credential that a kubelet would try first. That there is none
-// is the protocol's error; that something failed, and there is none, is another.
+// Get returns the credential that a kubelet would try first. If there is none,
+// it returns the protocol's error, or another one if a provider failed.
 func (h helper) Get(server string) (username, secret string, err error) {
 	requests, err := dockerhelper.Requests(server)
 	if err != nil {
 		return "", "", err
 	}
 	if len(requests) == 0 {
-		return "", "", credentials.NewErrCredentialsNotFound() // "docker logout" works also where no configuration does
+		return "", "", credentials.NewErrCredentialsNotFound() // "docker logout" must also work without a configuration
 	}
 	cfg, o, err := h.machine.load(h.ctx)
 	if err != nil {
 		return "", "", err
 	}
-	// Docker config files are no source here. Those of the caller are the
-	// client's to read, and name this helper; those of a kubelet may be closed
-	// to the caller, which would be a failure for want of them.
+	// Docker config files are not sources. The client reads the caller's files,
+	// which name this helper; the kubelet's files may not be readable, which
+	// would count as a failure.
 	keyring, err := regcred.New(cfg, regcred.Options{
 		BinDir:  o.BinDir,
-		Environ: append(slices.Clip(o.Environ), asking+"="+name), Timeout: h.timeout,
+		Environ: append(slices.Clip(o.Environ), callerEnv+"="+name), Timeout: h.timeout,
 	})
 	if err != nil {
 		return "", "", err
@@ -62,8 +63,8 @@ func (h helper) Get(server string) (username, secret string, err error) {
 	return "", "", credentials.NewErrCredentialsNotFound()
 }
 
-// first is the first credential that has a user name. Clients take one without for
-// none, and pull anonymously; a runtime that a kubelet hands it to refuses it.
+// first returns the first credential with a user name. Clients ignore others
+// and pull anonymously; container runtimes reject them.
 func first(creds []regcred.Credential) (username, secret string, err error) {
 	i := slices.IndexFunc(creds, func(c regcred.Credential) bool { return c.Username != "" })
 	if i < 0 {
@@ -72,7 +73,8 @@ func first(creds []regcred.Credential) (username, secret string, err error) {
 	return creds[i].Username, creds[i].Password.Reveal(), nil
 }
 
-// cut is err, or if the run is at its end, why, and for whom it has waited.
+// cut returns err or, if the run timed out, the cause and the providers that
+// were running.
 func (h helper) cut(res *regcred.Result, err error) error {
 	var waited []string
 	if res != nil && h.ctx.Err() != nil {
@@ -88,8 +90,8 @@ func (h helper) cut(res *regcred.Result, err error) error {
 	return fmt.Errorf("%w, waiting for provider %s", context.Cause(h.ctx), strings.Join(waited, ", "))
 }
 
-// List names the registries of the configuration. Their user names are not
-// known before a plugin is run, and are left empty.
+// List returns the registries of the configuration. User names are empty, since
+// they are unknown until a plugin runs.
 func (h helper) List() (map[string]string, error) {
 	cfg, _, err := h.machine.load(h.ctx)
 	if err != nil {
@@ -99,17 +101,17 @@ func (h helper) List() (map[string]string, error) {
 	for _, host := range dockerhelper.Hosts(cfg) {
 		list[host] = ""
 		if host == "docker.io" {
-			list["https://index.docker.io/v1/"] = "" // docker's own name for it
+			list["https://index.docker.io/v1/"] = "" // docker's name for it
 		}
 	}
 	return list, nil
 }
 
-// Add refuses.
+// Add returns an error: credentials cannot be stored.
 func (h helper) Add(*credentials.Credentials) error {
 	return errors.New("cannot store credentials, because they come from this machine's credential providers; " +
 		"to log in anyway, remove " + name + " from credsStore, and from credHelpers for this registry")
 }
 
-// Delete does nothing: nothing is kept from one run to the next.
+// Delete does nothing, because nothing is stored.
 func (h helper) Delete(string) error { return nil }

@@ -15,20 +15,20 @@ import (
 
 const name = "docker-credential-regcred"
 
-// asking is set in the environment of plugins: who of them reads a docker config
-// file that names this helper would ask it again, and so on.
-const asking = dockerjson.CallerVariable
+// callerEnv is set in the environment of plugins: a plugin that reads a docker
+// config file with this helper would call it again, without end.
+const callerEnv = dockerjson.CallerVariable
 
-// machine is where the program runs.
+// machine has the inputs of the program.
 type machine struct {
-	root    string // where its paths begin: "/", except in tests
+	root    string // prefix of all paths: "/", except in tests
 	environ []string
 }
 
-// load finds the configuration as "regcred get" does without flags, and loads it.
+// load finds and loads the configuration as "regcred get" does without flags.
 func (m machine) load(ctx context.Context) (*config.Config, *node.Origin, error) {
-	if by := node.Getenv(m.environ, asking); by != "" {
-		return nil, nil, fmt.Errorf("%s was called by a credential provider that it had started itself (%s is set): remove the helper from the docker config file that the provider reads", by, asking)
+	if by := node.Getenv(m.environ, callerEnv); by != "" {
+		return nil, nil, fmt.Errorf("%s was called by a credential provider that it had started itself (%s is set): remove the helper from the docker config file that the provider reads", by, callerEnv)
 	}
 	const configBy, binDirBy = "REGCRED_CONFIG", "REGCRED_BIN_DIR"
 	n := node.Node{Root: m.root, ConfigBy: configBy, BinDirBy: binDirBy}
@@ -48,7 +48,7 @@ func (m machine) load(ctx context.Context) (*config.Config, *node.Origin, error)
 	}
 	cfg, err := n.Load(ctx, o)
 	if err != nil && want.Config != "" {
-		err = fmt.Errorf("%s: %w", configBy, err) // who has set it may have forgotten
+		err = fmt.Errorf("%s: %w", configBy, err) // the environment variable is easily forgotten
 	}
 	return cfg, o, err
 }

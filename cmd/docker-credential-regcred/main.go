@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command docker-credential-regcred is a docker credential helper: it answers
-// docker, podman, skopeo, crane, helm and others with what a Kubernetes node's
-// credential providers have. docs/docker-credential-helper.md describes it.
+// Command docker-credential-regcred is a docker credential helper: it gives
+// docker, podman, skopeo, crane, helm and others the credentials of a
+// Kubernetes node's providers. See docs/docker-credential-helper.md.
 package main
 
 import (
@@ -16,24 +16,24 @@ import (
 )
 
 // version is set by release builds: -ldflags "-X main.version=v1.2.3". The
-// linker can only reach a package variable; nothing else writes it.
+// linker can only set package variables.
 var version string
 
 func main() {
 	os.Exit(helperMain("/", limits{input: 10 * time.Second, plugin: 25 * time.Second, run: 30 * time.Second}))
 }
 
-// helperMain is the program on a machine whose paths begin at root. A signal
-// that ends it ends the plugin too, which is in a process group of its own.
+// helperMain runs the program with all paths below root. A signal that ends it
+// also ends the plugin, which has its own process group.
 func helperMain(root string, l limits) int {
-	ctx, stop := signal.NotifyContext(context.Background(), ending(signal.Ignored)...)
+	ctx, stop := signal.NotifyContext(context.Background(), endSignals(signal.Ignored)...)
 	defer stop()
 	p := program{stdin: os.Stdin, stdout: os.Stdout, machine: machine{root: root, environ: os.Environ()}, limits: l}
 	return p.run(ctx, os.Args[1:])
 }
 
-// ending are the signals that end the program: SIGHUP comes when a session is
-// closed. Those that are ignored, as nohup has it, remain so.
-func ending(ignored func(os.Signal) bool) []os.Signal {
+// endSignals returns the signals that end the program, except ignored ones, as
+// with nohup. SIGHUP is sent when a session is closed.
+func endSignals(ignored func(os.Signal) bool) []os.Signal {
 	return slices.DeleteFunc([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}, ignored)
 }

@@ -32,17 +32,17 @@ The configuration is taken from REGCRED_CONFIG and REGCRED_BIN_DIR, the node, or
 ` + node.OwnConfig + ` with its plugins in ` + node.OwnBinDir + `.`
 )
 
-// maxInput is the most bytes of a server's name.
+// maxInput bounds a server name, in bytes.
 const maxInput = 4096
 
-// maxLine is about how long an error may be, in bytes.
+// maxLine is the approximate limit of an error, in bytes.
 const maxLine = 8 << 10
 
-// limits are what a run may take. That of a plugin is the shortest of the two,
-// so that the provider can still be named that did not answer.
+// limits are timeouts. The plugin's is shortest, so that the error can name the
+// provider that did not respond.
 type limits struct{ input, plugin, run time.Duration }
 
-// grace is how long what was cut may take to end its plugin.
+// grace is the time for ending the plugin after a timeout.
 const grace = 2 * time.Second
 
 // program is one run of the helper.
@@ -53,8 +53,8 @@ type program struct {
 	limits  limits
 }
 
-// run returns the exit code. The protocol has errors on standard output; there
-// is nothing on standard error.
+// run returns the exit code. The protocol prints errors on standard output;
+// standard error stays empty.
 func (p program) run(ctx context.Context, args []string) int {
 	if len(args) != 1 {
 		fmt.Fprintln(p.stdout, usage)
@@ -67,23 +67,24 @@ func (p program) run(ctx context.Context, args []string) int {
 	case credentials.ActionVersion, "--version", "-v":
 		return plugin.Serve(ctx, nil, plugin.ServeOptions{Stdout: p.stdout, Args: []string{"--version"}, Name: name, Version: version})
 	}
-	answer, err := p.answer(ctx, args[0])
+	response, err := p.respond(ctx, args[0])
 	if err != nil {
 		fmt.Fprintln(p.stdout, line(err))
 		return 1
 	}
-	if _, err := p.stdout.Write(answer); err != nil {
+	if _, err := p.stdout.Write(response); err != nil {
 		return 1
 	}
 	return 0
 }
 
-// line is an error as clients show it. Those of the protocol they compare.
+// line returns an error on one line. Clients compare the text of the protocol's
+// errors.
 func line(err error) string {
 	if credentials.IsErrCredentialsNotFound(err) || credentials.IsCredentialsMissingServerURL(err) {
 		return err.Error()
 	}
-	text := name + ": " + strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ") // of several errors, each has a line
+	text := name + ": " + strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ") // each of several errors is on its own line
 	if e, ok := errors.AsType[*node.Error](err); ok && e.Hint != "" {
 		text += "; " + e.Hint
 	}
@@ -94,9 +95,9 @@ func line(err error) string {
 	return text
 }
 
-// answer does what is asked for within the time for the whole run. What is cut
-// then is given a moment to end the plugin that it runs.
-func (p program) answer(ctx context.Context, action string) ([]byte, error) {
+// respond handles an action within the run's timeout. After a timeout it waits
+// a moment for the plugin to end.
+func (p program) respond(ctx context.Context, action string) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.run, fmt.Errorf("timed out after %v", p.limits.run))
 	defer cancel()
 	cut, end := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -105,26 +106,26 @@ func (p program) answer(ctx context.Context, action string) ([]byte, error) {
 		time.AfterFunc(grace, func() { end(context.Cause(ctx)) })
 	})()
 	return await.Result(cut, action, func() ([]byte, error) {
-		answer, err := p.act(ctx, action)
+		response, err := p.act(ctx, action)
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			if !errors.Is(err, cause) {
 				err = cause
 			}
 			err = fmt.Errorf("%s: %w", action, err)
 		}
-		return answer, err
+		return response, err
 	})
 }
 
 func (p program) act(ctx context.Context, action string) ([]byte, error) {
 	h := helper{ctx: ctx, machine: p.machine, timeout: p.limits.plugin}
-	var answer bytes.Buffer
+	var response bytes.Buffer
 	switch action {
 	case credentials.ActionStore:
-		return nil, h.Add(nil) // whatever is to be stored is not read
+		return nil, h.Add(nil) // the credential to store is not read
 	case credentials.ActionList:
-		err := credentials.List(h, &answer)
-		return answer.Bytes(), err
+		err := credentials.List(h, &response)
+		return response.Bytes(), err
 	case credentials.ActionGet, credentials.ActionErase:
 	default:
 		return nil, fmt.Errorf("unknown action %q; %s", action, usage)
@@ -136,12 +137,12 @@ func (p program) act(ctx context.Context, action string) ([]byte, error) {
 	if action == credentials.ActionErase {
 		return nil, credentials.Erase(h, input)
 	}
-	err = credentials.Get(h, input, &answer)
-	return answer.Bytes(), err
+	err = credentials.Get(h, input, &response)
+	return response.Bytes(), err
 }
 
-// readInput reads standard input to its end: the library's reader has none, and
-// waits for it for ever.
+// readInput reads standard input, with a size limit and a timeout, which the
+// library's reader lacks.
 func (p program) readInput(ctx context.Context) (io.Reader, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.input, fmt.Errorf("standard input was not closed within %v; write a registry name to it and then close it", p.limits.input))
 	defer cancel()

@@ -181,7 +181,7 @@ func interrupt(t *testing.T, sig syscall.Signal) {
 
 // TestIgnored: what nohup has the program ignore, it ignores.
 func TestIgnored(t *testing.T) {
-	got := ending(func(sig os.Signal) bool { return sig == syscall.SIGHUP })
+	got := endSignals(func(sig os.Signal) bool { return sig == syscall.SIGHUP })
 	if want := []os.Signal{os.Interrupt, syscall.SIGTERM}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

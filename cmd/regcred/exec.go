@@ -185,7 +185,7 @@ func (a *app) imageHosts(cfg *config.Config, images []string) (hosts []string, e
 		}
 		host, _, _ := strings.Cut(x.Repository, "/")
 		switch {
-		case dockerhelper.Asks(cfg, host):
+		case dockerhelper.HasProvider(cfg, host):
 			hosts = append(hosts, host)
 		case slices.ContainsFunc(x.Providers, func(p regcred.ProviderExplanation) bool {
 			return p.Matched && !dockerhelper.NeedsPod(&cfg.Providers[p.Index])

@@ -12,12 +12,11 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// Hosts returns the registries about which a helper with this configuration
-// can be asked by name, as host[:port], in the configuration's order and each
-// once: what a client can list, or have as a key in credHelpers. Not among them
-// are patterns with a * or a path, which no client knows, those of a provider
-// that answers only for a pod's service account, and those that match no image.
-// Docker Hub is docker.io; what each client calls it is for the caller to know.
+// Hosts returns the registries that clients can request by name, as
+// host[:port], in the configuration's order: what a client can list, or have as
+// a key in credHelpers. It omits patterns with a * or a path, patterns that
+// match no image, and providers that need a pod's service account. Docker Hub
+// is docker.io; clients have other names for it.
 func Hosts(cfg *config.Config) []string {
 	var hosts []string
 	for i := range cfg.Providers {
@@ -34,9 +33,9 @@ func Hosts(cfg *config.Config) []string {
 	return hosts
 }
 
-// Asks reports whether a helper with this configuration asks a provider about a
-// registry (host[:port], or docker.io) as a whole, which is what clients send.
-func Asks(cfg *config.Config, registry string) bool {
+// HasProvider reports whether a provider is configured for a whole registry
+// (host[:port], or docker.io), which is what clients request.
+func HasProvider(cfg *config.Config, registry string) bool {
 	requests, err := Requests(registry)
 	return err == nil && slices.ContainsFunc(requests, func(r regcred.Request) bool {
 		return slices.ContainsFunc(cfg.Providers, func(p config.Provider) bool {
@@ -48,14 +47,14 @@ func Asks(cfg *config.Config, registry string) bool {
 	})
 }
 
-// NeedsPod reports whether a provider is not asked unless a pod is there.
+// NeedsPod reports whether a provider is only run for pods.
 func NeedsPod(p *config.Provider) bool {
 	t := p.TokenAttributes
 	return t != nil && t.RequireServiceAccount != nil && *t.RequireServiceAccount
 }
 
-// exactHost returns the registry that a pattern matches, if it is one alone,
-// and the whole of it.
+// exactHost returns the registry that a pattern matches, if it matches exactly
+// one registry and all of it.
 func exactHost(pattern string) (host string, ok bool) {
 	p, err := match.Parse(pattern)
 	if err != nil {
@@ -64,7 +63,7 @@ func exactHost(pattern string) (host string, ok bool) {
 	at := p.Location()
 	host = at.Host
 	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
-		host = "[" + host + "]" // an IPv6 address loses its brackets with its port
+		host = "[" + host + "]" // url.Hostname removed the brackets of an IPv6 address
 	}
 	if at.Port != "" {
 		host += ":" + at.Port
@@ -74,5 +73,5 @@ func exactHost(pattern string) (host string, ok bool) {
 		return "", false
 	}
 	repository, err := match.Repository(name + "/x")
-	return host, err == nil && strings.HasPrefix(repository, name+"/") // or else it is a name of Docker Hub
+	return host, err == nil && strings.HasPrefix(repository, name+"/") // false for a name of Docker Hub
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package flock has locks (flock) that go with their process, however that
-// ends.
+// Package flock takes locks with flock(2), which end with the process that
+// holds them.
 //
 //	unlock, err := flock.Dir(ctx, dir)
 //	if err == nil {
@@ -18,15 +18,14 @@ import (
 	"time"
 )
 
-// maxWait is how long a lock is waited for.
+// maxWait bounds the wait for a lock.
 const maxWait = 2 * time.Minute
 
-// Dir takes the lock on a directory, under which files in it change. The lock
-// is on the directory itself: a lock file would be one more file in it, and
-// the others are replaced by renames. Nobody needs it for long: who has it for
-// two minutes is stuck, which is an error.
+// Dir locks a directory, to change files in it. It locks the directory itself,
+// since files in it are replaced by renames and a lock file would be one more.
+// It fails after two minutes, because no holder needs the lock that long.
 //
-// Where there are no locks Dir does nothing.
+// Where locks are not supported, Dir does nothing.
 func Dir(ctx context.Context, dir string) (unlock func(), err error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -40,7 +39,7 @@ func Dir(ctx context.Context, dir string) (unlock func(), err error) {
 		if err != nil {
 			f.Close()
 			if errors.Is(err, errors.ErrUnsupported) {
-				return func() {}, nil // a system or a file system without locks: as good as it gets
+				return func() {}, nil // the system or file system has no locks
 			}
 			return nil, err
 		}
@@ -48,7 +47,7 @@ func Dir(ctx context.Context, dir string) (unlock func(), err error) {
 			f.Close()
 			return nil, fmt.Errorf("another process has held the lock (flock) for %s: if that process hangs, stop it", maxWait)
 		}
-		// Not a blocking flock: that would not end with the context.
+		// Poll, since a blocking flock would ignore the context.
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():

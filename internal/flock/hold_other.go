@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// Hold cannot tell here whether somebody has a file.
+// Hold is not supported.
 func Hold(*os.File) (bool, error) { return false, errors.ErrUnsupported }
 
-// Share cannot either.
+// Share is not supported.
 func Share(*os.File) (bool, error) { return false, errors.ErrUnsupported }

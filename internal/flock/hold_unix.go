@@ -11,13 +11,13 @@ import (
 	"syscall"
 )
 
-// Hold marks an open file or directory as in use for as long as it is open,
-// and reports whether nobody else has. Where there are no such marks the error
-// is [errors.ErrUnsupported]: on other systems, and for a directory on NFS,
-// which wants it open for writing (flock(2)).
+// Hold takes an exclusive lock on an open file or directory until it is closed.
+// It returns false if another process has a lock, and [errors.ErrUnsupported]
+// where there are no locks, such as for a directory on NFS, which requires it
+// to be open for writing (flock(2)).
 func Hold(f *os.File) (bool, error) { return hold(f, syscall.LOCK_EX) }
 
-// Share is [Hold] beside others who share it: nobody then holds it alone.
+// Share is [Hold] with a shared lock, which several processes can have.
 func Share(f *os.File) (bool, error) { return hold(f, syscall.LOCK_SH) }
 
 func hold(f *os.File, how int) (bool, error) {

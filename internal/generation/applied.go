@@ -15,27 +15,26 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// AppliedFile is the name, in the state directory, of what was made of the
-// kubelet's configuration: a list of [Applied], the earliest first. A kubelet
-// reads its configuration once, so the generation that is current need not be
-// the one whose entries it has.
+// AppliedFile is the name, in the state directory, of a list of [Applied], the
+// earliest first. A kubelet reads its configuration only once, so it may have
+// the entries of another generation than the current one.
 const AppliedFile = "applied.json"
 
-// Moment is a point in time of one boot of a machine, by a clock that nobody sets.
+// Moment is a point in time within one boot, by a clock that cannot be set.
 type Moment struct {
 	Boot  string `json:"boot"`  // /proc/sys/kernel/random/boot_id
-	Ticks uint64 `json:"ticks"` // of a hundredth of a second, since then
+	Ticks uint64 `json:"ticks"` // hundredths of a second since boot
 }
 
 // Applied is a change of the kubelet's configuration.
 type Applied struct {
 	Moment
-	Generation int             `json:"generation"` // 0: none any more
+	Generation int             `json:"generation"` // 0 means that regcred was removed
 	Entries    []entries.Entry `json:"entries,omitempty"`
 }
 
-// readApplied returns the entries that a kubelet may have in memory beside those
-// of the current generation.
+// readApplied returns the entries that a kubelet may have in memory in addition
+// to those of the current generation.
 func readApplied(dir string) (list []entries.Entry, err error) {
 	name := filepath.Join(dir, AppliedFile)
 	data, err := regularfile.Read(context.Background(), name, maxManifest)
@@ -47,7 +46,7 @@ func readApplied(dir string) (list []entries.Entry, err error) {
 	}
 	var records []Applied
 	if json.Unmarshal(data, &records) != nil {
-		return nil, nil // regcred status says so; pulls with the manifest's entries go on
+		return nil, nil // regcred status reports it; pulls continue with the manifest's entries
 	}
 	for _, r := range records {
 		list = append(list, r.Entries...)

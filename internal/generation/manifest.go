@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package generation keeps what regcred put on a node: numbered directories,
-// each complete, and a link to the current one. To make another one current is
-// one rename, so that whoever reads, or is killed meanwhile, finds the former
-// or the next and never a mixture.
+// Package generation stores what regcred installed on a node: numbered,
+// complete directories and a link to the current one. Activating a generation
+// renames one link, so that readers and interrupted changes find either
+// generation and never a mixture.
 //
 //	STATE/regcred-credential-provider     the dispatcher, to which the kubelet's bin dir has links
 //	STATE/current -> generations/7        the link
@@ -12,8 +12,9 @@
 //	STATE/generations/7/config/           its CredentialProviderConfig, one file or more
 //	STATE/generations/7/bin/              the executables of its providers
 //
-// The dispatcher stands outside, so that a kubelet starts whatever becomes of
-// the generations; each has the one that it came with beside its manifest.
+// The dispatcher is outside the generations, so that a kubelet starts whatever
+// happens to them. Each generation has a copy of its own dispatcher next to its
+// manifest.
 //
 //	current, err := generation.Open(generation.DefaultDir)
 //	if err == nil {
@@ -36,48 +37,49 @@ import (
 // DefaultDir is the state directory of a node.
 const DefaultDir = "/var/lib/regcred"
 
-// Dispatcher is the file name of the dispatcher, and the owner's mark: the
-// kubelet's entries of regcred are called so, the second and later with "-2"
-// and so on behind it.
+// Dispatcher is the file name of the dispatcher. The kubelet's entries of
+// regcred have this name, the second and later ones with a suffix "-2" and so
+// on.
 const Dispatcher = entries.Name
 
-// DefaultMaxStale is how long a kubelet keeps an answer at most.
+// DefaultMaxStale bounds how long a kubelet caches a response.
 const DefaultMaxStale = 5 * time.Minute
 
-// schemaVersion is that of [Manifest]. A program reads its own and earlier ones.
+// schemaVersion is the version of [Manifest]. A program reads its own version
+// and earlier ones.
 const schemaVersion = 1
 
-// Manifest says what a generation is.
+// Manifest describes a generation.
 type Manifest struct {
 	SchemaVersion int       `json:"schemaVersion"`
 	Number        int       `json:"number"`
-	Previous      int       `json:"previous,omitempty"` // that was current when it was made; 0 if none
+	Previous      int       `json:"previous,omitempty"` // the current generation when it was created; 0 if none
 	Created       time.Time `json:"created"`
-	Version       string    `json:"version"`         // of the regcred that made it
-	Source        string    `json:"source"`          // the configuration that it was made of
-	Owner         string    `json:"owner,omitempty"` // NAMESPACE/RELEASE of the chart that installed it; "": a person
+	Version       string    `json:"version"`         // of the regcred that created it
+	Source        string    `json:"source"`          // the configuration that it was created from
+	Owner         string    `json:"owner,omitempty"` // NAMESPACE/RELEASE of the chart that installed it; "" means the CLI
 
-	MaxStale Duration        `json:"maxStale"`           // how long a kubelet keeps an answer at most
-	Entries  []entries.Entry `json:"entries"`            // that the kubelet has for it
-	Reserve  []string        `json:"reserve,omitempty"`  // patterns in Entries that no provider has, yet
+	MaxStale Duration        `json:"maxStale"`           // limit of how long a kubelet caches a response
+	Entries  []entries.Entry `json:"entries"`            // the kubelet's entries for it
+	Reserve  []string        `json:"reserve,omitempty"`  // patterns in Entries that no provider has yet
 	AnyImage bool            `json:"anyImage,omitempty"` // Entries have patterns for every image
 
 	Layout Layout     `json:"layout"`
-	Host   []HostFile `json:"host,omitempty"` // what it has outside of the state directory, in the order in which that is put there
-	Files  []File     `json:"files"`          // what it has in its own directory
+	Host   []HostFile `json:"host,omitempty"` // files outside the state directory, in the order of their installation
+	Files  []File     `json:"files"`          // files in the generation's directory
 }
 
-// HostKind says what a [HostFile] is.
+// HostKind is the kind of a [HostFile].
 type HostKind string
 
 const (
-	HostDir     HostKind = "directory" // made for the files in it
+	HostDir     HostKind = "directory" // created for files in it
 	HostLink    HostKind = "link"      // a symbolic link to Target
-	HostFileOwn HostKind = "file"      // a whole file, of Content
-	HostEntries HostKind = "entries"   // entries in a file that belongs to somebody else
+	HostFileOwn HostKind = "file"      // a file with Content
+	HostEntries HostKind = "entries"   // entries in a file that regcred does not own
 )
 
-// HostFile is one thing of a generation outside of the state directory.
+// HostFile is a part of a generation outside the state directory.
 type HostFile struct {
 	Kind    HostKind    `json:"kind"`
 	Path    string      `json:"path"` // on the node
@@ -87,24 +89,24 @@ type HostFile struct {
 	Stage   Stage       `json:"stage"`
 }
 
-// Stage orders what is put on a host; it is taken off in the reverse order.
-// After each a kubelet that starts finds what works.
+// Stage orders the installation of host files; they are removed in reverse
+// order. A kubelet that starts after any stage finds a working state.
 type Stage int
 
 const (
-	BeforeFlip Stage = iota // what nobody looks at yet: directories, links to the dispatcher
-	AfterFlip               // what the others need that are Last
-	Last                    // what makes the kubelet look at it: its flags or its configuration
+	BeforeFlip Stage = iota // not used yet: directories, links to the dispatcher
+	AfterFlip               // files that the Last stage requires
+	Last                    // activates it: the kubelet's flags or configuration
 )
 
 // File is a file of a generation.
 type File struct {
-	Name   string      `json:"name"` // below its directory
+	Name   string      `json:"name"` // below the generation's directory
 	Mode   fs.FileMode `json:"mode"`
 	SHA256 string      `json:"sha256"` // of its content, in hexadecimal
 }
 
-// Executables lists the providers whose executables a generation has.
+// Executables returns the providers whose executables a generation contains.
 func (m *Manifest) Executables() (names []string) {
 	for _, f := range m.Files {
 		if dir, name := path.Split(f.Name); dir == binDir+"/" {
@@ -114,24 +116,23 @@ func (m *Manifest) Executables() (names []string) {
 	return names
 }
 
-// Duration is written as Go writes durations.
+// Duration is encoded as a Go duration.
 type Duration time.Duration
 
-// MarshalText writes d as "5m0s".
+// MarshalText returns d as "5m0s".
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// UnmarshalText reads what MarshalText writes.
+// UnmarshalText parses a Go duration.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	*d = Duration(v)
 	return err
 }
 
-// ErrLater means that another release has made a generation, which this one
-// cannot read.
+// ErrLater reports a generation of a later release, which this one cannot read.
 var ErrLater = errors.New("use the regcred release that created this generation, or a later release")
 
-// decode reads a manifest, and refuses one that a later program made.
+// decode parses a manifest. It rejects one of a later release.
 func decode(name string, data []byte) (*Manifest, error) {
 	var version struct {
 		SchemaVersion int `json:"schemaVersion"`
@@ -152,19 +153,19 @@ func decode(name string, data []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// Layout is where on a node the kubelet looks, and looked before. It is decided
-// once, by the first generation.
+// Layout describes the kubelet's places on a node, before and after the
+// installation. The first generation decides it.
 type Layout struct {
-	Config string `json:"config"`         // the file that has the entries
-	Flag   string `json:"flag"`           // what the kubelet's flag names: that file or its directory
-	Own    bool   `json:"own,omitempty"`  // it has nothing else
-	Copy   bool   `json:"copy,omitempty"` // it is a copy of Beside with the entries
+	Config string `json:"config"`         // the file with the entries
+	Flag   string `json:"flag"`           // the value of the kubelet's flag: that file or its directory
+	Own    bool   `json:"own,omitempty"`  // it has only our entries
+	Copy   bool   `json:"copy,omitempty"` // it is a copy of Beside with our entries added
 	Beside string `json:"beside,omitempty"`
 
 	BinDir  string `json:"binDir"`
-	LinksOf string `json:"linksOf,omitempty"` // the bin dir whose executables BinDir has links to
+	LinksOf string `json:"linksOf,omitempty"` // the bin dir to whose executables BinDir has links
 
-	DropIn     string   `json:"dropIn,omitempty"`     // of systemd, with the two flags
-	NodeConfig string   `json:"nodeConfig,omitempty"` // of EKS's nodeadm, with the two flags
-	Dirs       []string `json:"dirs,omitempty"`       // that were made for all this
+	DropIn     string   `json:"dropIn,omitempty"`     // of systemd, with both flags
+	NodeConfig string   `json:"nodeConfig,omitempty"` // of EKS's nodeadm, with both flags
+	Dirs       []string `json:"dirs,omitempty"`       // directories created for this
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// Names below the state directory, and below a generation's.
+// Names below the state directory, and below a generation's directory.
 const (
 	currentLink    = "current"
 	generationsDir = "generations"
@@ -36,32 +36,30 @@ type Current struct {
 	Manifest *Manifest
 	Config   *config.Config
 
-	// Entries are all that a kubelet may have in memory: those of the manifest,
-	// and those that its configuration had before or has by now. EntriesErr is why
-	// they are those of the manifest alone; nil if they are not.
+	// Entries has all entries that a kubelet may have in memory: the
+	// manifest's, and those that its configuration had before or has now.
+	// EntriesErr is set if only the manifest's are known.
 	Entries    []entries.Entry
 	EntriesErr error
 
-	file *os.File // of Dir, marked
+	file *os.File // of Dir, locked
 }
 
-// BinDir is where its providers' executables are.
+// BinDir returns the directory of the providers' executables.
 func (c *Current) BinDir() string { return filepath.Join(c.Dir, binDir) }
 
-// Close says that it is not in use any longer.
+// Close allows the generation to be removed.
 func (c *Current) Close() error { return c.file.Close() }
 
-// maxTries bounds how often the link is read anew because a generation was
-// removed before it could be marked.
+// maxTries bounds how often the link is read again because a generation was
+// removed before it could be locked.
 const maxTries = 100
 
-// errGone says that what the link named is removed, or about to be.
+// errGone reports that the generation was removed, or is about to be.
 var errGone = errors.New("the generation is being removed")
 
-// Open opens the current generation of a state directory for reading. The link
-// is read once, unless that generation is removed at this very moment; until
-// Close it stays. Errors are for a person who has not asked: one line, with what
-// to do.
+// Open opens the current generation of a state directory for reading; until
+// Close it is not removed. Errors are one line, with what to do.
 func Open(dir string) (*Current, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -83,7 +81,7 @@ func openOnce(dir string) (*Current, error) {
 		return nil, err
 	}
 	c := &Current{Dir: filepath.Join(dir, generationsDir, strconv.Itoa(number))}
-	if c.file, err = mark(c.Dir); err != nil {
+	if c.file, err = lockShared(c.Dir); err != nil {
 		if again, _ := readCurrent(link, os.Readlink); again != number {
 			return nil, errGone
 		}
@@ -96,7 +94,7 @@ func openOnce(dir string) (*Current, error) {
 	return c, nil
 }
 
-// readCurrent returns the number that the link names.
+// readCurrent returns the number in the link.
 func readCurrent(link string, readlink func(string) (string, error)) (int, error) {
 	target, err := readlink(link)
 	switch {
@@ -114,14 +112,14 @@ func readCurrent(link string, readlink func(string) (string, error)) (int, error
 	return number, nil
 }
 
-// numberOf reads the name of a generation's directory.
+// numberOf parses the name of a generation's directory.
 func numberOf(name string) (number int, ok bool) {
 	n, err := strconv.Atoi(name)
 	return n, err == nil && n > 0 && strconv.Itoa(n) == name
 }
 
-// mark opens a directory and marks it as in use.
-func mark(dir string) (*os.File, error) {
+// lockShared opens a directory and marks it as in use.
+func lockShared(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, regularfile.Cause(err)
@@ -130,7 +128,7 @@ func mark(dir string) (*os.File, error) {
 		f.Close()
 		return nil, errors.Join(errGone, err)
 	}
-	// It may have been removed before the mark was there.
+	// It may have been removed before it was locked.
 	opened, err := f.Stat()
 	if now, nowErr := os.Stat(dir); err != nil || nowErr != nil || !os.SameFile(opened, now) {
 		f.Close()
@@ -142,7 +140,7 @@ func mark(dir string) (*os.File, error) {
 // maxManifest bounds a manifest, in bytes.
 const maxManifest = 16 << 20
 
-// read reads what is in the directory, and beside it.
+// read reads the manifest, the configuration and the applied entries.
 func (c *Current) read(state string) (err error) {
 	name := filepath.Join(c.Dir, manifestFile)
 	data, err := regularfile.Read(context.Background(), name, maxManifest)

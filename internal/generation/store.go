@@ -25,41 +25,42 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// Store is the state directory of a node, for who changes it. Nothing in it is
-// changed without the lock of [Store.Lock].
+// Store is the state directory of a node, for changes. Callers hold
+// [Store.Lock] while they change it.
 type Store struct {
 	FS  inroot.FS
 	Dir string // on the node
 }
 
-// Path is the node's name of a file below the state directory.
+// Path returns the node's name of a file below the state directory.
 func (s Store) Path(parts ...string) string { return path.Join(append([]string{s.Dir}, parts...)...) }
 
-// GenerationPath is the node's name of a file of a generation.
+// GenerationPath returns the node's name of a file of a generation.
 func (s Store) GenerationPath(number int, parts ...string) string {
 	return s.Path(append([]string{generationsDir, strconv.Itoa(number)}, parts...)...)
 }
 
-// ConfigPath is where the configuration of a generation is.
+// ConfigPath returns the path of a generation's configuration.
 func (s Store) ConfigPath(number int) string { return s.GenerationPath(number, configDir) }
 
-// BinPath is where the executable of a provider is.
+// BinPath returns the path of a provider's executable.
 func (s Store) BinPath(number int, name string) string {
 	return s.GenerationPath(number, binDir, name)
 }
 
-// DispatcherPath is where the dispatcher is, to which the kubelet's bin dir has links.
+// DispatcherPath returns the path of the dispatcher, to which the kubelet's bin
+// dir has links.
 func (s Store) DispatcherPath() string { return s.Path(Dispatcher) }
 
-// Lock keeps all others from changing the node. It waits for them; see [flock.Dir].
-// The lock is on the node's root directory, since the state directory comes and
-// goes, and the rest of the node is changed too.
+// Lock prevents concurrent changes of the node; see [flock.Dir]. It locks the
+// node's root directory, because the state directory is created and removed,
+// and files outside it are changed too.
 func (s Store) Lock(ctx context.Context) (unlock func(), err error) {
 	return flock.Dir(ctx, s.FS.Host("/"))
 }
 
-// Current is the number of the current generation. It is an [fs.ErrNotExist] if
-// there is no link.
+// Current returns the number of the current generation. It is an
+// [fs.ErrNotExist] if there is no link.
 func (s Store) Current() (number int, err error) {
 	return readCurrent(s.Path(currentLink), s.FS.Readlink)
 }
@@ -79,7 +80,7 @@ func (s Store) Numbers() (list []int, err error) {
 	return list, nil
 }
 
-// Manifest reads what a generation is.
+// Manifest reads the manifest of a generation.
 func (s Store) Manifest(ctx context.Context, number int) (*Manifest, error) {
 	name := s.GenerationPath(number, manifestFile)
 	data, err := s.FS.ReadFile(ctx, name)
@@ -89,7 +90,8 @@ func (s Store) Manifest(ctx context.Context, number int) (*Manifest, error) {
 	return decode(s.FS.Host(name), data)
 }
 
-// Changed lists the files of a generation that are not as they were made.
+// Changed lists the files of a generation that were modified after it was
+// created.
 func (s Store) Changed(ctx context.Context, m *Manifest) (list []string) {
 	for _, f := range m.Files {
 		name := s.GenerationPath(m.Number, f.Name)
@@ -101,7 +103,7 @@ func (s Store) Changed(ctx context.Context, m *Manifest) (list []string) {
 	return list
 }
 
-// Sum is the sum of a file's content, or "" if it cannot be read.
+// Sum returns the SHA-256 of a file's content, or "" if it cannot be read.
 func (s Store) Sum(ctx context.Context, name string) string {
 	f, err := s.FS.Open(name)
 	if err != nil {
@@ -121,14 +123,14 @@ func sumFile(ctx context.Context, f *os.File) string {
 
 func sumOf(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 
-// Content is what a file of a new generation is made of: what was looked at
-// before, and nothing else.
+// Content is a file of a new generation. Its sum was computed when the content
+// was checked, and must not change.
 type Content struct {
 	File
 	Open func() (io.ReadCloser, error)
 }
 
-// Bytes is the content of a file that is in memory.
+// Bytes returns a file with content from memory.
 func Bytes(name string, mode fs.FileMode, data []byte) Content {
 	sum := sha256.Sum256(data)
 	return Content{
@@ -137,7 +139,7 @@ func Bytes(name string, mode fs.FileMode, data []byte) Content {
 	}
 }
 
-// Copy is the content of a file of this machine, as it is now.
+// Copy returns a file with the content of another one.
 func Copy(ctx context.Context, name string, mode fs.FileMode, from string) (Content, error) {
 	f, err := regularfile.Open(from)
 	if err != nil {
@@ -154,14 +156,14 @@ func Copy(ctx context.Context, name string, mode fs.FileMode, from string) (Cont
 	}, nil
 }
 
-// ConfigFile and Executable are the names of files of a generation.
+// ConfigFile returns the name of a configuration file in a generation.
 func ConfigFile(name string) string { return path.Join(configDir, name) }
 
-// Executable is the name of a provider's executable.
+// Executable returns the name of a provider's executable in a generation.
 func Executable(name string) string { return path.Join(binDir, name) }
 
-// Next is the number of the generation that is made next, after another, which
-// may be gone; 0 is none.
+// Next returns the number of the next generation after previous, which may have
+// been removed; 0 means none.
 func (s Store) Next(previous int) (number int, err error) {
 	numbers, err := s.Numbers()
 	if len(numbers) > 0 {
@@ -170,8 +172,8 @@ func (s Store) Next(previous int) (number int, err error) {
 	return previous + 1, err
 }
 
-// Create makes a generation of these files, and sets Number and Files of its
-// manifest. It is complete and on the disk, or not there.
+// Create creates a generation with these files, and sets Number and Files in
+// its manifest. It is either complete and synced, or does not exist.
 func (s Store) Create(ctx context.Context, m *Manifest, contents []Content) (err error) {
 	if m.Number, err = s.Next(m.Previous); err != nil {
 		return err
@@ -189,14 +191,14 @@ func (s Store) Create(ctx context.Context, m *Manifest, contents []Content) (err
 	return s.FS.Move(temp, final)
 }
 
-// oldPrefix begins the name of one that is being removed.
+// oldPrefix begins the name of a directory that is being removed.
 const oldPrefix = "old-"
 
-// IsTemporary reports whether a name below the generations' directory is that of
-// one which is being made or removed.
+// IsTemporary reports whether a name below the generations' directory belongs
+// to a generation that is being created or removed.
 func IsTemporary(name string) bool { return name == newDir || strings.HasPrefix(name, oldPrefix) }
 
-// newDir is the name of a generation that is being made.
+// newDir is the name of a generation that is being created.
 const newDir = "new"
 
 func (s Store) makeDir(name string, mode fs.FileMode) error {
@@ -206,8 +208,8 @@ func (s Store) makeDir(name string, mode fs.FileMode) error {
 	return nil
 }
 
-// fill makes the directory of a generation. Not all may look in: the
-// configuration may have secrets.
+// fill creates the directory of a generation. It is private, since the
+// configuration may contain secrets.
 func (s Store) fill(ctx context.Context, dir string, m *Manifest, contents []Content) error {
 	for _, d := range []string{dir, path.Join(dir, configDir), path.Join(dir, binDir)} {
 		if err := s.FS.Mkdir(d, 0o700); err != nil {
@@ -227,7 +229,7 @@ func (s Store) fill(ctx context.Context, dir string, m *Manifest, contents []Con
 	return s.FS.Put(path.Join(dir, manifestFile), bytes.NewReader(append(data, '\n')), inroot.Attr{Mode: 0o600})
 }
 
-// add puts a file into a new generation, and into its manifest.
+// add writes a file of a new generation and adds it to the manifest.
 func (s Store) add(ctx context.Context, dir string, m *Manifest, c Content) error {
 	r, err := c.Open()
 	if err != nil {
@@ -245,7 +247,7 @@ func (s Store) add(ctx context.Context, dir string, m *Manifest, c Content) erro
 	return nil
 }
 
-// Flip makes a generation current: the one rename.
+// Flip makes a generation current, with one rename.
 func (s Store) Flip(number int) error {
 	if err := s.FS.Link(generationsDir+"/"+strconv.Itoa(number), s.Path(currentLink)); err != nil {
 		return fmt.Errorf("make generation %d current: %w", number, err)
@@ -256,16 +258,16 @@ func (s Store) Flip(number int) error {
 // Unflip removes the link.
 func (s Store) Unflip() error { return s.FS.Remove(s.Path(currentLink)) }
 
-// UseDispatcher puts the dispatcher of a generation in the place of the one that
-// kubelets run. A dispatcher reads earlier generations, so that of a later one
-// comes before the flip, and that of an earlier one after it.
+// UseDispatcher installs the dispatcher of a generation. A dispatcher can read
+// earlier generations, so a later one is installed before the flip, and an
+// earlier one after it.
 func (s Store) UseDispatcher(number int) error {
 	return s.FS.Same(s.GenerationPath(number, Dispatcher), s.DispatcherPath())
 }
 
-// Sweep removes all generations but keep of them, and those in use: the current
-// one stays first, then the one before it, and then the latest. It removes too
-// what a broken change left behind.
+// Sweep removes all but keep generations, except those in use. It keeps the
+// current one, then the one before it, then the latest. It also removes what
+// interrupted changes left behind.
 func (s Store) Sweep(ctx context.Context, keep int) error {
 	current, err := s.Current()
 	if err != nil {
@@ -296,7 +298,7 @@ func (s Store) Sweep(ctx context.Context, keep int) error {
 	return errors.Join(append(errs, s.Clean())...)
 }
 
-// Clean removes what neither is a generation nor will be.
+// Clean removes what interrupted changes left behind.
 func (s Store) Clean() error {
 	entries, err := s.FS.ReadDir(s.Path(generationsDir))
 	errs := []error{err}
@@ -308,7 +310,7 @@ func (s Store) Clean() error {
 	return errors.Join(errs...)
 }
 
-// Remove removes a generation, unless it is in use, or there is none of that number.
+// Remove removes a generation if it exists and is not in use.
 func (s Store) Remove(number int) error {
 	dir := s.GenerationPath(number)
 	f, err := s.FS.Open(dir)
@@ -320,9 +322,10 @@ func (s Store) Remove(number int) error {
 	}
 	defer f.Close()
 	if held, err := flock.Hold(f); !held && (err == nil || !errors.Is(err, errors.ErrUnsupported)) {
-		return err // in use; the next sweep comes
+		return err // in use; a later Sweep removes it
 	}
-	// Whoever opened it before sees that it is not there any more, and looks anew.
+	// A process that opened it before notices that it is gone, and reads the
+	// link again.
 	old := s.Path(generationsDir, oldPrefix+strconv.Itoa(number))
 	if err := errors.Join(s.FS.RemoveAll(old), s.FS.Move(dir, old)); err != nil {
 		return err

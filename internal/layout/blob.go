@@ -18,14 +18,14 @@ import (
 
 const blobsDir = "blobs"
 
-// ErrMismatch is in the chain of the error for bytes that are not what their
-// descriptor says.
+// ErrMismatch is wrapped by errors for content that does not match its
+// descriptor.
 var ErrMismatch = errors.New("does not match the manifest")
 
 func blobPath(h v1.Hash) string { return path.Join(blobsDir, h.Algorithm, h.Hex) }
 
-// Verify reports whether a blob is in the layout with the right content. One
-// that is not right is left to be replaced.
+// Verify reports whether the layout has a blob with the right content. A wrong
+// one stays until it is replaced.
 func (l *Layout) Verify(ctx context.Context, d v1.Descriptor) (bool, error) {
 	info, err := l.root.Lstat(blobPath(d.Digest))
 	if err != nil || !info.Mode().IsRegular() || info.Size() != d.Size {
@@ -41,12 +41,12 @@ func (l *Layout) Verify(ctx context.Context, d v1.Descriptor) (bool, error) {
 		return false, err
 	}
 	if _, err := io.Copy(h, regularfile.WithContext(ctx, f)); err != nil {
-		return false, ctx.Err() // unreadable is as good as absent
+		return false, ctx.Err() // an unreadable blob is treated as missing
 	}
 	return fmt.Sprintf("%x", h.Sum(nil)) == d.Digest.Hex, nil
 }
 
-// Read returns a small blob that has been stored.
+// Read returns the content of a small blob.
 func (l *Layout) Read(ctx context.Context, d v1.Descriptor) ([]byte, error) {
 	raw, err := regularfile.ReadIn(ctx, l.root, blobPath(d.Digest), d.Size)
 	if err != nil {
@@ -55,7 +55,7 @@ func (l *Layout) Read(ctx context.Context, d v1.Descriptor) ([]byte, error) {
 	return raw, nil
 }
 
-// Put stores a blob that is at hand, such as a manifest.
+// Put stores a blob that is in memory, such as a manifest.
 func (l *Layout) Put(ctx context.Context, d v1.Descriptor, raw []byte) error {
 	if have, err := l.Verify(ctx, d); have || err != nil {
 		return err
@@ -71,7 +71,7 @@ func (l *Layout) Put(ctx context.Context, d v1.Descriptor, raw []byte) error {
 	return w.Commit()
 }
 
-// Blob is a blob on its way into the layout.
+// Blob is a blob that is being written.
 type Blob struct {
 	*pending
 	desc v1.Descriptor
@@ -79,7 +79,7 @@ type Blob struct {
 	size int64
 }
 
-// Create begins a blob, which is ended by Commit or Abort.
+// Create starts a blob. The caller must call Commit or Abort.
 func (l *Layout) Create(d v1.Descriptor) (*Blob, error) {
 	h, err := v1.Hasher(d.Digest.Algorithm)
 	if err != nil {
@@ -95,7 +95,7 @@ func (l *Layout) Create(d v1.Descriptor) (*Blob, error) {
 	return &Blob{pending: p, desc: d, hash: h}, nil
 }
 
-// Write writes what is next.
+// Write appends to the blob.
 func (w *Blob) Write(p []byte) (int, error) {
 	n, err := w.file.Write(p)
 	w.hash.Write(p[:n])
@@ -106,8 +106,8 @@ func (w *Blob) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Commit gives the blob its name if its size and digest are right. Else the
-// error is an [ErrMismatch].
+// Commit verifies the size and digest and gives the blob its name. It fails
+// with [ErrMismatch] if they are wrong.
 func (w *Blob) Commit() error {
 	if w.size != w.desc.Size {
 		return fmt.Errorf("%w: expected %d bytes, received %s", ErrMismatch, w.desc.Size, atLeast(w.size, w.desc.Size))

@@ -2,8 +2,8 @@
 // Copyright The regcred Authors
 
 // Package layout writes images into OCI image layouts, which several pulls may
-// share. A blob gets its name when it is whole and right, and index.json
-// changes at one stroke, when everything that it names is there:
+// share. A blob gets its name after it has been verified, and index.json is
+// replaced atomically after everything that it names is stored:
 //
 //	l, err := layout.Open(dir)
 //	w, err := l.Create(descriptor)
@@ -11,8 +11,7 @@
 //	err = w.Commit()
 //	err = l.Name(ctx, manifest, "registry.example/team/app:v1")
 //
-// It does not know where the bytes come from, and takes nothing away but what
-// pulls have left behind that were killed.
+// It does not download. It removes only temporary files of killed pulls.
 package layout
 
 import (
@@ -42,20 +41,20 @@ const (
 	refName       = "org.opencontainers.image.ref.name"
 )
 
-// Bounds of files that are read, in bytes.
+// Limits of the files that are read, in bytes.
 const (
 	maxMarker = 1 << 20
 	maxIndex  = 64 << 20
 )
 
-// Layout is an OCI image layout on disk. It is safe for concurrent use, but
-// for [Layout.Name].
+// Layout is an OCI image layout on disk. It is safe for concurrent use, except
+// [Layout.Name].
 type Layout struct {
 	dir  string
-	root *os.Root // all access goes through it: a symbolic link inside leads nothing out
+	root *os.Root // used for every access, so that symbolic links cannot lead out
 }
 
-// Error is of this machine, not of where an image comes from.
+// Error is an error of this machine, not of the registry.
 type Error struct{ Err error }
 
 // Error returns the text of the error.
@@ -64,7 +63,7 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Check reports whether dir can take an image, and changes nothing.
+// Check reports whether dir can take an image, without changing it.
 func Check(ctx context.Context, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,8 +72,8 @@ func Check(ctx context.Context, dir string) error {
 	if err != nil {
 		return fmt.Errorf("output directory: %w", err)
 	}
-	// Another pull may be about to make a layout here. Its marker comes first,
-	// so it can be seen by now if anything else could be seen before.
+	// Another pull may be creating a layout here. It writes the marker before
+	// any other file.
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), tempPrefix) })
 	if len(entries) == 0 {
 		return nil
@@ -118,8 +117,8 @@ func (l *Layout) readIndex(ctx context.Context) ([]byte, error) {
 	return raw, regularfile.Cause(err)
 }
 
-// Open opens the layout at dir, or makes one. An index.json comes only with
-// the first image. The caller closes the Layout.
+// Open opens the layout at dir, or creates one. The first image adds
+// index.json. The caller closes the Layout.
 func Open(dir string) (*Layout, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, &Error{fmt.Errorf("output directory: %w", err)}
@@ -130,8 +129,8 @@ func Open(dir string) (*Layout, error) {
 	}
 	l := &Layout{dir: dir, root: root}
 	if _, err := root.Stat(layoutFile); err != nil {
-		// First of all files, so that a pull that is cut short leaves a
-		// directory that the next one accepts.
+		// The marker comes first: an interrupted pull leaves a directory that
+		// the next one accepts.
 		if err := l.replace(layoutFile, []byte(`{"imageLayoutVersion":"`+layoutVersion+`"}`)); err != nil {
 			l.Close()
 			return nil, l.fail("writing "+layoutFile, err)
@@ -141,10 +140,10 @@ func Open(dir string) (*Layout, error) {
 	return l, nil
 }
 
-// Close ends the use of the layout.
+// Close closes the layout.
 func (l *Layout) Close() { _ = l.root.Close() } // a directory handle: nothing can be lost
 
-// fail describes an error of this machine, not of the registry.
+// fail wraps an error of this machine.
 func (l *Layout) fail(what string, err error) error {
 	err = fmt.Errorf("%s in directory %q: %w", what, l.dir, err)
 	if isDiskFull(err) {
@@ -153,9 +152,9 @@ func (l *Layout) fail(what string, err error) error {
 	return &Error{err}
 }
 
-// Name makes index.json name an image, in place of what it named so before.
-// Where the system has flock(2), other processes may do so too; within one,
-// the caller sees to it that one call runs at a time.
+// Name sets the descriptor of a reference in index.json. Where the system has
+// flock(2), other processes may do the same; within a process the caller
+// serializes the calls.
 func (l *Layout) Name(ctx context.Context, d v1.Descriptor, ref string) error {
 	unlock, err := flock.Dir(ctx, l.dir)
 	if err != nil {
@@ -174,7 +173,7 @@ func (l *Layout) Name(ctx context.Context, d v1.Descriptor, ref string) error {
 	if err != nil {
 		return l.fail("changing "+indexFile, err)
 	}
-	// What index.json names must be on disk before it is named.
+	// Blobs must be on disk before index.json refers to them.
 	if err := l.syncDirs(path.Dir(blobPath(d.Digest)), blobsDir); err != nil {
 		return l.fail("writing", err)
 	}
@@ -184,7 +183,7 @@ func (l *Layout) Name(ctx context.Context, d v1.Descriptor, ref string) error {
 	return nil
 }
 
-// parseIndex keeps what it does not know as it is.
+// parseIndex keeps unknown fields.
 func parseIndex(raw []byte) (doc map[string]json.RawMessage, list []json.RawMessage, err error) {
 	if err := json.Unmarshal(raw, &doc); err != nil {
 		return nil, nil, fmt.Errorf("not valid: %w", err)
@@ -200,7 +199,8 @@ func parseIndex(raw []byte) (doc map[string]json.RawMessage, list []json.RawMess
 	return doc, list, nil
 }
 
-// withDescriptor adds a descriptor to an index, without those of the same name.
+// withDescriptor adds a descriptor to an index, and removes others with its
+// name.
 func withDescriptor(raw []byte, d v1.Descriptor) ([]byte, error) {
 	doc, list, err := parseIndex(raw)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// renamesOpen: not on Windows.
+// renamesOpen is false: Windows cannot rename open files.
 const renamesOpen = false
 
 const nonblock = 0

@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// renamesOpen says that a file can be renamed while it is open.
+// renamesOpen reports whether an open file can be renamed.
 const renamesOpen = true
 
-// nonblock keeps an open from waiting for the other end of a pipe.
+// nonblock prevents an open from waiting for the other end of a pipe.
 const nonblock = syscall.O_NONBLOCK
 
 func isDiskFull(err error) bool {

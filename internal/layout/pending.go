@@ -13,25 +13,24 @@ import (
 	"github.com/regcred/regcred/internal/flock"
 )
 
-// The names of files that are not whole yet: what they begin with, and how many
-// characters of chance follow.
+// Names of temporary files: a prefix and a number of random characters.
 const (
 	tempPrefix = ".tmp-"
 	tempLen    = 26
 )
 
-// pending is a file that gets its name only when it is whole: it is written
-// beside its place, synced and renamed. It is held until then, so that others
-// can tell it from what a pull left behind that was killed.
+// pending is a file that is written under a temporary name, synced and renamed.
+// It is locked until then, to distinguish it from a file that a killed pull
+// left behind.
 type pending struct {
 	l    *Layout
 	file *os.File
-	tmp  string // "" once it is gone
+	tmp  string // "" after it was renamed or removed
 	name string
 }
 
-// newPending creates a file that is to have this name, with the permissions
-// that the umask leaves: an image is no secret.
+// newPending creates a temporary file for a name. Images are not secret, so the
+// umask decides about permissions.
 func (l *Layout) newPending(name string) (*pending, error) {
 	for {
 		tmp := path.Join(path.Dir(name), tempPrefix+rand.Text())
@@ -48,7 +47,7 @@ func (l *Layout) newPending(name string) (*pending, error) {
 			p.Abort()
 			return nil, err
 		}
-		p.Abort() // somebody took it for a leftover before it was held
+		p.Abort() // another process removed it as a leftover before it was locked
 	}
 }
 
@@ -65,22 +64,22 @@ func (p *pending) commit() error {
 		return err
 	}
 	p.tmp = ""
-	if renamesOpen { // held up to here
+	if renamesOpen { // keeps the lock until after the rename
 		return p.file.Close()
 	}
 	return nil
 }
 
-// Abort removes the file unless it has been committed.
+// Abort removes the file unless it was committed.
 func (p *pending) Abort() {
 	if p.tmp != "" {
-		_ = p.file.Close() // after a failed commit it is closed already
+		_ = p.file.Close() // after a failed commit it is already closed
 		_ = p.l.root.Remove(p.tmp)
 		p.tmp = ""
 	}
 }
 
-// replace writes a whole small file.
+// replace writes a small file.
 func (l *Layout) replace(name string, content []byte) error {
 	p, err := l.newPending(name)
 	if err != nil {
@@ -96,7 +95,8 @@ func (l *Layout) replace(name string, content []byte) error {
 	return l.syncDirs(".")
 }
 
-// syncDirs makes renames in directories last. Windows cannot, and need not.
+// syncDirs syncs directories, so that renames survive a power loss. Windows
+// cannot sync directories.
 func (l *Layout) syncDirs(dirs ...string) error {
 	if runtime.GOOS == "windows" {
 		return nil

@@ -14,12 +14,12 @@ import (
 	"github.com/regcred/regcred/internal/flock"
 )
 
-// stale is how old a temporary file must be where nothing tells whether
-// somebody still writes it. A pull writes each at least once in some seconds.
+// stale is the age of a temporary file that may be removed where files cannot
+// be locked. A pull writes to each file at least every few seconds.
 const stale = 24 * time.Hour
 
-// sweep takes away what pulls have left behind that were killed. What another
-// pull is writing stays. It is of no concern to this pull whether it succeeds.
+// sweep removes files that killed pulls left behind. Errors do not matter to
+// this pull.
 func (l *Layout) sweep() {
 	dirs := []string{"."}
 	algorithms, _ := fs.ReadDir(l.root.FS(), blobsDir)
@@ -36,13 +36,13 @@ func (l *Layout) sweep() {
 	}
 }
 
-// isTemp tells our temporary files from those of others.
+// isTemp reports whether newPending chose a name.
 func isTemp(name string) bool {
 	rest, ok := strings.CutPrefix(name, tempPrefix)
 	return ok && len(rest) == tempLen && strings.Trim(rest, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
 }
 
-// sweepFile removes a temporary file unless somebody holds it.
+// sweepFile removes a temporary file unless a process has locked it.
 func (l *Layout) sweepFile(name string) {
 	f, err := l.root.OpenFile(name, os.O_WRONLY|nonblock, 0)
 	if err != nil {
@@ -59,7 +59,7 @@ func (l *Layout) sweepFile(name string) {
 	}
 }
 
-// has reports whether a name still is that of an open file.
+// has reports whether a name still leads to an open file.
 func (l *Layout) has(name string, f *os.File) bool {
 	named, err := l.root.Lstat(name)
 	if err != nil {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package secretfile reads the files in which a node keeps passwords: regular
-// files of a bounded size, and files that belong together from one moment.
+// Package secretfile reads files with passwords: regular files of a bounded
+// size, and consistent sets of files.
 //
 //	files, err := secretfile.Read("/etc/registry/password")
 //	if err == nil {
 //		err = files[0].Private()
 //	}
 //
-// Errors name the file and never hold any of its content.
+// Errors name the file and never contain its content.
 package secretfile
 
 import (
@@ -23,22 +23,21 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// MaxSize bounds a file in bytes. A Kubernetes secret is no larger.
+// MaxSize bounds a file in bytes. It is the maximum of a Kubernetes secret.
 const MaxSize = 1 << 20
 
-// File is the content of a file.
+// File is a file and its content.
 type File struct {
 	Path string
 	Data []byte
 
-	// Exposed says that others than the file's owner and group may read or
-	// write it, and Writable that they may write it. Both are always false on
-	// Windows, which has no such mode.
+	// Exposed reports whether users other than the file's owner and group can
+	// read or write it; Writable, whether they can write it. Both are always
+	// false on Windows, which has no such modes.
 	Exposed, Writable bool
 }
 
-// Private refuses a file that is [File.Exposed]: what is in it is no secret,
-// or not its owner's.
+// Private rejects a file that is [File.Exposed].
 func (f File) Private() error {
 	if f.Exposed {
 		return fmt.Errorf("%q: other users can read or change it; run chmod 600 %q", f.Path, f.Path)
@@ -46,7 +45,7 @@ func (f File) Private() error {
 	return nil
 }
 
-// Unwritable refuses a file that is [File.Writable]: others decide what is in it.
+// Unwritable rejects a file that is [File.Writable].
 func (f File) Unwritable() error {
 	if f.Writable {
 		return fmt.Errorf("%q: other users can change it; run chmod o-w %q", f.Path, f.Path)
@@ -54,23 +53,22 @@ func (f File) Unwritable() error {
 	return nil
 }
 
-// Format writes the path of f, whatever the verb: its data is secret.
+// Format prints only the path of f, since its data is secret.
 func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Path) }
 
-// tries is how often files are read anew because they were replaced meanwhile.
+// tries bounds how often files are read again because they were replaced.
 const tries = 5
 
-// errReplaced says that a path has come to mean another file.
+// errReplaced reports that a path led to different files.
 var errReplaced = errors.New("files: replaced repeatedly while being read; replace them together and less often")
 
-// Read reads files that belong together. If one is replaced meanwhile, all
-// are read again: the names of a mounted secret all change at once, with one
-// symbolic link, to files that were never there before. A file that is written
-// in place is read as it stands; a name that comes to mean an earlier file
-// again is not noticed.
+// Read reads a consistent set of files. If one is replaced in the meantime, it
+// reads all again: a mounted secret replaces all files at once, by changing one
+// symbolic link. It does not notice files that are written in place, or a name
+// that leads to an earlier file again.
 //
-// It is an [fs.ErrNotExist] if there is no such file. Symbolic links are
-// followed; what is no regular file in the end is refused.
+// It follows symbolic links, and rejects files that are not regular. The error
+// is an [fs.ErrNotExist] if a file does not exist.
 func Read(paths ...string) ([]File, error) {
 	for try := 1; ; try++ {
 		files, err := readOnce(paths)
@@ -81,7 +79,7 @@ func Read(paths ...string) ([]File, error) {
 	}
 }
 
-// readOnce opens all files, then makes sure that all paths still mean them.
+// readOnce opens all files, then checks that all paths still lead to them.
 func readOnce(paths []string) ([]File, error) {
 	var opened []*os.File
 	defer func() {
@@ -102,7 +100,7 @@ func readOnce(paths []string) ([]File, error) {
 		if err != nil {
 			return nil, explain(paths[i], err)
 		}
-		// As long as f is open, no other file has its number.
+		// While f is open, no other file can have its inode number.
 		if now, err := os.Stat(paths[i]); err != nil || !os.SameFile(info, now) {
 			return nil, errReplaced
 		}
@@ -115,7 +113,7 @@ func readOnce(paths []string) ([]File, error) {
 	return files, nil
 }
 
-// explain leaves out the name of the system call.
+// explain removes the name of the system call from an error.
 func explain(path string, err error) error {
 	err = regularfile.Cause(err)
 	refused, irregular := errors.AsType[*regularfile.NotRegularError](err)
@@ -129,7 +127,7 @@ func explain(path string, err error) error {
 	return fmt.Errorf("%q: %w", path, err)
 }
 
-// othersMay reports whether others have one of the rights.
+// othersMay reports whether others have one of the permissions.
 func othersMay(rights, mode fs.FileMode) bool {
 	return runtime.GOOS != "windows" && mode.Perm()&rights != 0
 }

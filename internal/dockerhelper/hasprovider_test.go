@@ -10,7 +10,7 @@ import (
 	"github.com/regcred/regcred/internal/dockerhelper"
 )
 
-func TestAsks(t *testing.T) {
+func TestHasProvider(t *testing.T) {
 	required := true
 	cfg := &config.Config{Providers: []config.Provider{
 		{Name: "p", MatchImages: []string{"one.example", "*.wild.example:5000", "part.example/team", "docker.io", "r..example"}},
@@ -20,7 +20,7 @@ func TestAsks(t *testing.T) {
 		"one.example": true, "one.example:443": true, "one.example:5000": false, "a.wild.example:5000": true, "a.wild.example": false,
 		"part.example": false, "docker.io": true, "pods.example": false, "r..example": false, "": false,
 	} {
-		if got := dockerhelper.Asks(cfg, registry); got != want {
+		if got := dockerhelper.HasProvider(cfg, registry); got != want {
 			t.Errorf("%q: got %v", registry, got)
 		}
 	}
