@@ -10,11 +10,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// ErrPlainHTTP is in the chain of a failure that an insecure [Target] would
-// have allowed, if it was the registry.
+// ErrPlainHTTP is wrapped by a failure that an insecure [Target] would have
+// avoided.
 var ErrPlainHTTP = errors.New("plain HTTP is allowed only for loopback registries unless explicitly requested")
 
-// ErrNoUser says why a credential was not tried: containerd refuses such a one too.
+// ErrNoUser reports a credential that was not tried because, like containerd,
+// this package rejects it.
 var ErrNoUser = errors.New("the credential was not sent because it has no user name; container runtimes also reject credentials without a user name")
 
 var (
@@ -23,7 +24,7 @@ var (
 	errSlow = fmt.Errorf("the transfer is too slow (less than %d bytes per minute)", rateBytes)
 )
 
-// StatusOf returns the HTTP status that an error reports, or 0.
+// StatusOf returns the HTTP status in an error, or 0.
 func StatusOf(err error) int {
 	if e, ok := errors.AsType[*transport.Error](err); ok {
 		return e.StatusCode

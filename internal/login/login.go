@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package login speaks to a registry with one credential: it finds out how the
-// registry wants to be asked, gets a token if it wants one, repeats what is worth
-// repeating, and keeps what must not be shown out of what it says. What to do
-// with the next credential is its caller's business.
+// Package login authenticates to a registry with one credential: it finds out
+// which authentication the registry requires, gets a token if necessary,
+// retries, and redacts secrets in errors. The caller decides which credential
+// to try next.
 //
 //	r := &login.Registry{Target: target, Secrets: &login.Secrets{}}
 //	session, err := r.Login(ctx, &credential)
 //	client := &http.Client{Transport: session}
 //
-// A credential goes to the registry and to the token server that this names,
-// over TLS unless the target allows plain HTTP, and never along with a redirect.
+// A credential is sent to the registry and to the token server that the
+// registry names, over TLS unless the target allows plain HTTP. It is never
+// sent along with a redirect.
 package login
 
 import (
@@ -28,34 +29,34 @@ import (
 	"github.com/regcred/regcred"
 )
 
-// Registry is one, and how to speak to it. Its fields do not change once it is
-// used; it is safe for concurrent use then.
+// Registry describes how to talk to a registry. Its fields must not change once
+// it is used; then it is safe for concurrent use.
 type Registry struct {
 	Target    Target
-	Secrets   *Secrets          // learns what must not be shown
-	Transport http.RoundTripper // makes the requests; nil means [http.DefaultTransport]
-	Idle      time.Duration     // ends a request on which no byte arrives for so long; 0 means 30 seconds
-	Budget    *Budget           // of all that is asked; nil means one for each request, by Retry
+	Secrets   *Secrets          // collects what must be redacted
+	Transport http.RoundTripper // sends the requests; nil means [http.DefaultTransport]
+	Idle      time.Duration     // limit for a request on which no byte arrives; 0 means 30 seconds
+	Budget    *Budget           // shared by all requests; nil means one for each request, from Retry
 	Retry     Retry
 
 	pings pings
 }
 
-// Session is a login at a registry: a round tripper for what is wanted there,
-// and for where it redirects to. It is safe for concurrent use.
+// Session is a round tripper that is logged in to a registry. It also follows
+// requests to where the registry redirects. It is safe for concurrent use.
 type Session struct {
 	registry *Registry
 	cred     *regcred.Credential
-	inner    http.RoundTripper // with the credential
-	tokens   bool              // with a token for it
+	inner    http.RoundTripper // adds the credential
+	tokens   bool              // adds a token
 
-	gate chan struct{}           // held by who logs in anew
-	next atomic.Pointer[Session] // with a token, which the registry had not said that it wants
+	gate chan struct{}           // held during a new login
+	next atomic.Pointer[Session] // with a token that the registry had not requested at first
 }
 
-// Login finds out how the registry wants to be asked, once for all credentials,
-// and gets a token if it wants one. With Basic authentication a password is not
-// tested here. Without a credential the login is anonymous.
+// Login finds out which authentication the registry requires, once for all
+// credentials, and gets a token if necessary. It does not test a password for
+// Basic authentication. Without a credential the login is anonymous.
 func (r *Registry) Login(ctx context.Context, cred *regcred.Credential) (*Session, error) {
 	auth, err := authenticator(cred)
 	if err != nil {
@@ -70,7 +71,7 @@ func (r *Registry) Login(ctx context.Context, cred *regcred.Credential) (*Sessio
 	return &Session{registry: r, cred: cred, inner: rt, tokens: p.tokens.Load(), gate: make(chan struct{}, 1)}, nil
 }
 
-// line is what every request passes.
+// line returns the transport that every request passes.
 func (r *Registry) line() http.RoundTripper {
 	return &retrier{budget: r.Budget, retry: r.Retry, inner: &wire{
 		inner: cmp.Or(r.Transport, http.DefaultTransport), target: r.Target,
@@ -78,12 +79,13 @@ func (r *Registry) line() http.RoundTripper {
 	}}
 }
 
-// RoundTrip is that of [http.RoundTripper]: with the credential to the registry
-// ([Target.Owns]), without to others, and with a token there that anybody gets if
-// one is demanded.
+// RoundTrip implements [http.RoundTripper]. It authenticates requests to the
+// registry ([Target.Owns]); to other hosts it sends no credential, but an
+// anonymous token if they require one.
 //
-// A registry that wants a token for it, and said nothing of that before, gets one
-// from then on, as of a container runtime, which logs in at the first refusal.
+// If the registry requires a token that it had not requested at first, the
+// session logs in again and uses the token from then on, as container runtimes
+// do.
 func (s *Session) RoundTrip(req *http.Request) (*http.Response, error) {
 	if next := s.next.Load(); next != nil {
 		return next.roundTrip(req)
@@ -97,15 +99,15 @@ func (s *Session) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	resp.Body.Close()
-	next, err := s.logInAnew(req.Context(), resp)
+	next, err := s.logInAgain(req.Context(), resp)
 	if err != nil {
 		return nil, err
 	}
 	return next.roundTrip(again)
 }
 
-// logInAnew gets a token, once for all requests.
-func (s *Session) logInAnew(ctx context.Context, resp *http.Response) (*Session, error) {
+// logInAgain gets a token, once for all requests.
+func (s *Session) logInAgain(ctx context.Context, resp *http.Response) (*Session, error) {
 	select {
 	case s.gate <- struct{}{}:
 	case <-ctx.Done():
@@ -129,27 +131,27 @@ func (s *Session) roundTrip(req *http.Request) (*http.Response, error) {
 	marked := mark(req)
 	switch {
 	case target.Owns(req):
-		marked.URL.Host = target.Host() // go-containerregistry knows it by this spelling alone
+		marked.URL.Host = target.Host() // go-containerregistry only recognizes this spelling
 	case target.isAt(req.URL.Scheme, req.URL.Host):
 		return s.registry.RoundTrip(req)
 	}
-	// By the registry's name in it go-containerregistry would take any request
-	// for the registry's.
+	// With the registry's name in Host, go-containerregistry would treat any
+	// request as the registry's.
 	marked.Host = ""
 	return s.inner.RoundTrip(marked)
 }
 
-// RoundTrip makes a request without any login, as for where a registry
-// redirects to.
+// RoundTrip sends a request without credentials, such as one to a redirect's
+// target.
 func (r *Registry) RoundTrip(req *http.Request) (*http.Response, error) {
 	return transport.NewUserAgent(r.line(), userAgent).RoundTrip(mark(req))
 }
 
-// Tokens reports whether the registry wants tokens. What it then refuses with 401
-// is no wrong password: that its token server refuses.
+// Tokens reports whether the registry uses tokens. Then a 401 from the registry
+// does not mean a wrong password, which its token server would reject.
 func (r *Registry) Tokens() bool { return r.pings.tokens() }
 
-// authenticator never makes an anonymous login of a credential.
+// authenticator never turns a credential into an anonymous login.
 func authenticator(cred *regcred.Credential) (authn.Authenticator, error) {
 	if cred == nil {
 		return authn.Anonymous, nil
@@ -157,10 +159,10 @@ func authenticator(cred *regcred.Credential) (authn.Authenticator, error) {
 	if cred.Username == "" {
 		return nil, ErrNoUser
 	}
-	// Not as user name and password: go-containerregistry sends nothing at
-	// all where one of them is empty.
+	// go-containerregistry sends nothing if user name or password is empty, so
+	// it gets the encoded form.
 	return authn.FromConfig(authn.AuthConfig{Auth: basicAuth(cred)}), nil
 }
 
-// userAgent is how requests are signed whose maker says nothing.
+// userAgent is the User-Agent of requests that have none.
 const userAgent = "regcred"

@@ -9,13 +9,13 @@ import (
 	"sync/atomic"
 )
 
-// contentHeader tells a request for content, on its way from [Session] to the
-// wire, from those that go-containerregistry makes to log in. It has the value
-// that its maker signed it with, and is never sent.
+// contentHeader distinguishes a request for content, between [Session] and the
+// wire, from those of go-containerregistry's login. It contains the request's
+// User-Agent, and is never sent.
 const contentHeader = "Regcred-Content"
 
 func mark(req *http.Request) *http.Request {
-	req = req.Clone(req.Context()) // what a round tripper may change
+	req = req.Clone(req.Context()) // round trippers may change only a copy
 	if req.Header == nil {
 		req.Header = http.Header{}
 	}
@@ -26,7 +26,8 @@ func mark(req *http.Request) *http.Request {
 	return req
 }
 
-// unmark leaves the mark on req, which is sent again where that is worth it.
+// unmark returns a request without the mark. It keeps the mark on req, which
+// may be sent again.
 func unmark(req *http.Request) (unmarked *http.Request, content bool) {
 	signed, content := req.Header[contentHeader]
 	if !content {
@@ -42,14 +43,15 @@ func unmark(req *http.Request) (unmarked *http.Request, content bool) {
 	return unmarked, true
 }
 
-// upload is the body of a request that go-containerregistry may send again
-// once it has a new token, though the body is gone.
+// upload is the body of a request that go-containerregistry may send again with
+// a new token, after the body was read.
 type upload struct {
 	io.ReadCloser
 	begun atomic.Bool
 }
 
-// repeated is a request that was sent, to be sent again; nil if its body is gone.
+// repeated returns a copy of a request to send again, or nil if its body cannot
+// be read again.
 func repeated(req *http.Request) *http.Request {
 	if req.Body == nil || req.Body == http.NoBody {
 		return req

@@ -14,11 +14,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// errOtherScheme is what a registry has answered otherwise.
+// errOtherScheme reports that the registry responded with the other URL scheme.
 var errOtherScheme = errors.New("an earlier request showed that the registry uses the other URL scheme (http or https)")
 
-// pings keeps what a registry said when it was first asked for /v2/: how it
-// wants to be asked. The next login need not ask again.
+// pings stores the response to the first request for /v2/, which has the
+// authentication that the registry requires, for later logins.
 type pings struct {
 	mu     sync.Mutex
 	scheme string
@@ -35,15 +35,15 @@ func (p *pings) keep(req *http.Request, resp *http.Response) {
 	p.scheme, p.status, p.header = req.URL.Scheme, resp.StatusCode, resp.Header.Clone()
 }
 
-// tokens reports whether a login is by token.
+// tokens reports whether the registry uses tokens.
 func (p *pings) tokens() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return wantsToken(p.header)
 }
 
-// wantsToken reports whether go-containerregistry gets a token: it takes the first
-// challenge that it understands, of which there is one in a line.
+// wantsToken reports whether go-containerregistry gets a token: it uses the
+// first challenge that it supports, and reads one from each line.
 func wantsToken(h http.Header) bool {
 	for _, challenge := range h.Values("WWW-Authenticate") {
 		switch scheme, _, _ := strings.Cut(challenge, " "); strings.ToLower(scheme) {
@@ -56,8 +56,8 @@ func wantsToken(h http.Header) bool {
 	return false
 }
 
-// learn takes the answer to a request for that to a ping that said nothing of
-// tokens: some registries have /v2/ open, and some were out of order when asked.
+// learn uses a response as the response to a ping that required no token: some
+// registries do not protect /v2/, and some were out of order.
 func (p *pings) learn(resp *http.Response) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,16 +66,16 @@ func (p *pings) learn(resp *http.Response) {
 	}
 }
 
-// Learn takes resp, a 200 or 401 to a request that was made without a login, for
-// the answer to a ping, and returns how the registry wants a login: the registry
-// is not asked for /v2/ then, as container runtimes do not ask for it that go for
-// the image at once. It is called before [Registry.Login].
+// Learn uses resp, a 200 or 401 to a request without credentials, as the
+// response to a ping, and returns the required authentication. [Registry.Login]
+// then sends no request for /v2/, like container runtimes that request the image
+// at once. Call Learn before Login.
 func (r *Registry) Learn(ctx context.Context, resp *http.Response) (*transport.Challenge, error) {
 	r.pings.keep(resp.Request, resp)
 	return transport.Ping(ctx, r.Target.Registry, &pinger{inner: r.line(), pings: &r.pings})
 }
 
-// again returns nil for a registry that was not asked yet.
+// again returns the stored response, or nil if there is none.
 func (p *pings) again(req *http.Request) (*http.Response, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,11 +91,11 @@ func (p *pings) again(req *http.Request) (*http.Response, error) {
 	return nil, errOtherScheme
 }
 
-// pinger answers the second ping with what was said to the first.
+// pinger answers later pings with the first response.
 type pinger struct {
 	inner  http.RoundTripper
 	pings  *pings
-	tokens atomic.Bool // the answer wants them
+	tokens atomic.Bool // the response requires tokens
 }
 
 func (p *pinger) RoundTrip(req *http.Request) (*http.Response, error) {

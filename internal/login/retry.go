@@ -18,23 +18,23 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// Retry says how requests are repeated that got 429 or 5xx, or whose
-// connection broke. The zero value has sensible bounds.
+// Retry configures retries after 429, 5xx and broken connections. The zero
+// value has sensible limits.
 type Retry struct {
-	// Attempts is how often one request is made, at most; 0 means 4.
+	// Attempts is the maximum number of attempts for one request; 0 means 4.
 	Attempts int
 
 	// Wait is the first wait; each further one is twice as long, all with
-	// jitter. 0 means 250 ms. A Retry-After takes its place.
+	// jitter. 0 means 250 ms. A Retry-After replaces it.
 	Wait time.Duration
 
-	// Budget bounds the waiting that is done of one [Budget]; 0 means 30
-	// seconds. A longer Retry-After is a failure.
+	// Budget limits all waiting of one [Budget]; 0 means 30 seconds. A longer
+	// Retry-After is a failure.
 	Budget time.Duration
 }
 
-// Budget is the waiting that one pull, or one request of a transport, may still
-// do, with all its requests and credentials. It is safe for concurrent use.
+// Budget is the remaining time that one pull, or one request of a transport,
+// may wait in total. It is safe for concurrent use.
 type Budget struct {
 	attempts int
 	wait     time.Duration
@@ -42,7 +42,7 @@ type Budget struct {
 	left     time.Duration
 }
 
-// NewBudget returns a whole one.
+// NewBudget returns a full budget.
 func NewBudget(r Retry) *Budget {
 	return &Budget{
 		attempts: cmp.Or(r.Attempts, 4),
@@ -51,8 +51,9 @@ func NewBudget(r Retry) *Budget {
 	}
 }
 
-// Pause waits before attempt n+1 (from 1), after what the server asked for if
-// that is more than 0. It reports whether there is to be another attempt.
+// Pause waits before attempt n+1 (from 1): for as long as the server requested,
+// if that is more than 0. It returns false if there must not be another
+// attempt.
 func (b *Budget) Pause(ctx context.Context, n int, asked time.Duration) bool {
 	wait := asked
 	if wait <= 0 {
@@ -82,11 +83,11 @@ func (b *Budget) take(d time.Duration) bool {
 	return true
 }
 
-// retrier repeats requests up to the point where the body begins; the rest is
-// up to who reads the body.
+// retrier retries requests until a response's body begins. The reader of the
+// body handles later failures.
 type retrier struct {
 	inner  http.RoundTripper
-	budget *Budget // nil: one for each request
+	budget *Budget // nil means one for each request
 	retry  Retry
 }
 
@@ -98,12 +99,12 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	for n := 1; ; n++ {
 		resp, err := r.inner.RoundTrip(req)
 		again, asked := worthRetrying(resp, err)
-		// A body is gone once it has been sent.
+		// A body cannot be sent twice.
 		if !again || !isRead(req) || hurried(req, resp) || !budget.Pause(req.Context(), n, asked) {
 			return resp, err
 		}
 		if resp != nil {
-			_, _ = io.Copy(io.Discard, resp.Body) // bounded by the wire; saves the connection
+			_, _ = io.Copy(io.Discard, resp.Body) // bounded by the wire; keeps the connection usable
 			resp.Body.Close()
 		}
 	}
@@ -111,8 +112,8 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 
 type hurry struct{}
 
-// Hurried returns a context of requests that do not wait where a server asks
-// for that (429): there is somebody else to ask with.
+// Hurried returns a context for requests that do not wait after a 429, because
+// the caller has another server to try.
 func Hurried(ctx context.Context) context.Context {
 	return context.WithValue(ctx, hurry{}, true)
 }
@@ -139,8 +140,8 @@ func worthRetrying(resp *http.Response, err error) (again bool, asked time.Durat
 	return false, 0
 }
 
-// IsCut reports whether a connection broke once it stood. One that cannot be
-// made is not worth another attempt.
+// IsCut reports whether an established connection broke. A connection that
+// cannot be established is not worth a retry.
 func IsCut(err error) bool {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return true

@@ -16,35 +16,33 @@ import (
 	"github.com/regcred/regcred/internal/scrub"
 )
 
-// Bounds of what Secrets remember of what servers hand out, in bytes and in
-// number; what was not used for longest is forgotten first. Each is looked for in
-// twenty forms in whatever is said of a refusal: with the signatures of a thousand
-// blobs that would take half a second.
+// Limits of the secrets from servers that are remembered, in bytes and number;
+// the least recently used one is forgotten first. Each is searched in twenty
+// encodings, which takes half a second for the signatures of a thousand blobs.
 const (
 	maxKept  = 1 << 20
 	mostKept = 100
 )
 
-// minParameter is the length from which a parameter of a URL is remembered.
-// Shorter ones are words and numbers; no signature is.
+// minParameter is the minimum length of a URL parameter to remember. Shorter
+// ones are words and numbers, not signatures.
 const minParameter = 16
 
-// NamespaceParameter is how a container runtime tells a mirror whose image it
-// wants: by the host that the image names.
+// NamespaceParameter is the query parameter with which a container runtime
+// names the image's host to a mirror.
 const NamespaceParameter = "ns"
 
-// Secrets knows what must not be shown of what is said with a registry: the
-// credentials, what they were exchanged for, and the signatures of addresses that
-// it redirects to. A server may send all of that back. The zero value knows none
-// and is ready to use; it is safe for concurrent use.
+// Secrets collects what must be redacted: credentials, the tokens that they
+// were exchanged for, and signatures in redirects. A server may send any of it
+// back. The zero value is ready to use, and safe for concurrent use.
 type Secrets struct {
 	mu      sync.Mutex
-	lasting []string // of the credentials: never forgotten, however much a server hands out
-	secrets []string // what servers have handed out, the last used last
+	lasting []string // from credentials; never forgotten, however much a server sends
+	secrets []string // from servers, the most recently used last
 	size    int      // of secrets, in bytes
 }
 
-// add adds what a server has handed out.
+// add adds a secret from a server.
 func (s *Secrets) add(secret string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,8 +61,8 @@ func (s *Secrets) add(secret string) {
 	}
 }
 
-// Credential adds a credential, and the form in which Basic authentication
-// sends it: of the pair, all but a few characters would be found without that.
+// Credential adds a credential, also in the encoded form of Basic
+// authentication, most of which would otherwise not be found.
 func (s *Secrets) Credential(cred *regcred.Credential) {
 	if cred == nil {
 		return
@@ -80,13 +78,13 @@ func basicAuth(cred *regcred.Credential) string {
 	return base64.StdEncoding.EncodeToString([]byte(cred.Username + ":" + cred.Password.Reveal()))
 }
 
-// sent adds what a request carries, for content or to log in.
+// sent adds the secrets in a request, for content or for a login.
 func (s *Secrets) sent(req *http.Request, content bool) {
 	if _, value, ok := strings.Cut(req.Header.Get("Authorization"), " "); ok {
 		s.add(value)
 	}
 	if !content {
-		return // the query of a login names service and repository
+		return // the query of a login contains service and repository
 	}
 	for name, values := range req.URL.Query() {
 		if name == NamespaceParameter {
@@ -100,10 +98,10 @@ func (s *Secrets) sent(req *http.Request, content bool) {
 	}
 }
 
-// received adds the tokens in an answer, also those that will not be used, and
-// returns it without the refresh token: with one go-containerregistry would log
-// in another way from then on, and change its mind in the middle of other
-// requests. Runtimes do not take it either.
+// received adds the tokens in a response, including unused ones, and returns it
+// without the refresh token, which runtimes ignore: with it
+// go-containerregistry would use another login method in the middle of other
+// requests.
 func (s *Secrets) received(answer []byte) []byte {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(answer, &fields) != nil {
@@ -115,7 +113,7 @@ func (s *Secrets) received(answer []byte) []byte {
 		if strings.Contains(strings.ToLower(name), "token") && json.Unmarshal(value, &token) == nil {
 			s.add(token)
 		}
-		if strings.EqualFold(name, "refresh_token") { // as encoding/json takes it
+		if strings.EqualFold(name, "refresh_token") { // encoding/json ignores case
 			delete(fields, name)
 			refresh = true
 		}
@@ -130,8 +128,8 @@ func (s *Secrets) received(answer []byte) []byte {
 	return without
 }
 
-// Scrub takes out of a text what must not be shown, and what looks like it: a
-// container runtime logs in by itself, with tokens that nobody tells us.
+// Scrub redacts known secrets, and text that looks like a secret: a container
+// runtime logs in with tokens that are unknown here.
 func (s *Secrets) Scrub(text string) string {
 	for _, p := range suspects {
 		text = p.look.ReplaceAllStringFunc(text, func(found string) string {
@@ -146,14 +144,14 @@ func (s *Secrets) Scrub(text string) string {
 	return scrub.Text(text, slices.Concat(s.lasting, s.secrets))
 }
 
-// suspects look like secrets wherever they stand.
+// suspects match text that looks like a secret.
 var suspects = []struct {
 	look *regexp.Regexp
 	put  string
-	but  *regexp.Regexp // what is none
+	but  *regexp.Regexp // exceptions
 }{
 	// User names and passwords in URLs, their queries and fragments: object
-	// stores sign those, and whoever has one can fetch the blob.
+	// stores sign them, and the signature is enough to fetch the blob.
 	{look: regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/\s"@]*@`), put: "${1}" + scrub.Mask + "@"},
 	{look: regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s"?#]*)([?#])[^\s"]*`), put: "${1}${2}" + scrub.Mask},
 	{look: regexp.MustCompile(`\?[^\s"?]*=[^\s"]*`), put: "?" + scrub.Mask},

@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// Target is a registry, and what is asked of it.
+// Target is a registry and the access that is requested.
 type Target struct {
 	Registry name.Registry
 	Scope    string // of the token, as in "repository:team/app:pull"
@@ -26,12 +26,12 @@ type Target struct {
 	plain bool // plain HTTP is allowed
 }
 
-// NewTarget allows plain HTTP to registries on loopback, and to others if it is
-// insecure.
+// NewTarget allows plain HTTP to registries on loopback, and to others if
+// insecure is set.
 func NewTarget(registry name.Registry, scope string, insecure bool) (Target, error) {
 	t := Target{Registry: registry, Scope: scope}
-	// go-containerregistry would also speak plain HTTP to private addresses
-	// and *.localhost; the wire refuses that.
+	// go-containerregistry would also use plain HTTP for private addresses and
+	// *.localhost; the wire refuses that.
 	t.plain = insecure || isLoopback(hostname(registry.RegistryStr()))
 	if t.plain {
 		var err error
@@ -42,17 +42,17 @@ func NewTarget(registry name.Registry, scope string, insecure bool) (Target, err
 	return t, nil
 }
 
-// Host is that of the registry, with a port if its name has one.
+// Host returns the registry's host, with a port if its name has one.
 func (t Target) Host() string { return t.Registry.RegistryStr() }
 
-// Owns tells requests to the registry from those to where it redirects. One
-// that goes there but names another host in its header is for that.
+// Owns reports whether a request goes to the registry, and not to where it
+// redirects. A request that names another host in its Host header does not.
 func (t Target) Owns(req *http.Request) bool {
 	scheme := req.URL.Scheme
 	return t.isAt(scheme, req.URL.Host) && (req.Host == "" || t.isAt(scheme, req.Host))
 }
 
-// isAt knows also the name that Docker Hub's API has beside its own.
+// isAt also accepts the name of Docker Hub's API.
 func (t Target) isAt(scheme, host string) bool {
 	if t.Host() == name.DefaultRegistry && host == "registry-1.docker.io" {
 		return true
@@ -60,7 +60,7 @@ func (t Target) isAt(scheme, host string) bool {
 	return strings.EqualFold(address(scheme, host), address(scheme, t.Host()))
 }
 
-// address is host:port.
+// address returns host:port.
 func address(scheme, host string) string {
 	u := url.URL{Scheme: scheme, Host: host}
 	port := u.Port()
@@ -74,20 +74,20 @@ func address(scheme, host string) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// hostname drops the port and the brackets of an IPv6 address.
+// hostname removes the port, and the brackets of an IPv6 address.
 func hostname(hostport string) string {
 	return (&url.URL{Host: hostport}).Hostname()
 }
 
-// isLoopback reports whether a host is this machine by its name alone.
-// Other names that resolve to loopback do not count: the resolver may lie.
+// isLoopback reports whether a name alone shows that the host is this machine.
+// Names that resolve to loopback do not count, because the resolver may lie.
 func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// checkURL says whether a request may be made at all. It sees every request,
-// those after redirects and to token servers included.
+// checkURL rejects requests that must not be sent. It sees every request,
+// including redirects and requests to token servers.
 func (t Target) checkURL(u *url.URL) error {
 	host := u.Hostname()
 	registry := hostname(t.Host())
@@ -98,8 +98,8 @@ func (t Target) checkURL(u *url.URL) error {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("refused a URL with the unsupported scheme %q", u.Scheme)
 	case strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }):
-		// Over HTTP/2, net/http would look for its connection by another name
-		// than it made it by, and make new ones until the time is over.
+		// With HTTP/2, net/http would look up the connection by another name
+		// than it stored, and open new ones until the timeout.
 		return fmt.Errorf("refused host %q: host names in URLs must be ASCII (xn--…)", host)
 	case !own && isThisMachine(host):
 		return fmt.Errorf("refused: registry %q refers to %q, a loopback or link-local address (such as a metadata server)", t.Host(), host)
@@ -107,10 +107,10 @@ func (t Target) checkURL(u *url.URL) error {
 	return nil
 }
 
-// isThisMachine reports whether a host is a loopback, link-local or
-// unspecified address, that of a metadata server, or an address in a form that only
-// some resolvers understand (2130706433, 0x7f.1): no name ends in a label that
-// begins with a digit.
+// isThisMachine reports whether a host is a loopback, link-local or unspecified
+// address, a metadata server's address, or an address in a form that only some
+// resolvers accept (2130706433, 0x7f.1). Names never end in a label that begins
+// with a digit.
 func isThisMachine(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		ip = ip.WithZone("").Unmap()

@@ -15,12 +15,12 @@ import (
 	"github.com/regcred/regcred"
 )
 
-// Try is an attempt with one credential that failed.
+// Try is a failed attempt with one credential.
 type Try struct {
-	Credential *regcred.Credential // nil: anonymous
-	Status     int                 // of HTTP; 0 if there was no answer, or a good one to a point
-	Code       string              // the registry's error code, e.g. "UNAUTHORIZED"; "" if it gave none
-	Err        error               // what happened, in words; without secrets
+	Credential *regcred.Credential // nil means anonymous
+	Status     int                 // of HTTP; 0 if there was no response, or a successful one that broke off
+	Code       string              // the registry's error code, e.g. "UNAUTHORIZED"; "" if it sent none
+	Err        error               // the failure, without secrets
 }
 
 // Who names the credential, e.g. `provider "ecr", user "AWS"`.
@@ -43,34 +43,34 @@ func (t Try) Who() string {
 	return fmt.Sprintf("%s, user %q", from, c.Username)
 }
 
-// tryError is an error whose text is safe to print. The cause is not for
-// unwrapping, since its own text is not; [errors.Is] sees through.
+// tryError is an error whose text is safe to print. It does not unwrap to its
+// cause, whose text is not safe, but supports [errors.Is].
 type tryError struct {
 	text string
-	is   func(target error) bool // a closure: no printer of values looks into it
+	is   func(target error) bool // a closure hides the cause from reflection
 }
 
 func (e *tryError) Error() string        { return e.text }
 func (e *tryError) Is(target error) bool { return e.is(target) }
 
-// Said is an error of others in as many words as may be shown.
+// Said returns an error with the text of err that may be shown.
 func Said(err error) error {
 	text := Bound(new(Secrets).Scrub(firstLine(err.Error())), maxText)
 	return &tryError{text, func(target error) bool { return errors.Is(err, target) }}
 }
 
-// maxText bounds what others say in an error, in bytes.
+// maxText bounds the text of other programs in an error, in bytes.
 const maxText = 2000
 
-// Answered is an error that tells by itself what the registry answered: a
-// container runtime's, which has it out of a text.
+// Answered is an error that knows the registry's response, such as a container
+// runtime's, which parses it from a text.
 type Answered interface {
 	error
 	Answer() (status int, code string)
 }
 
-// NewTry makes a Try of an error from wherever. What others said is scrubbed
-// before it is cut, since half a password would remain.
+// NewTry returns a Try for any error. It redacts the text before it shortens
+// it, since half a password would not be recognized.
 func NewTry(cred *regcred.Credential, err error, s *Secrets) Try {
 	t := Try{Credential: cred}
 	text := err.Error()
@@ -82,14 +82,14 @@ func NewTry(cred *regcred.Credential, err error, s *Secrets) Try {
 			t.Code = Bound(s.Scrub(quoted(string(terr.Errors[0].Code))), 64)
 			message = Bound(s.Scrub(quoted(terr.Errors[0].Message)), 300)
 		}
-		// Its own text has the whole body of the answer.
-		text = strings.ReplaceAll(text, terr.Error(), answer(t, message))
+		// terr's text contains the whole body of the response.
+		text = strings.ReplaceAll(text, terr.Error(), response(t, message))
 	}
 	if e, ok := errors.AsType[Answered](err); ok {
 		t.Status, t.Code = e.Answer()
 	}
 	text = Bound(s.Scrub(firstLine(text)), maxText)
-	// What is ours is added last: a password may be a word of it.
+	// Our text is added after redaction, since a password may be a word in it.
 	if h := t.Hint(); h != "" {
 		text += " (" + h + ")"
 	}
@@ -97,8 +97,8 @@ func NewTry(cred *regcred.Credential, err error, s *Secrets) Try {
 	return t
 }
 
-// answer puts a registry's refusal into words.
-func answer(t Try, message string) string {
+// response describes a registry's refusal.
+func response(t Try, message string) string {
 	text := fmt.Sprintf("HTTP %d", t.Status)
 	if t.Code != "" {
 		text += " " + t.Code
@@ -109,8 +109,8 @@ func answer(t Try, message string) string {
 	return text
 }
 
-// Hint is what the status means, in the words with which Err ends; "" if it says it
-// by itself.
+// Hint explains a status, in the words with which Err ends. It is "" if the
+// status needs no explanation.
 func (t Try) Hint() string {
 	switch {
 	case t.Status == http.StatusUnauthorized && t.Credential == nil:
@@ -129,20 +129,20 @@ func (t Try) Hint() string {
 	return ""
 }
 
-// quoted is what stands between the quotes of %q.
+// quoted returns what %q puts between its quotes.
 func quoted(s string) string {
 	q := strconv.Quote(s)
 	return q[1 : len(q)-1]
 }
 
-// firstLine drops what go-containerregistry appends to some messages: the
-// whole answer of a token server.
+// firstLine removes the response of a token server, which go-containerregistry
+// appends to some messages.
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	return s
 }
 
-// Bound cuts a text after n bytes, between two characters.
+// Bound shortens a text to at most n bytes, at a character boundary.
 func Bound(s string, n int) string {
 	if len(s) > n {
 		return strings.ToValidUTF8(s[:n], "") + "…"

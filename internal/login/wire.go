@@ -12,25 +12,24 @@ import (
 	"time"
 )
 
-// Bounds of answers that are not content, in bytes.
+// Limits of responses that are not content, in bytes.
 const (
-	maxLoginBody = 1 << 20  // the ping, and tokens
-	maxErrorBody = 32 << 10 // anything with an error status
+	maxLoginBody = 1 << 20  // pings and tokens
+	maxErrorBody = 32 << 10 // any response with an error status
 )
 
-// The least rate: an answer of which, in a minute of waiting for it, less than
-// this many bytes arrive is given up. That is some 500 bytes a second, a quarter
-// of what the slowest lines give that still are of use.
+// The minimum rate: a response is canceled if fewer bytes arrive during a
+// minute of waiting for it. That is about 500 bytes a second, a quarter of the
+// slowest usable connections.
 const (
 	ratePeriod = time.Minute
 	rateBytes  = 32 << 10
 )
 
-// wire is the innermost transport. Every request passes it, whoever makes
-// it: go-containerregistry's login, redirects, retries. It refuses hosts and
-// schemes that a session has no business with, ends a request on which nothing
-// arrives or too little, bounds what nobody else bounds, and notes the secrets
-// that go either way.
+// wire is the innermost transport, which every request passes:
+// go-containerregistry's logins, redirects and retries. It rejects hosts and
+// schemes that are not allowed, cancels stalled and slow responses, limits
+// their size, and collects secrets.
 type wire struct {
 	inner   http.RoundTripper
 	target  Target
@@ -60,7 +59,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		cancel(nil)
 		return nil, err
 	}
-	b := &answerBody{ReadCloser: resp.Body, ctx: ctx, cancel: cancel, timer: timer, idle: w.idle, timeout: timeout, left: -1, host: req.URL.Host}
+	b := &responseBody{ReadCloser: resp.Body, ctx: ctx, cancel: cancel, timer: timer, idle: w.idle, timeout: timeout, left: -1, host: req.URL.Host}
 	resp.Body = b
 	if !content {
 		b.left = maxLoginBody
@@ -72,7 +71,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// check refuses what must not be sent, and returns the body that is.
+// check rejects a request that must not be sent. It returns the body to send.
 func (w *wire) check(req *http.Request) (io.ReadCloser, error) {
 	if err := w.target.checkURL(req.URL); err != nil {
 		return nil, err
@@ -86,7 +85,7 @@ func (w *wire) check(req *http.Request) (io.ReadCloser, error) {
 	return req.Body, nil
 }
 
-// orCause returns the timeout instead of an error that is only its consequence.
+// orCause returns the timeout instead of an error that it caused.
 func orCause(ctx context.Context, timeout, err error) error {
 	if context.Cause(ctx) == timeout {
 		return timeout
@@ -94,23 +93,23 @@ func orCause(ctx context.Context, timeout, err error) error {
 	return err
 }
 
-// answerBody is a response body that fails if nothing arrives for too long, or too
-// little. The time between reads does not count.
-type answerBody struct {
+// responseBody is a response body that fails if nothing, or too little, arrives
+// for too long. The time between reads does not count.
+type responseBody struct {
 	io.ReadCloser
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	timer   *time.Timer
 	idle    time.Duration
 	timeout error
-	left    int64 // bytes until it is cut short; negative: no bound
+	left    int64 // bytes until it is cut; negative means no limit
 	host    string
 
 	waited  time.Duration // in this period
 	arrived int           // in this period
 }
 
-func (b *answerBody) Read(p []byte) (int, error) {
+func (b *responseBody) Read(p []byte) (int, error) {
 	if b.left == 0 {
 		return 0, io.EOF
 	}
@@ -134,7 +133,7 @@ func (b *answerBody) Read(p []byte) (int, error) {
 }
 
 // tooSlow returns an error after a period in which too little arrived.
-func (b *answerBody) tooSlow(n int, took time.Duration) error {
+func (b *responseBody) tooSlow(n int, took time.Duration) error {
 	b.waited += took
 	b.arrived += n
 	if b.waited < ratePeriod {
@@ -142,24 +141,24 @@ func (b *answerBody) tooSlow(n int, took time.Duration) error {
 	}
 	waited, arrived := b.waited, b.arrived
 	b.waited, b.arrived = 0, 0
-	// What took longer than the period is measured by its own length.
+	// A read that took longer than the period is measured by its own duration.
 	if float64(arrived)*ratePeriod.Seconds() >= rateBytes*waited.Seconds() {
 		return nil
 	}
 	return fmt.Errorf("received %d bytes from %q in %s: %w", arrived, b.host, waited.Round(time.Second), errSlow)
 }
 
-func (b *answerBody) Close() error {
+func (b *responseBody) Close() error {
 	b.timer.Stop()
 	defer b.cancel(nil)
 	return b.ReadCloser.Close()
 }
 
-// loginBody is the body of an answer to a login, which passes a filter as a whole.
+// loginBody is the body of a login's response. It is filtered as a whole.
 type loginBody struct {
 	io.ReadCloser
 	filter func([]byte) []byte
-	rest   io.Reader // nil until it has passed
+	rest   io.Reader // nil until it was filtered
 	err    error     // with which the body ended
 }
 

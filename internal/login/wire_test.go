@@ -123,7 +123,7 @@ func TestLeastRate(t *testing.T) {
 					}
 					defer resp.Body.Close()
 					if !content {
-						resp.Body.(*loginBody).ReadCloser.(*answerBody).left = -1 // of a login no more is read than its bound
+						resp.Body.(*loginBody).ReadCloser.(*responseBody).left = -1 // of a login no more is read than its bound
 					}
 					began := time.Now()
 					if !content && tt.read > 0 {

@@ -9,7 +9,8 @@ import (
 	"github.com/regcred/regcred/internal/layout"
 )
 
-// localError is one of this machine: another credential does not help.
+// localError is an error of this machine, for which other credentials do not
+// help.
 type localError struct{ error }
 
 func (e localError) Unwrap() error { return e.error }

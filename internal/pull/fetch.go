@@ -19,7 +19,7 @@ import (
 	"github.com/regcred/regcred/internal/login"
 )
 
-// fetcher brings the content of an image into a layout.
+// fetcher stores the content of an image in a layout.
 type fetcher struct {
 	session  *session
 	layout   *layout.Layout
@@ -29,14 +29,14 @@ type fetcher struct {
 	reused   []bool       // by index of plan.blobs; each written by one goroutine
 }
 
-// fetch stores everything but the entry in index.json.
+// fetch stores everything except the entry in index.json.
 func (f *fetcher) fetch(ctx context.Context, pl *plan) error {
 	f.reused = make([]bool, len(pl.blobs))
 	for _, b := range pl.blobs {
 		f.tell(EventQueued, b, 0, false)
 	}
 	first := 0
-	if !pl.told { // an image by itself: its configuration comes first
+	if !pl.forPlatform { // an image that is not from an index: its configuration comes first
 		if err := f.blob(ctx, 0, pl.blobs[0]); err != nil {
 			return err
 		}
@@ -62,12 +62,12 @@ func (f *fetcher) fetch(ctx context.Context, pl *plan) error {
 	return nil
 }
 
-// checkPlatform looks into the configuration of an image that is in no
-// index, before its layers are downloaded.
+// checkPlatform checks the configuration of an image that is not from an index,
+// before its layers are downloaded.
 func (f *fetcher) checkPlatform(ctx context.Context, pl *plan) error {
 	config := pl.blobs[0].Descriptor
 	if !config.MediaType.IsConfig() {
-		return nil // an artifact, for no platform
+		return nil // an artifact without a platform
 	}
 	if config.Size > maxManifest {
 		return fmt.Errorf("configuration %s is larger than %d bytes", config.Digest, maxManifest)
@@ -81,7 +81,7 @@ func (f *fetcher) checkPlatform(ctx context.Context, pl *plan) error {
 		return fmt.Errorf("configuration %s: not valid: %w", config.Digest, err)
 	}
 	if have.OS == "" || have.Architecture == "" {
-		return nil // some builders leave it out
+		return nil // some builders omit it
 	}
 	if !pl.want.takes(have) {
 		return fmt.Errorf("no image for platform %s; available: %s", pl.want, have)
@@ -96,7 +96,7 @@ func (f *fetcher) tell(kind EventKind, b blob, n int64, reused bool) {
 	}
 }
 
-// blob stores one blob, if need be by downloading it, some times over.
+// blob stores one blob, and downloads it if necessary, with retries.
 func (f *fetcher) blob(ctx context.Context, i int, b blob) error {
 	f.tell(EventStart, b, 0, false)
 	have, err := f.layout.Verify(ctx, b.Descriptor)
@@ -115,7 +115,7 @@ func (f *fetcher) blob(ctx context.Context, i int, b blob) error {
 			f.tell(EventDone, b, b.Size, false)
 			return nil
 		}
-		// Wrong bytes come from a broken proxy or disk: once may be chance.
+		// A broken proxy or disk corrupts bytes repeatedly; once may be chance.
 		again := login.IsCut(err) || errors.Is(err, layout.ErrMismatch) && n == 1
 		if ctx.Err() != nil || isLocal(err) || !again || !f.session.Budget.Pause(ctx, n, 0) {
 			return fmt.Errorf("blob %s: %w", b.Digest, f.explain(b, err))
@@ -124,8 +124,8 @@ func (f *fetcher) blob(ctx context.Context, i int, b blob) error {
 	}
 }
 
-// explain adds what is special about a layer that licences keep out of
-// registries. Its URLs are not followed, since they may lead anywhere.
+// explain adds a note about layers that may not be distributed for licence
+// reasons. Their URLs are not followed, since they may lead anywhere.
 func (f *fetcher) explain(b blob, err error) error {
 	if login.StatusOf(err) == http.StatusNotFound && len(b.URLs) > 0 {
 		return fmt.Errorf("the registry does not have this foreign layer (push the image with its foreign layers): %w", err)
@@ -135,7 +135,8 @@ func (f *fetcher) explain(b blob, err error) error {
 
 // download makes one attempt at a blob.
 func (f *fetcher) download(ctx context.Context, b blob) error {
-	// identity: the bytes are compressed already, and the digest is of these.
+	// identity: blobs are already compressed, and the digest is of the
+	// compressed bytes.
 	resp, err := f.session.get(ctx, "blobs", b.Digest.String(), http.Header{"Accept": {"*/*"}, "Accept-Encoding": {"identity"}})
 	if err != nil {
 		return err
@@ -149,7 +150,7 @@ func (f *fetcher) download(ctx context.Context, b blob) error {
 		return err
 	}
 	defer w.Abort()
-	// One byte more than there should be is enough to know.
+	// One extra byte shows that the blob is too large.
 	n, err := io.Copy(w, io.LimitReader(&meter{resp.Body, f, b, 0}, b.Size+1))
 	if err != nil {
 		return err
@@ -160,7 +161,7 @@ func (f *fetcher) download(ctx context.Context, b blob) error {
 	return w.Commit()
 }
 
-// meter reports what it reads.
+// meter reports the bytes that it reads.
 type meter struct {
 	io.Reader
 	f *fetcher

@@ -13,28 +13,28 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// maxManifest is what a registry must accept, and most do not exceed
+// maxManifest is the size that a registry must accept, and most do not exceed
 // (OCI distribution specification, "Pushing Manifests"), in bytes.
 const maxManifest = 4 << 20
 
-// maxBlob is more than any layer has, in bytes: one pebibyte. What is larger is
-// a lie, and near the end of the integers.
+// maxBlob is larger than any real layer, in bytes: one pebibyte. It prevents
+// integer overflows.
 const maxBlob = 1 << 50
 
-// acceptManifests are the kinds that a layout can hold.
+// acceptManifests lists the media types that a layout can hold.
 var acceptManifests = strings.Join([]string{
 	string(types.OCIImageIndex), string(types.OCIManifestSchema1),
 	string(types.DockerManifestList), string(types.DockerManifestSchema2),
 }, ", ")
 
-// manifest is the bytes of a manifest or index, verified, with its descriptor.
+// manifest is a verified manifest or index with its descriptor.
 type manifest struct {
 	raw  []byte
 	desc v1.Descriptor
 }
 
-// hashOf returns the digest of a manifest; if it was asked for by digest, the
-// manifest must have that.
+// hashOf returns the digest of a manifest. If it was requested by digest, both
+// must be equal.
 func hashOf(id string, raw []byte) (v1.Hash, error) {
 	want, err := v1.NewHash(id)
 	if err != nil { // a tag
@@ -60,7 +60,7 @@ func parseIndex(m manifest) ([]v1.Descriptor, error) {
 	return index.Manifests, checkDescriptors(m, index.Manifests)
 }
 
-// decode reads a manifest; all errors name it.
+// decode parses a manifest. All errors name it.
 func decode(m manifest, into any) error {
 	if err := json.Unmarshal(m.raw, into); err != nil {
 		return fmt.Errorf("manifest %s: not valid: %w", m.desc.Digest, err)
@@ -77,9 +77,9 @@ func checkDescriptors(m manifest, list []v1.Descriptor) error {
 	return nil
 }
 
-// mediaTypeOf returns the kind of a manifest. Header and content must not
-// disagree: what is an image to one reader and an index to another is an
-// attack (CVE-2021-41190).
+// mediaTypeOf returns the media type of a manifest. Header and content must
+// agree: a document that is an image to one reader and an index to another is
+// an attack (CVE-2021-41190).
 func mediaTypeOf(header string, raw []byte) (types.MediaType, error) {
 	var doc struct {
 		MediaType string            `json:"mediaType"`

@@ -14,14 +14,14 @@ import (
 	"github.com/regcred/regcred/internal/containerd"
 )
 
-// PauseImage returns the image in which the runtime starts each pod, and where that
-// is said. A runtime pulls it by itself, and without a kubelet's credentials.
+// PauseImage returns the image in which the runtime starts each pod, and where
+// it is configured. A runtime pulls it without a kubelet's credentials.
 //
-// CRI-O from 1.27 on, containerd 1 and cri-dockerd have it in their status, where
-// kubeadm looks too (cmd/kubeadm/app/util/runtime, SandboxImage). containerd 2 does
-// not, so it is asked for its configuration: see [containerd.PauseImage]. A kubelet's
-// --pod-infra-container-image never said it to a runtime behind CRI, and is gone from
-// Kubernetes 1.35 on.
+// CRI-O since 1.27, containerd 1 and cri-dockerd report it in their status,
+// which kubeadm reads too (cmd/kubeadm/app/util/runtime, SandboxImage).
+// containerd 2 does not, so its configuration is read: see
+// [containerd.PauseImage]. A kubelet's --pod-infra-container-image never
+// configured a CRI runtime, and was removed in Kubernetes 1.35.
 func (r *Runtime) PauseImage(ctx context.Context) (image, from string, err error) {
 	image, err = r.pauseImageOfStatus(ctx)
 	from = "the runtime's status"
@@ -54,6 +54,6 @@ func (r *Runtime) pauseImageOfStatus(ctx context.Context) (string, error) {
 	var config struct {
 		SandboxImage string `json:"sandboxImage"`
 	}
-	_ = json.Unmarshal([]byte(resp.GetInfo()["config"]), &config) // of a shape that is each runtime's own
+	_ = json.Unmarshal([]byte(resp.GetInfo()["config"]), &config) // its format depends on the runtime
 	return config.SandboxImage, nil
 }

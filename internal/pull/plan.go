@@ -12,26 +12,26 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Bounds of an index: how deep others may be listed in it, how many manifests
-// there may be below it, and how large they may be together, in bytes.
+// Limits of an index: its depth, the number of manifests below it, and their
+// total size in bytes.
 const (
 	maxDepth     = 4
 	maxChildren  = 1000
 	maxManifests = 64 << 20
 )
 
-// plan is everything that a pull has to store.
+// plan lists everything that a pull has to store.
 type plan struct {
 	root      v1.Descriptor // what index.json will name
 	resolved  v1.Hash       // what the reference names
 	blobs     []blob        // each once, in the order of the manifests
 	manifests []manifest    // each once, children before parents
 
-	want platform
-	told bool // an index has said that the image is for the platform
+	want        platform
+	forPlatform bool // an index lists the image for the platform
 
-	sizes map[v1.Hash]int64         // of what is in blobs
-	known map[v1.Hash]v1.Descriptor // of what has been got as a manifest
+	sizes map[v1.Hash]int64         // of blobs
+	known map[v1.Hash]v1.Descriptor // of manifests that were fetched
 	size  int                       // bytes of manifests
 }
 
@@ -41,19 +41,19 @@ type blob struct {
 	config bool
 }
 
-// plan reads the manifests.
+// plan fetches the manifests.
 func (s *session) plan(ctx context.Context, want platform) (*plan, error) {
 	top, err := s.manifest(ctx, s.target.ref.Identifier())
 	if err != nil {
 		return nil, err
 	}
-	pl := &plan{root: top.desc, resolved: top.desc.Digest, want: want, told: want.all,
+	pl := &plan{root: top.desc, resolved: top.desc.Digest, want: want, forPlatform: want.all,
 		sizes: map[v1.Hash]int64{}, known: map[v1.Hash]v1.Descriptor{}}
 	if top.desc.MediaType.IsIndex() && !want.all {
 		if top, err = s.choose(ctx, top, want); err != nil {
 			return nil, err
 		}
-		pl.root, pl.told = top.desc, true
+		pl.root, pl.forPlatform = top.desc, true
 	}
 	if err := s.add(ctx, pl, top, 0); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (s *session) plan(ctx context.Context, want platform) (*plan, error) {
 	return pl, nil
 }
 
-// choose takes the first image of an index that is for the platform.
+// choose returns the first image of an index for the platform.
 func (s *session) choose(ctx context.Context, index manifest, want platform) (manifest, error) {
 	children, err := parseIndex(index)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *session) choose(ctx context.Context, index manifest, want platform) (ma
 	return manifest{}, fmt.Errorf("no image for platform %s; available: %s", want, cmp.Or(strings.Join(exist, ", "), "none"))
 }
 
-// child gets what an index lists.
+// child fetches a manifest that an index lists.
 func (s *session) child(ctx context.Context, d v1.Descriptor) (manifest, error) {
 	m, err := s.manifest(ctx, d.Digest.String())
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *session) child(ctx context.Context, d v1.Descriptor) (manifest, error) 
 	return m, checkChild(m.desc, d)
 }
 
-// checkChild holds what was got against what an index says of it.
+// checkChild compares a fetched manifest with the index's description of it.
 func checkChild(got, listed v1.Descriptor) error {
 	if got.MediaType != listed.MediaType || got.Size != listed.Size {
 		return fmt.Errorf("manifest %s: the index lists %q with %d bytes, but the registry sent %q with %d bytes",
@@ -101,7 +101,7 @@ func checkChild(got, listed v1.Descriptor) error {
 	return nil
 }
 
-// add puts a manifest and all below it into the plan.
+// add adds a manifest and everything below it to the plan.
 func (s *session) add(ctx context.Context, pl *plan, m manifest, depth int) error {
 	if pl.size += len(m.raw); pl.size > maxManifests {
 		return fmt.Errorf("the manifests together exceed %d bytes", maxManifests)
@@ -126,7 +126,7 @@ func (s *session) add(ctx context.Context, pl *plan, m manifest, depth int) erro
 	return nil
 }
 
-// addChild adds what an index lists, unless it is in the plan already.
+// addChild adds a manifest that an index lists, unless the plan has it.
 func (s *session) addChild(ctx context.Context, pl *plan, d v1.Descriptor, depth int) error {
 	if got, ok := pl.known[d.Digest]; ok {
 		return checkChild(got, d)

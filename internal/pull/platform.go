@@ -10,16 +10,16 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// allPlatforms as [Puller.Platform] takes an image index whole.
+// allPlatforms as [Puller.Platform] stores a whole index.
 const allPlatforms = "all"
 
-// platform is what to take of an image.
+// platform selects what to pull of an image.
 type platform struct {
 	all bool
 	v1.Platform
 }
 
-// CheckPlatform returns the error with which a [Puller] would refuse s as its
+// CheckPlatform returns the error with which a [Puller] would reject s as its
 // Platform.
 func CheckPlatform(s string) error {
 	_, err := parsePlatform(s)
@@ -40,7 +40,7 @@ func parsePlatform(s string) (platform, error) {
 	return platform{Platform: normal(*p)}, nil
 }
 
-// normal drops a variant that says nothing: v8 is all there is of arm64.
+// normal removes a redundant variant: arm64 is always v8.
 func normal(p v1.Platform) v1.Platform {
 	if p.Architecture == "arm64" && p.Variant == "v8" {
 		p.Variant = ""

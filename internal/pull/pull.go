@@ -2,19 +2,19 @@
 // Copyright The regcred Authors
 
 // Package pull pulls an image with a list of credentials, as a kubelet and its
-// container runtime would: with none, once anonymously; otherwise once with
-// each in order until one succeeds, and never anonymously after that. A
+// container runtime would: without credentials, once anonymously; otherwise
+// with each in order until one succeeds, and never anonymously after that. A
 // [Puller] pulls into an OCI image layout:
 //
 //	p := &pull.Puller{Refused: keyring.Invalidate}
 //	res, err := p.Pull(ctx, "registry.example/team/app:v1", creds, "./app")
 //
-// and a [Runtime] has a container runtime pull, over CRI.
+// and a [Runtime] tells a container runtime to pull, over CRI.
 //
-// A Puller's credential goes to the image's registry and to the token server
-// that this registry names, over TLS unless the registry is on loopback, and
-// never along with a redirect. Nothing enters the layout that has not been
-// verified, and its index changes only when everything is there.
+// A Puller sends a credential to the image's registry and to the token server
+// that the registry names, over TLS unless the registry is on loopback, and
+// never along with a redirect. Everything is verified before it enters the
+// layout, whose index changes only after everything is stored.
 package pull
 
 import (
@@ -32,41 +32,41 @@ import (
 )
 
 // Puller pulls images. The zero value is ready to use; the fields must not
-// change while a pull runs. It is safe for concurrent use, also for pulls
-// into one directory. Where the system has flock(2), several processes may
-// pull into one directory too; on others (Windows) they must take turns.
+// change during a pull. It is safe for concurrent use, also for pulls into one
+// directory. Where the system has flock(2), several processes may pull into one
+// directory too; on others (Windows) they must take turns.
 type Puller struct {
-	// Transport makes the requests; nil means [http.DefaultTransport].
+	// Transport sends the requests; nil means [http.DefaultTransport].
 	Transport http.RoundTripper
 
 	// Platform is "os/architecture" or "os/architecture/variant"; "" means
-	// linux on this program's architecture. "all" takes an index
-	// with all that it lists.
+	// linux on this program's architecture. "all" stores an index with
+	// everything that it lists.
 	Platform string
 
-	// Insecure allows plain HTTP to the image's registry (only to that host)
-	// where TLS does not answer. Registries on loopback need no permission.
+	// Insecure allows plain HTTP to the image's registry, and only to that
+	// host, if it does not respond over TLS. Loopback registries always may.
 	Insecure bool
 
-	// Parallel is how many blobs of an image are downloaded at a time; 0
+	// Parallel is the number of concurrent downloads of an image's blobs; 0
 	// means 3, as in most runtimes.
 	Parallel int
 
-	// IdleTimeout ends a request on which no byte arrives for so long; 0
-	// means 30 seconds. One is also ended of which less than 32 KiB arrive in
-	// a minute of waiting for it. A deadline for the whole pull is the context's.
+	// IdleTimeout ends a request on which no byte arrives; 0 means 30 seconds.
+	// A request also ends if fewer than 32 KiB arrive during a minute of
+	// waiting. The context limits the whole pull.
 	IdleTimeout time.Duration
 
-	// Retry says how failed requests are repeated; its Budget is for one Pull.
+	// Retry configures retries; its Budget is for one Pull.
 	Retry login.Retry
 
-	// Progress, if not nil, is told what happens to each blob, from several
-	// goroutines. It must not block.
+	// Progress, if not nil, is called with the events of each blob, from
+	// several goroutines. It must not block.
 	Progress func(Event)
 
 	// Refused, if not nil, is called with each credential that a registry or
-	// its token server answered with 401. Other failures do not prove a
-	// credential wrong: registries answer 403 and 404 for other reasons.
+	// its token server rejected with 401. Other failures do not prove a
+	// credential wrong: registries respond with 403 and 404 for other reasons.
 	Refused func(regcred.Credential)
 
 	mu sync.Mutex // held while an index.json changes
@@ -74,12 +74,12 @@ type Puller struct {
 
 // Result is a successful pull.
 type Result struct {
-	Image    string // the full reference, which the layout's index.json carries as org.opencontainers.image.ref.name
+	Image    string // the full reference, which the layout's index.json has as org.opencontainers.image.ref.name
 	Digest   string // of the manifest or index that index.json names, "sha256:…"
-	Resolved string // what the reference names at the registry; differs from Digest where one platform was taken from an index
+	Resolved string // what the reference names at the registry; differs from Digest if one platform was taken from an index
 
 	MediaType string
-	Platform  string // e.g. "linux/amd64"; "" for an index, or where the image names none
+	Platform  string // e.g. "linux/amd64"; "" for an index, or if the image names none
 
 	Layers []Layer // in the order of the manifests; each once
 	Bytes  int64   // downloaded: blobs and manifests, without retries
@@ -92,19 +92,18 @@ type Result struct {
 type Layer struct {
 	Digest string
 	Size   int64 // bytes
-	Reused bool  // it was in the layout, and was verified there
+	Reused bool  // the layout already had it, and it was verified
 }
 
-// Pull pulls an image into the OCI image layout at dir, which is created if
-// it does not exist. A directory that is neither empty nor a layout is left
-// as it is. Blobs that are there already are verified before they are used.
+// Pull pulls an image into the OCI image layout at dir, which it creates if
+// necessary. It does not change a directory that is neither empty nor a layout.
+// It verifies blobs that are already there before it uses them.
 //
-// If every try fails the error is an [*Error], which names them all. It
-// matches [context.Canceled], [context.DeadlineExceeded] and syscall.ENOSPC
-// with [errors.Is]. What has been downloaded and verified by then stays in
-// dir/blobs for the next pull; index.json is as before. Only a process that
-// is killed leaves temporary files (".tmp-…") behind, which the next pull into
-// dir takes away.
+// If every try fails, the error is an [*Error] with all of them. It matches
+// [context.Canceled], [context.DeadlineExceeded] and syscall.ENOSPC with
+// [errors.Is]. Verified blobs stay in dir/blobs for the next pull; index.json
+// does not change. Only a killed process leaves temporary files (".tmp-…"),
+// which the next pull into dir removes.
 func (p *Puller) Pull(ctx context.Context, image string, creds []regcred.Credential, dir string) (*Result, error) {
 	t, err := parseTarget(image, p.Insecure)
 	if err != nil {
@@ -142,7 +141,7 @@ type job struct {
 	dir      string
 }
 
-// try is one whole pull with one credential.
+// try is a complete pull with one credential.
 func (j *job) try(ctx context.Context, cred *regcred.Credential) (*Result, error) {
 	s, err := j.login(ctx, cred)
 	if err != nil {
@@ -161,7 +160,7 @@ func (j *job) try(ctx context.Context, cred *regcred.Credential) (*Result, error
 	if err := f.fetch(ctx, pl); err != nil {
 		return nil, err
 	}
-	for !j.p.mu.TryLock() { // not Lock, which would not end with the context
+	for !j.p.mu.TryLock() { // not Lock, which would ignore the context
 		if !remote.Pause(ctx, 20*time.Millisecond) {
 			return nil, cmp.Or(ctx.Err(), context.DeadlineExceeded)
 		}
@@ -183,7 +182,7 @@ func (j *job) result(pl *plan, f *fetcher) *Result {
 		Bytes:     f.bytes.Load(),
 	}
 	if pl.root.Platform != nil {
-		res.Platform = j.registry.Secrets.Scrub(pl.root.Platform.String()) // the registry's words
+		res.Platform = j.registry.Secrets.Scrub(pl.root.Platform.String()) // the text is the registry's
 	}
 	for i, b := range pl.blobs {
 		if !b.config {

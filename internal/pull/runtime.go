@@ -20,21 +20,21 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// Policy says when a [Runtime] pulls an image.
+// Policy decides when a [Runtime] pulls an image.
 type Policy string
 
-// The policies, under the names of a container's imagePullPolicy.
+// The policies, named as a container's imagePullPolicy.
 const (
 	PullIfNotPresent Policy = "IfNotPresent"
 	PullAlways       Policy = "Always"
 	PullNever        Policy = "Never"
 )
 
-// Runtime pulls images into a container runtime over CRI, as a kubelet does.
-// It is made by [DialRuntime], and safe for concurrent use.
+// Runtime pulls images into a container runtime over CRI, as a kubelet does. It
+// is created by [DialRuntime], and safe for concurrent use.
 type Runtime struct {
-	// Name and Version are what the runtime calls itself, e.g. "containerd"
-	// and "1.7.27"; "" if the socket serves images alone.
+	// Name and Version are the runtime's own, e.g. "containerd" and "1.7.27";
+	// "" if the socket serves only images.
 	Name, Version string
 
 	opts   RuntimeOptions
@@ -45,50 +45,50 @@ type Runtime struct {
 
 // RuntimeOptions configure a [Runtime].
 type RuntimeOptions struct {
-	// Timeout bounds one call other than a pull; 0 means 2 minutes, as in the
-	// kubelet. That to find out who serves the socket has 10 seconds at most.
-	// A deadline for a pull is the context's.
+	// Timeout limits each call except pulls; 0 means 2 minutes, as in the
+	// kubelet. The first call has at most 10 seconds. The context limits a
+	// pull.
 	Timeout time.Duration
 
-	// Return is how long a runtime that goes away is waited for; 0 means 30
+	// Return is the time to wait for a runtime that goes away; 0 means 30
 	// seconds.
 	Return time.Duration
 
 	// Refused, if not nil, is called with each credential that the registry
-	// answered with 401, as far as the runtime's message tells.
+	// rejected with 401, if the runtime's message shows that.
 	Refused func(regcred.Credential)
 }
 
-// RuntimeResult is a successful pull into a runtime, or an image that was there.
+// RuntimeResult is a successful pull into a runtime, or an image that was
+// present.
 type RuntimeResult struct {
-	Image      string              // as asked for
-	Ref        string              // of the image in the runtime: its ID, or a digest, as the runtime likes
-	Present    bool                // it was there, and nothing was pulled
-	Size       int64               // bytes, as the runtime says; 0 if it does not
-	Pinned     bool                // the runtime wants no kubelet to remove it when its disk is full
+	Image      string              // as requested
+	Ref        string              // of the image in the runtime: its ID or a digest, depending on the runtime
+	Present    bool                // it was present, and nothing was pulled
+	Size       int64               // bytes, as the runtime reports; 0 if it does not
+	Pinned     bool                // the runtime does not want a kubelet to remove it when its disk is full
 	Credential *regcred.Credential // the one that worked; nil if none was needed
 	Failed     []Try               // those that were tried before it
 }
 
-// errNotPresent is in the chain of the error for an image that is not there
-// and that [PullNever] forbids to pull.
+// errNotPresent reports an image that [PullNever] forbids to pull.
 var errNotPresent = errors.New("the image is not present, and the pull policy is Never")
 
-// ErrRuntimeGone is in the chain of a failure after which nothing more can be
-// had of the runtime.
+// ErrRuntimeGone is wrapped by a failure after which the runtime does not
+// respond any more.
 var ErrRuntimeGone = errors.New("lost the connection to the container runtime")
 
-// Pull pulls an image with one credential after the other. lookup gets the
-// credentials; it is not called, and need not be paid for, where nothing is
-// to be pulled. Its error is returned as it is.
+// Pull pulls an image with one credential after the other. lookup returns the
+// credentials; it is only called if a pull is necessary. Its error is returned
+// unchanged.
 //
-// A credential goes along with the name of the image's registry, so that the
-// runtime sends it there alone: containerd heeds that, CRI-O does not. If the
-// runtime goes away it is waited for, and what was cut short is repeated once.
+// A credential is sent with the name of the image's registry, so that the
+// runtime sends it to no other host; CRI-O ignores the name. If the runtime
+// goes away, Pull waits for it and repeats the interrupted call once.
 //
-// If every try fails the error is an [*Error], which names them all. It
-// matches [context.Canceled], [context.DeadlineExceeded] and [ErrRuntimeGone]
-// with [errors.Is].
+// If every try fails, the error is an [*Error] with all of them. It matches
+// [context.Canceled], [context.DeadlineExceeded] and [ErrRuntimeGone] with
+// [errors.Is].
 func (r *Runtime) Pull(ctx context.Context, image string, policy Policy, lookup func(context.Context) ([]regcred.Credential, error)) (*RuntimeResult, error) {
 	p, err := r.newPull(image)
 	if err != nil {
@@ -96,7 +96,7 @@ func (r *Runtime) Pull(ctx context.Context, image string, policy Policy, lookup 
 	}
 	res := &RuntimeResult{Image: image}
 	if policy != PullAlways {
-		if res.Present, err = p.look(ctx, res); err != nil {
+		if res.Present, err = p.isPresent(ctx, res); err != nil {
 			return nil, fmt.Errorf("pull %q: check whether the image is present: %w", image, login.Said(err))
 		}
 		if !res.Present && policy == PullNever {
@@ -121,21 +121,21 @@ func (r *Runtime) newPull(image string) (*runtimePull, error) {
 	if err != nil {
 		return nil, fmt.Errorf("not an image reference: %w", err)
 	}
-	// kubelet: the tag is appended to what the user wrote (applyDefaultImageTag),
-	// so that short names remain the runtime's to complete.
+	// kubelet: the tag is appended to what the user wrote
+	// (applyDefaultImageTag), so that the runtime resolves short names.
 	full := image
 	if reference.IsNameOnly(named) {
 		full += ":latest"
 	}
 	host := reference.Domain(named)
 	if host == "docker.io" {
-		host = "registry-1.docker.io" // as containerd calls the server
+		host = "registry-1.docker.io" // containerd's name for the server
 	}
 	return &runtimePull{r, &runtimeapi.ImageSpec{Image: full, UserSpecifiedImage: image}, host}, nil
 }
 
-// look asks whether the image is there.
-func (p *runtimePull) look(ctx context.Context, res *RuntimeResult) (found bool, err error) {
+// isPresent reports whether the runtime has the image.
+func (p *runtimePull) isPresent(ctx context.Context, res *RuntimeResult) (found bool, err error) {
 	err = p.r.persist(ctx, func(ctx context.Context) error {
 		got, err := p.r.status(ctx, p.spec)
 		if err == nil && got != nil {
@@ -148,14 +148,14 @@ func (p *runtimePull) look(ctx context.Context, res *RuntimeResult) (found bool,
 
 func (r *Runtime) status(ctx context.Context, spec *runtimeapi.ImageSpec, opts ...grpc.CallOption) (*runtimeapi.Image, error) {
 	wait := cmp.Or(r.opts.Timeout, 2*time.Minute)
-	// The next question would only wait as long.
+	// Another call would wait as long.
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("%w: no response within %s: %w", ErrRuntimeGone, wait, context.DeadlineExceeded))
 	defer cancel()
 	got, err := r.images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: spec}, opts...)
 	if err != nil {
 		return nil, newRuntimeError(ctx, err)
 	}
-	// kubelet: cri-client takes this for a failure.
+	// kubelet: cri-client treats this as a failure.
 	if got.Image != nil && (got.Image.Id == "" || got.Image.Size == 0) {
 		return nil, errors.New("the runtime reports no ID or size for the image, so the kubelet would not start a container")
 	}
@@ -173,7 +173,7 @@ func (p *runtimePull) tryAll(ctx context.Context, res *RuntimeResult, lookup fun
 	if err != nil {
 		return err
 	}
-	// Only for what the report says of it; the pull has succeeded whatever becomes of this.
+	// Only for the report: the pull has succeeded in any case.
 	if got, err := p.r.status(ctx, p.spec); err == nil && got != nil {
 		res.Size, res.Pinned = int64(got.Size), got.Pinned
 	}
@@ -187,8 +187,8 @@ func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *Ru
 		if cred.Username == "" {
 			return login.ErrNoUser
 		}
-		// Neither auth nor a token: what both runtimes understand is this. Of the
-		// address containerd compares the host, also for plain HTTP.
+		// Both runtimes support these fields, but not auth and tokens.
+		// containerd compares the host in the address, also for plain HTTP.
 		req.Auth = &runtimeapi.AuthConfig{Username: cred.Username, Password: cred.Password.Reveal(), ServerAddress: "https://" + p.host}
 	}
 	return p.r.persist(ctx, func(ctx context.Context) error {
@@ -196,7 +196,7 @@ func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *Ru
 		if err != nil {
 			return newRuntimeError(ctx, err).pinnedTo(p.host, cred)
 		}
-		if got.ImageRef == "" { // kubelet: cri-client takes this for a failure
+		if got.ImageRef == "" { // kubelet: cri-client treats this as a failure
 			return errors.New("the runtime returned neither an error nor an image reference")
 		}
 		res.Ref = got.ImageRef
@@ -204,8 +204,8 @@ func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *Ru
 	})
 }
 
-// persist makes a call, and once more if the runtime went away during it and
-// comes back.
+// persist makes a call, and again if the runtime went away during it and came
+// back.
 func (r *Runtime) persist(ctx context.Context, call func(context.Context) error) error {
 	err := call(ctx)
 	if !isAway(err) || ctx.Err() != nil {
@@ -222,12 +222,12 @@ func (r *Runtime) persist(ctx context.Context, call func(context.Context) error)
 
 func (r *Runtime) patience() time.Duration { return cmp.Or(r.opts.Return, 30*time.Second) }
 
-// await waits until the runtime answers again.
+// await waits until the runtime responds again.
 func (r *Runtime) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.patience())
 	defer cancel()
-	// Any image will do: what counts is that the question is answered, which
-	// is not the case as long as the runtime only begins to serve its socket.
+	// Any image will do. A runtime that only begins to serve its socket does
+	// not respond.
 	spec := &runtimeapi.ImageSpec{Image: "registry.invalid/regcred:probe"}
 	for {
 		_, err := r.status(ctx, spec, grpc.WaitForReady(true))
@@ -243,15 +243,15 @@ func (r *Runtime) await(ctx context.Context) error {
 	}
 }
 
-// Close ends the connection, and the pulls that run over it.
+// Close closes the connection and ends its pulls.
 func (r *Runtime) Close() error { return r.conn.Close() }
 
-// String names the runtime for people: "containerd 1.7.27".
+// String returns the runtime's name and version: "containerd 1.7.27".
 func (r *Runtime) String() string {
 	return cmp.Or(strings.TrimSpace(r.Name+" "+r.Version), "an image service")
 }
 
-// FullName checks an image reference and returns what it is short for:
+// FullName returns the full name of an image reference:
 // "docker.io/library/nginx:latest" of "nginx".
 func FullName(image string) (string, error) {
 	named, err := reference.ParseNormalizedNamed(image)

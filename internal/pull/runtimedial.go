@@ -29,12 +29,12 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// maxDial bounds the first call: it needs nothing but a runtime that runs.
+// maxDial limits the first call, to which a running runtime responds at once.
 const maxDial = 10 * time.Second
 
 // DialRuntime connects to the CRI socket at endpoint
-// ("unix:///run/containerd/containerd.sock", or the path alone, as kubelets
-// take it), and finds out who serves it. The caller closes the Runtime.
+// ("unix:///run/containerd/containerd.sock", or the path, as for kubelets), and
+// finds out which runtime serves it. The caller closes the Runtime.
 func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Runtime, error) {
 	socket, err := SocketPath(endpoint)
 	if err != nil {
@@ -46,9 +46,9 @@ func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Ru
 	dialer := func(ctx context.Context, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}
-	// kubelet: the same reconnection, so that a runtime that restarts is found
-	// as soon. But gRPC must not give up a socket that is silent before us: it
-	// does not say so.
+	// kubelet: the same reconnection, so that a restarted runtime is found as
+	// soon. But gRPC must not give up a silent socket before greet does, since
+	// it would not report why.
 	retry := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 2 * opts.greeting()}
 	retry.Backoff.BaseDelay, retry.Backoff.MaxDelay = 100*time.Millisecond, 3*time.Second
 	conn, err := grpc.NewClient("passthrough:///"+socket,
@@ -68,8 +68,8 @@ func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Ru
 	return r, nil
 }
 
-// SocketPath returns the path in an endpoint of a CRI: unix:///path, or an
-// absolute path.
+// SocketPath returns the path in a CRI endpoint: unix:///path, or an absolute
+// path.
 func SocketPath(endpoint string) (string, error) {
 	if strings.HasPrefix(endpoint, "npipe:") {
 		return "", fmt.Errorf("runtime endpoint %q: only unix sockets are supported, not named pipes", excerpt.Address(endpoint))
@@ -91,8 +91,8 @@ func SocketPath(endpoint string) (string, error) {
 	return socket, nil
 }
 
-// checkSocket says what is wrong with a socket in better words than gRPC,
-// which goes on trying.
+// checkSocket reports problems of a socket more clearly than gRPC, which
+// retries.
 func checkSocket(ctx context.Context, socket string) error {
 	info, err := os.Stat(socket)
 	switch {
@@ -122,10 +122,11 @@ func explainDenied(err error) error {
 	return err
 }
 
-// greeting is how long the first call may take.
+// greeting returns the timeout of the first call.
 func (o RuntimeOptions) greeting() time.Duration { return min(cmp.Or(o.Timeout, maxDial), maxDial) }
 
-// greet finds out who serves the socket, and that it serves images in CRI v1.
+// greet finds out which runtime serves the socket, and whether it serves images
+// in CRI v1.
 func (r *Runtime) greet(ctx context.Context) error {
 	wait := r.opts.greeting()
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("no response within %s: the server hangs or is not a CRI runtime: %w", wait, context.DeadlineExceeded))
@@ -136,8 +137,8 @@ func (r *Runtime) greet(ctx context.Context) error {
 		return nil
 	}
 	if status.Code(err) == codes.Unimplemented {
-		// A proxy of the image service (--image-service-endpoint) is no runtime.
-		// kubelet: this is the call by which it checks an image service.
+		// A proxy of the image service (--image-service-endpoint) is not a
+		// runtime. kubelet: it uses this call to check an image service.
 		_, err = r.images.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
 	}
 	switch {
@@ -151,11 +152,11 @@ func (r *Runtime) greet(ctx context.Context) error {
 	return newRuntimeError(ctx, err)
 }
 
-// short makes a name that a runtime gives itself one line of bounded length.
+// short turns a runtime's name into one line of bounded length.
 func short(s string) string { return login.Bound(strings.Join(strings.Fields(s), " "), 100) }
 
-// version asks until the runtime is ready: containerd serves its socket a
-// moment before.
+// version calls Version until the runtime is ready: containerd serves its
+// socket slightly earlier.
 func (r *Runtime) version(ctx context.Context) (*runtimeapi.VersionResponse, error) {
 	for {
 		v, err := runtimeapi.NewRuntimeServiceClient(r.conn).Version(ctx, &runtimeapi.VersionRequest{})

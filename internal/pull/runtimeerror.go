@@ -21,18 +21,17 @@ import (
 	"github.com/regcred/regcred"
 )
 
-// maxMessage bounds an answer of the runtime, in bytes.
-// kubelet: cri-client has the same bound. gRPC's own is 4 MiB.
+// maxMessage bounds a response of the runtime, in bytes. kubelet: cri-client
+// has the same limit; gRPC's default is 4 MiB.
 const maxMessage = 16 << 20
 
-// runtimeError is what a container runtime, or gRPC in its place, says of a
-// call that failed. CRI has no fields for a registry's answer, so it is read
-// out of the text.
+// runtimeError is a failed call of a container runtime, or gRPC's error. CRI
+// has no fields for a registry's response, so it is parsed from the text.
 type runtimeError struct {
 	code codes.Code
 	text string // in one line
 
-	status int    // of HTTP, of the registry; 0 if the text does not tell
+	status int    // HTTP status of the registry; 0 if the text has none
 	kind   string // one of CRI's own errors, e.g. "RegistryUnavailable"
 	unsent bool   // the credential was not sent to the host that refused
 	cause  error  // for errors.Is
@@ -41,14 +40,14 @@ type runtimeError struct {
 func (e *runtimeError) Error() string { return e.text }
 func (e *runtimeError) Unwrap() error { return e.cause }
 
-// Answer makes it a [login.Answered].
+// Answer implements [login.Answered].
 func (e *runtimeError) Answer() (status int, code string) { return e.status, e.kind }
 
 func newRuntimeError(ctx context.Context, err error) *runtimeError {
 	s := status.Convert(err)
 	e := &runtimeError{code: s.Code(), text: strings.Join(strings.Fields(s.Message()), " ")}
 	if end, ok := ctx.Deadline(); ok && e.code == codes.DeadlineExceeded && time.Until(end) < time.Second {
-		<-ctx.Done() // the server keeps the same deadline, and may be a moment ahead of us
+		<-ctx.Done() // the server has the same deadline, and may be slightly ahead
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -67,11 +66,11 @@ func newRuntimeError(ctx context.Context, err error) *runtimeError {
 	return e
 }
 
-// preamble is how containerd's messages begin: with the image, which the
-// caller names.
+// preamble matches the beginning of containerd's messages, which names the
+// image.
 var preamble = regexp.MustCompile(`^failed to pull and unpack image "[^"]*": (failed to resolve reference "[^"]*": )?`)
 
-// kindIn finds CRI's own errors, which a kubelet too tells by their text.
+// kindIn finds CRI's own errors, which a kubelet also finds by their text.
 func kindIn(text string) string {
 	for _, known := range []error{crierrors.ErrRegistryUnavailable, crierrors.ErrSignatureValidationFailed} {
 		if strings.Contains(text, known.Error()) {
@@ -81,11 +80,11 @@ func kindIn(text string) string {
 	return ""
 }
 
-// httpStatus is a status as in "401 Unauthorized" or "404 (Not Found)".
+// httpStatus matches a status as in "401 Unauthorized" or "404 (Not Found)".
 var httpStatus = regexp.MustCompile(`\b([45]\d\d) \(?([A-Z][a-z]+)`)
 
-// phrases are what runtimes say in place of a status. They hold a space or a
-// colon with a space, so that no name of an image is taken for one.
+// phrases are texts of runtimes that stand for a status. They contain a space,
+// or a colon with a space, as no image name does.
 var phrases = []struct {
 	text   string
 	status int
@@ -101,7 +100,7 @@ var phrases = []struct {
 	{"toomanyrequests: ", http.StatusTooManyRequests},
 }
 
-// statusIn finds the status that the registry answered with, or 0.
+// statusIn returns the status of the registry's response, or 0.
 func statusIn(code codes.Code, text string) int {
 	for _, m := range httpStatus.FindAllStringSubmatch(text, -1) {
 		n, _ := strconv.Atoi(m[1]) // three digits
@@ -120,11 +119,11 @@ func statusIn(code codes.Code, text string) int {
 	return 0
 }
 
-// answering finds the host whose answer containerd reports.
+// answering finds the host whose response containerd reports.
 var answering = regexp.MustCompile(`(?:pulling from host |request to https?://)([^\s/"]+)(?: failed|/v2/)`)
 
-// pinnedTo notes that it was not the host of the credential that refused:
-// containerd sends it to no other, such as a mirror.
+// pinnedTo notes that another host than the credential's refused, such as a
+// mirror: containerd does not send the credential to it.
 func (e *runtimeError) pinnedTo(host string, cred *regcred.Credential) *runtimeError {
 	m := answering.FindStringSubmatch(e.text)
 	other := m != nil && m[1] != host
@@ -136,7 +135,7 @@ func (e *runtimeError) pinnedTo(host string, cred *regcred.Credential) *runtimeE
 	return e
 }
 
-// notInitialized is what containerd says for a moment after its start.
+// notInitialized is containerd's message for a moment after its start.
 const notInitialized = "server is not initialized yet"
 
 // isAway reports whether the runtime could not be reached, or is not ready.

@@ -21,7 +21,7 @@ import (
 
 const maxRedirects = 10
 
-// session is a login at a registry.
+// session is a login to a registry.
 type session struct {
 	*login.Registry
 	target target
@@ -42,8 +42,8 @@ func (j *job) login(ctx context.Context, cred *regcred.Credential) (*session, er
 	return &session{j.registry, j.target, client}, nil
 }
 
-// withoutPath takes the path out of the URL of another host than the
-// registry's: some sign their addresses there, not in the query.
+// withoutPath removes the path from the URL of another host than the
+// registry's, since some hosts sign it instead of the query.
 func (s *session) withoutPath(err error) error {
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		if u, bad := url.Parse(failed.URL); bad != nil || u.Host != s.target.Host() {
@@ -57,7 +57,7 @@ func (s *session) withoutPath(err error) error {
 // get requests /v2/<repository>/<kind>/<id>.
 func (s *session) get(ctx context.Context, kind, id string, header http.Header) (*http.Response, error) {
 	repo := s.target.ref.Context()
-	// The login knows whether the scheme is to be http, and changes it.
+	// The login changes the scheme to http if necessary.
 	u := url.URL{Scheme: "https", Host: s.target.Host(), Path: "/v2/" + repo.RepositoryStr() + "/" + kind + "/" + id}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *session) get(ctx context.Context, kind, id string, header http.Header) 
 	return resp, nil
 }
 
-// manifest gets a manifest by tag or digest.
+// manifest fetches a manifest by tag or digest.
 func (s *session) manifest(ctx context.Context, id string) (manifest, error) {
 	for n := 1; ; n++ {
 		m, err := s.getManifest(ctx, id)

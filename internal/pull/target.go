@@ -13,11 +13,11 @@ import (
 	"github.com/regcred/regcred/internal/login"
 )
 
-// target is the image to pull and where from.
+// target is an image and its registry.
 type target struct {
 	login.Target
 	ref  name.Reference
-	name string // full reference; docker.io for Docker Hub, as the kubelet writes it
+	name string // full reference; docker.io for Docker Hub, as in the kubelet
 }
 
 func parseTarget(image string, insecure bool) (target, error) {

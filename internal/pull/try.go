@@ -14,17 +14,17 @@ import (
 	"github.com/regcred/regcred/internal/login"
 )
 
-// Try is an attempt to pull that failed.
+// Try is a failed attempt to pull.
 type Try = login.Try
 
 // Error is a pull of which every try failed.
 type Error struct {
 	Image   string
 	Tries   []Try
-	Untried int // credentials that were not tried any more, because of a local failure or a cancellation
+	Untried int // credentials that were not tried, because of a local failure or a cancellation
 }
 
-// Error names every try, in one line.
+// Error returns all tries on one line.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "pulling %q: ", e.Image)
@@ -53,8 +53,8 @@ func (e *Error) Unwrap() []error {
 }
 
 // inTurn tries credentials as a kubelet does: without any, once anonymously;
-// otherwise once with each until one works, and not anonymously after that. s
-// learns the credentials that are tried.
+// otherwise with each until one works, and not anonymously after that. s
+// collects the credentials that are tried.
 func inTurn(ctx context.Context, s *login.Secrets, image string, creds []regcred.Credential, refused func(regcred.Credential), try func(*regcred.Credential) error) (used *regcred.Credential, failed []Try, err error) {
 	tries := []*regcred.Credential{nil} // anonymous
 	if len(creds) > 0 {
@@ -77,7 +77,8 @@ func inTurn(ctx context.Context, s *login.Secrets, image string, creds []regcred
 		if t.Status == http.StatusUnauthorized && cred != nil && refused != nil {
 			refused(*cred)
 		}
-		// Another credential mends neither a full disk nor a lost caller.
+		// Another credential does not help against a full disk or a
+		// cancellation.
 		if ctx.Err() != nil || isLocal(err) {
 			break
 		}
