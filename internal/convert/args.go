@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// AddArgs inserts arguments before those of providers, by their index, without
+// AddArgs prepends arguments to the args of providers, by their index, without
 // changing other bytes. It fails if a file is written in a way that prevents
 // this. It writes no file.
 func AddArgs(src *config.Config, args map[int][]string) ([]File, error) {

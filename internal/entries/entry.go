@@ -22,7 +22,7 @@ const Name = "regcred-credential-provider"
 var ownName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + Name + `(-([2-9]|[1-9][0-9]{1,5}))?$`) }) // compiled on first use, since the dispatcher starts often
 
 // Entry is an entry of a kubelet's configuration that names the dispatcher. A
-// response that sets no duration is not cached, and there are no args and env.
+// response that sets no duration is not cached, and args and env are empty.
 // Manifests contain its JSON.
 type Entry struct {
 	Name            string                  `json:"name"`

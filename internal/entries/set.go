@@ -21,7 +21,7 @@ import (
 //
 // It fails if a kubelet would not read the file; if an entry has one of our
 // names and is not in previous; if we need tokenAttributes and the file's
-// version has none; and if the file cannot be edited safely, in which case the
+// version does not support them; and if the file cannot be edited safely, in which case the
 // error has the entries to add manually.
 func Set(name string, data []byte, ours []Entry, previous []string) ([]byte, error) {
 	if data == nil {
@@ -103,7 +103,7 @@ func problem(at config.Position, msg string) error {
 
 func (f *file) ours(name string) bool { return slices.Contains(f.previous, name) }
 
-// checkVersion rejects tokenAttributes in a file whose version has none.
+// checkVersion rejects tokenAttributes in a file whose version does not support them.
 func (f *file) checkVersion(ours []Entry) error {
 	head := f.Files()[0]
 	i := slices.IndexFunc(ours, func(e Entry) bool { return e.TokenAttributes != nil })
@@ -151,7 +151,7 @@ func (f *file) drop(i int) (file, bool) {
 	return f.become(textedit.Apply(f.data, textedit.Edit{Span: list.Cut(i)}), slices.Delete(slices.Clone(f.Providers), i, i+1))
 }
 
-// add returns f's text, which has none of our entries, with them.
+// add returns f's text with our entries added.
 func (f *file) add(ours []Entry) ([]byte, error) {
 	if list := f.list(); list != nil {
 		for _, edit := range list.Append(newItems(ours)) {
