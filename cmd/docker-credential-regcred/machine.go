@@ -42,11 +42,11 @@ func (m machine) load(ctx context.Context) (*config.Config, *node.Origin, error)
 			return nil, nil, err
 		}
 	}
-	o, err := n.Find(want)
+	o, err := n.Read().Find(ctx, want)
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg, err := n.Load(ctx, o)
+	cfg, err := o.Load(ctx)
 	if err != nil && want.Config != "" {
 		err = fmt.Errorf("%s: %w", configBy, err) // the environment variable is easily forgotten
 	}

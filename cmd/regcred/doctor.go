@@ -77,18 +77,19 @@ func (a *app) doctor(ctx context.Context, d *doctorFlags) error {
 		return err
 	}
 	r := &doctor.Report{Checks: []doctor.Check{}, Rules: d.rules}
-	o, err := a.resolveOrNone(true)
+	n := a.node().Read()
+	o, err := a.resolveOrNone(ctx, n, true)
 	if e, ok := errors.AsType[*node.Error](err); ok && e.Usage {
 		return err
 	}
-	k := a.doctorKubelet(ctx, o)
+	k := a.doctorKubelet(ctx, n, o)
 	if err != nil {
 		r.Fail("config", err, "")
 	}
 	r.Node(ctx, k)
 	valid, cfg := k.Config, cmp.Or(k.Config, &config.Config{})
 	r.Kubelet(ctx, k)
-	r.Mirrors(a.findRuntime(ctx, o), cfg)
+	r.Mirrors(findRuntime(ctx, n, o), cfg)
 	r.Installed(ctx, k)
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // perhaps no kubelet has answered: what was cut short says nothing
@@ -97,7 +98,7 @@ func (a *app) doctor(ctx context.Context, d *doctorFlags) error {
 		a.doctorCluster(ctx, r, o, cfg, d)
 	}
 	if d.image != "" {
-		a.doctorImage(ctx, r, o, valid, d)
+		a.doctorImage(ctx, r, n, o, valid, d)
 	}
 	r.Healthy = r.Count()[doctor.Fail] == 0 && ctx.Err() == nil
 	if err := a.print(d.output, r, func(t *terminal.Text) { renderDoctor(t, r) }); err != nil || r.Healthy {
@@ -107,8 +108,8 @@ func (a *app) doctor(ctx context.Context, d *doctorFlags) error {
 }
 
 // doctorKubelet is the kubelet of this node. What is no node's machine is not asked.
-func (a *app) doctorKubelet(ctx context.Context, o *node.Origin) *doctor.Kubelet {
-	k := &doctor.Kubelet{Node: a.node(), Origin: o}
+func (a *app) doctorKubelet(ctx context.Context, n *node.Reading, o *node.Origin) *doctor.Kubelet {
+	k := &doctor.Kubelet{Node: n, Origin: o}
 	if o == nil && a.asKubelet == "" {
 		k.Caller = &node.Origin{Environ: a.environ, Dir: a.dir, RootDir: cmp.Or(a.rootDir, node.DefaultRootDir)}
 	}
@@ -117,7 +118,7 @@ func (a *app) doctorKubelet(ctx context.Context, o *node.Origin) *doctor.Kubelet
 		return k // no system of nodes, or interrupted
 	}
 	k.Setup = setup
-	if k.Node.Here() {
+	if k.Node.IsHost() {
 		k.Service = new(kubeletService(setup))
 	}
 	return k

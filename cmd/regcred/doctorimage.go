@@ -54,8 +54,8 @@ func (d *doctorFlags) check() error {
 }
 
 // doctorImage goes the way of an image. cfg is nil if there is none that is valid.
-func (a *app) doctorImage(ctx context.Context, r *doctor.Report, o *node.Origin, cfg *config.Config, d *doctorFlags) {
-	found := a.findRuntime(ctx, o)
+func (a *app) doctorImage(ctx context.Context, r *doctor.Report, n *node.Reading, o *node.Origin, cfg *config.Config, d *doctorFlags) {
+	found := findRuntime(ctx, n, o)
 	if o == nil { // it could not be found out
 		o = &node.Origin{Environ: a.environ, Dir: a.dir}
 	}
@@ -85,13 +85,13 @@ func (a *app) lookUpImage(ctx context.Context, o *node.Origin, cfg *config.Confi
 
 // findRuntime finds the runtime of the kubelet that is known, or else that of
 // this node.
-func (a *app) findRuntime(ctx context.Context, o *node.Origin) *doctor.Runtime {
+func findRuntime(ctx context.Context, n *node.Reading, o *node.Origin) *doctor.Runtime {
 	if o == nil {
 		o = &node.Origin{}
 	}
-	endpoint, err := a.node().RuntimeEndpoint(node.AutoEndpoint, o)
+	endpoint, err := n.RuntimeEndpoint(node.AutoEndpoint, o)
 	if err != nil { // there is none, or several: what runs, and the files, tell
 		endpoint = ""
 	}
-	return doctor.FindRuntime(ctx, a.node(), endpoint)
+	return doctor.FindRuntime(ctx, n, endpoint)
 }

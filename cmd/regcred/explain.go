@@ -66,7 +66,8 @@ func (a *app) explain(ctx context.Context, e *explainFlags, tgt target) error {
 	if err := e.check(); err != nil {
 		return err
 	}
-	o, err := a.resolveOrNone(!e.dryRun)
+	n := a.node().Read()
+	o, err := a.resolveOrNone(ctx, n, !e.dryRun)
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func (a *app) explain(ctx context.Context, e *explainFlags, tgt target) error {
 		}
 	}
 	if !e.dryRun {
-		r.Route = a.findRuntime(ctx, o).Says(tgt.image)
+		r.Route = findRuntime(ctx, n, o).Says(tgt.image)
 		if r.Route != nil && len(r.Credentials) == 0 {
 			r.Route.Findings = append(r.Route.Findings, r.Route.Anonymous()...)
 		}

@@ -170,7 +170,10 @@ func (a *app) refusedNode(i *installFlags, s *node.Setup, w install.Wish, refuse
 	if err != nil {
 		return refused
 	}
-	instead := s.Refusal.Instead(wish)
+	instead, err := s.Instructions(wish)
+	if err != nil {
+		return err
+	}
 	if i.output.value == "json" {
 		r := &changeReport{Outcome: "refused", Error: refused.Error(), Instead: instead, Restart: []string{}, Warnings: []string{}, Changes: []diffJSON{}}
 		if s.Refusal.Reapplied {

@@ -40,7 +40,7 @@ func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*session, error)
 	if err := l.check(); err != nil {
 		return nil, err
 	}
-	o, err := a.resolveOrNone(true)
+	o, err := a.resolveOrNone(ctx, a.node().Read(), true)
 	if err != nil {
 		return nil, err
 	}

@@ -110,7 +110,7 @@ func (a *app) installer(ctx context.Context, c *changeFlags) (*install.Installer
 		}
 	}
 	look := func(ctx context.Context) (*node.Setup, error) {
-		setup, err := node.Node{Root: c.root}.Setup(ctx)
+		setup, err := node.Node{Root: c.root}.Read().Setup(ctx)
 		if err == nil && c.version != "" {
 			setup.Version.Kubelet = c.version
 		}
@@ -139,10 +139,7 @@ func (a *app) installer(ctx context.Context, c *changeFlags) (*install.Installer
 
 // kubeletService is the unit that runs the kubelet.
 func kubeletService(s *node.Setup) service.Service {
-	k := service.Service{Name: s.Service}
-	if s.Kind == node.RKE2Server || s.Kind == node.RKE2Agent { // their kubelet is a child
-		k.LogFile = path.Join(s.Rancher.DataDir, "agent/logs/kubelet.log")
-	}
+	k := service.Service{Name: s.Service, LogFile: s.KubeletLog()}
 	if m, err := service.Detect(); err == nil { // or else a restart says so
 		k.Manager = m
 	}
@@ -195,12 +192,13 @@ func (a *app) probe(ctx context.Context, in *install.Installer, image string) er
 // kubeletOrigin is the environment of the kubelet that runs now; the caller's
 // where another program has it inside.
 func (a *app) kubeletOrigin(ctx context.Context) (*node.Origin, error) {
-	setup, err := a.node().Setup(ctx)
+	n := a.node().Read()
+	setup, err := n.Setup(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if r := setup.Running; r != nil && r.Flags != nil {
-		return a.node().Environment(node.Want{AsKubelet: strconv.Itoa(r.PID)})
+		return n.Environment(ctx, node.Want{AsKubelet: strconv.Itoa(r.PID)})
 	}
 	return &node.Origin{Environ: a.environ, Dir: a.dir}, nil
 }

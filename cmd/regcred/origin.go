@@ -33,27 +33,27 @@ func (a *app) node() node.Node {
 // (--as-kubelet), or from the well-known places of a node. path, if not
 // empty, is a configuration given as an argument. Where needBinDir is false,
 // a missing bin dir is not searched for.
-func (a *app) resolve(path string, needBinDir bool) (*node.Origin, error) {
+func (a *app) resolve(ctx context.Context, path string, needBinDir bool) (*node.Origin, error) {
 	w, err := a.want()
 	if err != nil {
 		return nil, err
 	}
-	return a.find(w, path, needBinDir)
+	return a.find(ctx, a.node().Read(), w, path, needBinDir)
 }
 
 // resolveOrNone is resolve for what works without credential providers too, as a
 // kubelet does that was given none: pull secrets and docker config files are then
 // all there is, and the Origin has it in Without.
-func (a *app) resolveOrNone(needBinDir bool) (*node.Origin, error) {
+func (a *app) resolveOrNone(ctx context.Context, n *node.Reading, needBinDir bool) (*node.Origin, error) {
 	w, err := a.want()
 	if err != nil {
 		return nil, err
 	}
 	w.OrNone = true
-	return a.find(w, "", needBinDir)
+	return a.find(ctx, n, w, "", needBinDir)
 }
 
-func (a *app) find(w node.Want, path string, needBinDir bool) (_ *node.Origin, err error) {
+func (a *app) find(ctx context.Context, n *node.Reading, w node.Want, path string, needBinDir bool) (_ *node.Origin, err error) {
 	if w.Config = a.config.value; path != "" {
 		if a.config.byFlag() && w.Config != path {
 			return nil, usageError("", "PATH is %q, but %s is set to %q", excerpt.Address(path), a.config.by, w.Config)
@@ -68,7 +68,7 @@ func (a *app) find(w node.Want, path string, needBinDir bool) (_ *node.Origin, e
 		}
 	}
 	w.NeedBinDir, w.RootDir = needBinDir, a.rootDir
-	o, err := a.node().Find(w)
+	o, err := n.Find(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -108,12 +108,12 @@ func (a *app) nameVariables(from, path string) string {
 
 // environment says in whose environment a plugin runs that no configuration
 // is about.
-func (a *app) environment() (*node.Origin, error) {
+func (a *app) environment(ctx context.Context) (*node.Origin, error) {
 	w, err := a.want()
 	if err != nil {
 		return nil, err
 	}
-	return a.node().Environment(w)
+	return a.node().Read().Environment(ctx, w)
 }
 
 func (a *app) want() (node.Want, error) {
@@ -123,9 +123,9 @@ func (a *app) want() (node.Want, error) {
 	return node.Want{AsKubelet: a.asKubelet, Environ: a.environ, Dir: a.dir}, nil
 }
 
-// loadValid loads the configuration, as [node.Node.Load] does.
+// loadValid loads the configuration, as [node.Origin.Load] does.
 func (a *app) loadValid(ctx context.Context, o *node.Origin) (*config.Config, error) {
-	cfg, err := a.node().Load(ctx, o)
+	cfg, err := o.Load(ctx)
 	if errors.Is(err, fs.ErrNotExist) && a.config.by == a.config.variable && o.Config == a.config.value {
 		err = fmt.Errorf("%s: %w", a.config.by, err) // who has set it may have forgotten
 	}
@@ -144,7 +144,7 @@ func (a *app) loadOrNone(ctx context.Context, o *node.Origin) (*config.Config, e
 
 // load finds and loads the configuration, as resolve and loadValid have it.
 func (a *app) load(ctx context.Context, path string, needBinDir bool) (*config.Config, *node.Origin, error) {
-	o, err := a.resolve(path, needBinDir)
+	o, err := a.resolve(ctx, path, needBinDir)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -59,7 +59,7 @@ type migration struct {
 }
 
 func (a *app) pluginMigrate(ctx context.Context, output *choice, write bool, path string) error {
-	o, err := a.resolve(path, false)
+	o, err := a.resolve(ctx, path, false)
 	if err != nil {
 		return err
 	}

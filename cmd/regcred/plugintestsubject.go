@@ -49,7 +49,7 @@ func (a *app) subject(ctx context.Context, f *pluginTestFlags, path string) (*su
 	case isName(path) && (a.config.value != "" || a.asKubelet != ""):
 		cfg, err = a.takeProvider(ctx, s, path)
 	default:
-		err = a.takeExecutable(s, path)
+		err = a.takeExecutable(ctx, s, path)
 	}
 	if err != nil {
 		return nil, err
@@ -108,8 +108,8 @@ func (a *app) takeTokenAttributes(s *subject, p *config.Provider) error {
 }
 
 // takeExecutable fills in an executable that no configuration is about.
-func (a *app) takeExecutable(s *subject, path string) error {
-	o, err := a.environment()
+func (a *app) takeExecutable(ctx context.Context, s *subject, path string) error {
+	o, err := a.environment(ctx)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ with --strict, if a finding is a warning. Otherwise, it is 0.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		named := f.Changed("kubelet-version") || f.Changed("feature-gates")
 		v.kubelet = report.Kubelet{Version: target.KubeletVersion, FeatureGates: target.FeatureGates, Named: named}
-		return a.validate(v, args)
+		return a.validate(cmd.Context(), v, args)
 	}
 	return cmd
 }
@@ -81,14 +81,14 @@ type validations struct {
 	Validations []*report.Validation `json:"validations"`
 }
 
-func (a *app) validate(v *validateFlags, paths []string) error {
+func (a *app) validate(ctx context.Context, v *validateFlags, paths []string) error {
 	if len(paths) == 0 {
 		paths = []string{""} // from the flags or the node
 	}
 	var list []*report.Validation
 	var errs []error
 	for _, path := range paths {
-		r, err := a.check(v, path)
+		r, err := a.check(ctx, v, path)
 		if err != nil {
 			errs = append(errs, err) // report the other paths too
 			continue
@@ -134,11 +134,11 @@ func (a *app) printValidations(output *choice, list []*report.Validation, severa
 }
 
 // check loads, validates and lints.
-func (a *app) check(v *validateFlags, path string) (*report.Validation, error) {
+func (a *app) check(ctx context.Context, v *validateFlags, path string) (*report.Validation, error) {
 	if r := a.checkCredentials(path); r != nil {
 		return r, nil
 	}
-	o, err := a.resolve(path, false)
+	o, err := a.resolve(ctx, path, false)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ const maxDockerConfig = 16 << 20
 // not fail for want of it.
 func (r *Report) checkDockerConfig(ctx context.Context, k *Kubelet) {
 	o := k.Files()
-	if own := ownKubelet(k.Node, o); own != nil {
+	if own := ownKubelet(ctx, k.Node, o); own != nil {
 		o = own
 	}
 	r.checkHome(ctx, k.Node, o)
@@ -78,7 +78,7 @@ func (r *Report) checkDockerConfig(ctx context.Context, k *Kubelet) {
 // ownKubelet is the kubelet that runs on this node, or that its service starts
 // next; nil if there is none, it cannot be looked at, or o is one. Where it looks
 // for docker config files goes by its HOME and not by the caller's.
-func ownKubelet(n node.Node, o *node.Origin) *node.Origin {
+func ownKubelet(ctx context.Context, n *node.Reading, o *node.Origin) *node.Origin {
 	if o.OfKubelet() {
 		return nil
 	}
@@ -86,7 +86,7 @@ func ownKubelet(n node.Node, o *node.Origin) *node.Origin {
 	if o.RootDir != node.DefaultRootDir {
 		w.RootDir = o.RootDir // it was given
 	}
-	k, err := n.Find(w)
+	k, err := n.Find(ctx, w)
 	if err != nil {
 		return nil
 	}
@@ -94,7 +94,7 @@ func ownKubelet(n node.Node, o *node.Origin) *node.Origin {
 }
 
 // checkHome tells of a HOME of the kubelet under which nobody puts anything.
-func (r *Report) checkHome(ctx context.Context, n node.Node, o *node.Origin) {
+func (r *Report) checkHome(ctx context.Context, n *node.Reading, o *node.Origin) {
 	home := DockerPaths(o).Home
 	if !o.OfKubelet() || home == "" {
 		return

@@ -26,7 +26,7 @@ const kubeletCheck = "kubelet"
 
 // Kubelet is the kubelet of a node, and what was checked for it.
 type Kubelet struct {
-	Node    node.Node
+	Node    *node.Reading
 	Setup   *node.Setup      // nil if this system has no nodes
 	Service *service.Service // what starts it; nil if that cannot be asked
 
@@ -235,7 +235,7 @@ func (k *Kubelet) restart(reread bool) string {
 // is read once. An executable is looked for at each run, so that may change.
 // kubelet: RegisterCredentialProviderPlugins.
 func (r *Report) checkFresh(k *Kubelet, who, path string) (warned bool) {
-	began := k.Node.Began(k.Setup.Running)
+	began := k.Node.StartTime(k.Setup.Running)
 	if began.IsZero() || k.installed() {
 		return false
 	}
@@ -324,7 +324,7 @@ func (k *Kubelet) refuses() error {
 }
 
 // refusedBy is what a kubelet refuses of a configuration as it is written: what is at
-// hand may be what [node.Node.Accept] has made of it.
+// hand may be what [node.Reading.Accept] has made of it.
 func refusedBy(t config.Target, path string) error {
 	cfg, err := config.Load(path)
 	if err != nil {

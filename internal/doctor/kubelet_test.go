@@ -38,7 +38,7 @@ func kubeadm(t *testing.T) *Kubelet {
 			t.Fatal(err)
 		}
 	}
-	k := &Kubelet{Node: node.Node{Root: root}}
+	k := &Kubelet{Node: node.Node{Root: root}.Read()}
 	var err error
 	if k.Setup, err = k.Node.Setup(t.Context()); err != nil {
 		t.Fatal(err)
@@ -419,7 +419,7 @@ func TestKubeletClockSetBack(t *testing.T) {
 	if since.IsZero() || since.After(time.Now()) {
 		t.Errorf("the log since %v", since)
 	}
-	n, r := node.Node{}, Report{} // a process of this machine, whatever the clock says
+	n, r := node.Node{}.Read(), Report{} // a process of this machine, whatever the clock says
 	state = service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 1, Restarts: 1, Started: time.Now().Add(time.Hour), Conditions: true}
 	setup := &node.Setup{Kind: node.PlainUnit, Init: node.Systemd, Service: "kubelet.service", Running: &node.Running{PID: 1, Flags: &node.RunningFlags{}}}
 	r.Kubelet(t.Context(), &Kubelet{Node: n, Setup: setup, Service: &service.Service{Name: "kubelet.service", Manager: told{state: state}}})
@@ -450,7 +450,7 @@ func TestKubeletManagerHangs(t *testing.T) {
 
 // TestKubeletOfNobody: of a kubelet that no service starts the process is all there is.
 func TestKubeletOfNobody(t *testing.T) {
-	n, r := node.Node{Root: t.TempDir()}, Report{}
+	n, r := node.Node{Root: t.TempDir()}.Read(), Report{}
 	setup := &node.Setup{Kind: node.NoKubelet, Init: node.Systemd, Running: &node.Running{PID: 7, Flags: &node.RunningFlags{Config: "/c", BinDir: "/b"}}}
 	r.Kubelet(t.Context(), &Kubelet{Node: n, Setup: setup, Origin: &node.Origin{Config: n.Host("/c"), BinDir: n.Host("/b")}})
 	if len(r.Checks) != 1 || r.Checks[0].Result != OK || r.Checks[0].Message != "kubelet process 7 runs with this configuration" {
@@ -460,7 +460,7 @@ func TestKubeletOfNobody(t *testing.T) {
 
 // TestNoKubelet: on a machine that is no node there is nothing to say.
 func TestNoKubelet(t *testing.T) {
-	n, r := node.Node{Root: t.TempDir()}, Report{}
+	n, r := node.Node{Root: t.TempDir()}.Read(), Report{}
 	setup, err := n.Setup(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -65,7 +64,7 @@ func (r *Report) kubeletUp(ctx context.Context, k *Kubelet) bool {
 func (k *Kubelet) age(state service.State) time.Duration {
 	began := state.Started
 	if run := k.Setup.Running; run != nil && run.PID == state.MainPID {
-		if at := k.Node.Began(run); !at.IsZero() {
+		if at := k.Node.StartTime(run); !at.IsZero() {
 			began = at
 		}
 	}
@@ -93,8 +92,7 @@ func (r *Report) serviceFail(k *Kubelet, err error) {
 // checkEnabled tells of a kubelet that does not come back with the machine. On other
 // kinds of nodes something else starts it at each boot.
 func (r *Report) checkEnabled(k *Kubelet, state service.State) {
-	kinds := []node.Kind{node.Kubeadm, node.Kubespray, node.K3sServer, node.K3sAgent, node.RKE2Server, node.RKE2Agent}
-	if state.Enabled == "disabled" && slices.Contains(kinds, k.Setup.Kind) {
+	if state.Enabled == "disabled" && k.Setup.Kind.MustBeEnabled() {
 		r.Add(kubeletCheck, Warn, "systemctl enable "+k.Setup.Service, "%s is disabled, so it does not start at boot", k.Setup.Service)
 	}
 }

@@ -32,7 +32,7 @@ func (r *Report) Node(ctx context.Context, k *Kubelet) {
 		k.Config = r.config(ctx, k)
 	}
 	if k.Config != nil && k.Origin.Without == nil {
-		r.checkMirrors(k.Node, k.Config)
+		r.checkMirrors(k.Node.Node, k.Config)
 	}
 	if k.Files() != nil {
 		r.checkDockerConfig(ctx, k)
@@ -46,14 +46,14 @@ func (r *Report) config(ctx context.Context, k *Kubelet) *config.Config {
 	cfg, err := config.Load(o.Config)
 	var judge node.Judge
 	if err == nil {
-		judge, err = k.Node.Accept(ctx, o, cfg, k.Setup)
+		judge, err = k.Node.Accept(ctx, o, cfg)
 	}
 	if err != nil {
 		r.badConfig(k, judge, err)
 		if found := r.selected(&config.Config{}, k.binDir(&config.Config{})); len(found) > 0 {
 			r.checkFindings("executables", found, "")
 		}
-		r.checkPaths(k.Node, o, &config.Config{})
+		r.checkPaths(k.Node.Node, o, &config.Config{})
 		return nil
 	}
 	what := fmt.Sprintf("%s (%s): %s", o.Config, o.From, terminal.Count(len(cfg.Providers), "provider"))
@@ -64,7 +64,7 @@ func (r *Report) config(ctx context.Context, k *Kubelet) *config.Config {
 	}
 	r.checkFindings("lint", r.selected(cfg, lint.Check(cfg)), "no invalid pattern or setting found")
 	r.checkFindings("executables", r.selected(cfg, k.binDir(cfg)), fmt.Sprintf("%s in %s", terminal.Count(len(cfg.Providers), "executable"), o.BinDir))
-	r.checkPaths(k.Node, o, cfg)
+	r.checkPaths(k.Node.Node, o, cfg)
 	return cfg
 }
 
@@ -135,8 +135,8 @@ func (k *Kubelet) places() bool {
 
 // checkUnits tells of what systemd, or the kubelet, passes over in units.
 func (r *Report) checkUnits(ctx context.Context, k *Kubelet) {
-	for _, f := range k.Node.UnitFaults(ctx) {
-		r.Add("units", Warn, f.Mend, "%s:%d: %s", f.File, f.Line, f.Message)
+	for _, f := range k.Node.CheckUnits(ctx) {
+		r.Add("units", Warn, f.Fix, "%s:%d: %s", f.File, f.Line, f.Message)
 	}
 }
 
@@ -169,7 +169,7 @@ func (r *Report) checkPaths(n node.Node, o *node.Origin, cfg *config.Config) {
 	case err == nil:
 		r.Add("paths", OK, "", "only root and this user can change the configuration and the executables")
 	case ok && !o.Discovered:
-		r.Add("paths", Warn, found.Mend, "%s is %s", found.Path, found.Who)
+		r.Add("paths", Warn, found.Fix, "%s is %s", found.Path, found.Who)
 	default:
 		r.Fail("paths", err, "")
 	}

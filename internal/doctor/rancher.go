@@ -9,17 +9,15 @@ import (
 
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/registriesyaml"
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// ranchers are what makes the configuration of its containerd out of a registries.yaml.
-func ranchers() []string { return []string{"k3s", "rke2"} }
-
 // checkRanchers checks the registries.yaml of those that are on the node.
 func (r *Report) checkRanchers(root inroot.FS) {
-	for _, product := range ranchers() {
-		path := "/etc/rancher/" + product + "/registries.yaml"
+	for _, c := range node.RuntimeConfigs() {
+		product, path, made := c.Product, c.Registries, c.Containerd
 		found, err := registriesyaml.Check(root, path, product)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -28,7 +26,7 @@ func (r *Report) checkRanchers(root inroot.FS) {
 			r.Add("mirrors", Warn, "", "the %s registry configuration is unknown: %v", product, err)
 			continue
 		}
-		if made := "/var/lib/rancher/" + product + "/agent/etc/containerd/config.toml"; olderThan(root, made, path) {
+		if olderThan(root, made, path) {
 			found = append(found, finding.Finding{
 				Rule: "mirror-restart", Severity: finding.SeverityWarning, File: path, Fix: "restart " + product + " on this node",
 				Message: product + " reads this file only when it starts, and wrote " + made + " before this file was last changed",

@@ -34,8 +34,8 @@ const maxGreeting = 2 * time.Second
 // FindRuntime finds the runtime that serves an endpoint of CRI, and asks it which
 // version it is; without one, or where it cannot be told who serves it, that of the
 // node.
-func FindRuntime(ctx context.Context, n node.Node, endpoint string) *Runtime {
-	r := &Runtime{node: n}
+func FindRuntime(ctx context.Context, n *node.Reading, endpoint string) *Runtime {
+	r := &Runtime{node: n.Node}
 	pid := 0
 	if socket, ok := strings.CutPrefix(endpoint, "unix://"); ok {
 		if served, err := containerd.Serving(ctx, socket); err == nil {
@@ -125,11 +125,11 @@ func (r *Runtime) containerds() ([]*containerd.Runtime, error) {
 // containerdConfigs are where containerd's configuration is; that of k3s and
 // RKE2 is their own.
 func containerdConfigs() []string {
-	return []string{
-		"/etc/containerd/config.toml",
-		"/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
-		"/var/lib/rancher/rke2/agent/etc/containerd/config.toml",
+	list := []string{"/etc/containerd/config.toml"}
+	for _, c := range node.RuntimeConfigs() {
+		list = append(list, c.Containerd)
 	}
+	return list
 }
 
 // OriginAlone is the way of an image where no mirror is configured.

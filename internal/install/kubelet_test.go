@@ -68,7 +68,7 @@ func (w *world) load() error {
 
 // setup reads the node as it is.
 func (w *world) setup(ctx context.Context) (*node.Setup, error) {
-	s, err := node.Node{Root: w.root()}.Setup(ctx)
+	s, err := node.Node{Root: w.root()}.Read().Setup(ctx)
 	if err != nil {
 		return nil, err
 	}

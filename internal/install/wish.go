@@ -270,12 +270,12 @@ func (in *Installer) OwnConfig(w *Wish) {
 // WishFor is the configuration at a path as a node that does not keep changes may be
 // told of it, as one file of the version that kubelets read; if hidden, without the
 // values of args and env.
-func WishFor(path string, hidden bool) (node.Wish, error) {
+func WishFor(path string, hidden bool) (node.Desired, error) {
 	whole, err := convert.Convert(path, convert.Single, convert.Options{})
 	if err != nil {
-		return node.Wish{}, err
+		return node.Desired{}, err
 	}
-	w := node.Wish{ConfigPath: "/etc/kubernetes/credential-providers.yaml", BinDir: "/usr/local/bin"}
+	w := node.Desired{ConfigPath: "/etc/kubernetes/credential-providers.yaml", BinDir: "/usr/local/bin"}
 	data := whole.Files[0].Data
 	if hidden {
 		data = hideValues(data)
@@ -283,7 +283,7 @@ func WishFor(path string, hidden bool) (node.Wish, error) {
 	w.Config = string(data)
 	for i := range whole.Providers {
 		p := &whole.Providers[i]
-		q := node.WishedProvider{Name: p.Name, MatchImages: p.MatchImages, Args: p.Arguments(), Env: map[string]string{}, Tokens: p.TokenAttributes != nil}
+		q := node.DesiredProvider{Name: p.Name, MatchImages: p.MatchImages, Args: p.Arguments(), Env: map[string]string{}, Tokens: p.TokenAttributes != nil}
 		if hidden {
 			q.Args = hideArgs(q.Args)
 		}

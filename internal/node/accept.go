@@ -5,7 +5,9 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,14 +19,14 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// Judge is the kubelet whose verdict on a configuration it is.
+// Judge is the kubelet that a configuration was validated for.
 type Judge struct {
 	config.Target
-	doubt string // why it may not be that of the node; "" if it is, or none is meant
+	doubt string // why it may differ from the node's kubelet
 }
 
-// Doubt says, for behind "a kubelet would not start", why this node's may; "" if
-// nothing is known against it.
+// Doubt returns why the node's kubelet may treat the configuration differently, in
+// parentheses; "" if there is no reason.
 func (j Judge) Doubt() string {
 	if j.doubt == "" {
 		return ""
@@ -32,7 +34,7 @@ func (j Judge) Doubt() string {
 	return " (" + j.doubt + ")"
 }
 
-// Judge is the kubelet of the next start; without a version if that is not known.
+// Judge returns the kubelet of the next start, without a version if it is unknown.
 func (s *Setup) Judge() Judge {
 	j := Judge{Target: s.Target()}
 	switch v := s.Version; {
@@ -44,18 +46,62 @@ func (s *Setup) Judge() Judge {
 	return j
 }
 
-// Accept says what the newest kubelet rejects of a configuration, or, where that
-// rejects something, the kubelet of the origin that the configuration is from, if
-// its version can be told; and which of them it was. What an older kubelet alone
-// accepts is made what means the same to a newer one ([entries.SinceCacheType]).
-// Setup is what [Node.Setup] says, if that is known already; nil has it read if need be.
-func (n Node) Accept(ctx context.Context, o *Origin, cfg *config.Config, setup *Setup) (Judge, error) {
+// Load loads the configuration of an origin that [Reading.Find] returned. It rejects
+// what [Reading.Accept] and [Node.CheckFound] reject. An *[Error] has a hint. Load
+// fails if ctx ends before the kubelet has printed its version.
+func (o *Origin) Load(ctx context.Context) (*config.Config, error) {
+	cfg, err := config.Load(o.Config)
+	var judge Judge
+	if err == nil {
+		// First, because the origin may name the kubelet that Accept runs.
+		if err := o.reading.CheckFound(o, cfg); err != nil {
+			return nil, err
+		}
+		judge, err = o.reading.Accept(ctx, o, cfg)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+	if err := Denied(err); err != nil {
+		return nil, err
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		hint := "the kubelet would not start without this configuration; set another path or create the file"
+		if !filepath.IsAbs(o.Config) {
+			hint += " (this path is relative to the working directory)"
+		}
+		return nil, withHint(err, hint)
+	}
+	if err != nil {
+		return nil, withHint(err, fmt.Sprintf("the kubelet would not start with this configuration%s; fix the configuration and check it with \"%s\"", judge.Doubt(), ValidateCommand(judge.Target, o.Config)))
+	}
+	return cfg, nil
+}
+
+// CheckFound calls [Node.CheckTrust] if the origin was discovered. Paths that the user
+// has set are used even if other users can change them.
+func (n Node) CheckFound(o *Origin, cfg *config.Config) error {
+	if !o.Discovered {
+		return nil
+	}
+	names := make([]string, len(cfg.Providers))
+	for i := range cfg.Providers {
+		names[i] = cfg.Providers[i].Name
+	}
+	return n.CheckTrust(o, names)
+}
+
+// Accept validates a configuration for the newest kubelet. If this kubelet rejects it,
+// Accept validates it for the origin's kubelet, if the version is known. It returns the
+// kubelet that decided. A configuration that only an older kubelet accepts is converted
+// to an equivalent one for newer kubelets ([entries.SinceCacheType]).
+func (r *Reading) Accept(ctx context.Context, o *Origin, cfg *config.Config) (Judge, error) {
 	newest := Judge{Target: config.Target{KubeletVersion: config.NewestKubelet}}
 	err := cfg.Validate()
 	if err == nil || slices.ContainsFunc(cfg.Files(), (*config.File).Predecessor) {
 		return newest, err
 	}
-	own := n.judge(ctx, o, setup)
+	own := r.judge(ctx, o)
 	if own.KubeletVersion == "" {
 		newest.doubt = own.doubt
 		return newest, err
@@ -67,7 +113,47 @@ func (n Node) Accept(ctx context.Context, o *Origin, cfg *config.Config, setup *
 	return own, nil
 }
 
-// ValidateCommand is what says all that a kubelet rejects of the configuration at a path.
+// judge returns the kubelet of an origin: the running kubelet, or the one that the
+// node's files start. It has no version if there is none or the version is unknown.
+func (r *Reading) judge(ctx context.Context, o *Origin) Judge {
+	if o.Kubelet != 0 {
+		if s := r.runningSetup(ctx, o.Kubelet); s != nil {
+			return s.Judge()
+		}
+	}
+	if !o.OfKubelet() && !o.Discovered {
+		return Judge{} // the user has not named a kubelet
+	}
+	s, err := r.Setup(ctx)
+	if err != nil {
+		return Judge{}
+	}
+	return s.Judge()
+}
+
+// runningSetup returns version and gates of a running kubelet, whose executable may
+// have been replaced since it started. It is nil if the process is another program,
+// such as k3s.
+func (n Node) runningSetup(ctx context.Context, pid int) *Setup {
+	p, err := n.openProcess(pid)
+	if err != nil {
+		return nil
+	}
+	defer p.Close()
+	args, err := p.list("cmdline")
+	if err != nil || p.comm() != "kubelet" || p.checkOwner(os.Geteuid()) != nil {
+		return nil
+	}
+	flags := args
+	if dir, err := os.Readlink(p.at("cwd")); err == nil {
+		flags = absoluteConfigFlags(args, dir)
+	}
+	r := n.Read().reader(ctx) // the running kubelet's files are not those of the next start
+	gates := gatesOf(args, r.kubeletConfig(r.configFiles(flags)))
+	return &Setup{Version: n.runVersion(ctx, "kubelet", p.at("exe")), Gates: gates, Unread: r.unread}
+}
+
+// ValidateCommand returns the command that reports all errors of a configuration.
 func ValidateCommand(t config.Target, path string) string {
 	command, before := "regcred validate", " --feature-gates "
 	if t.KubeletVersion != "" && t.KubeletVersion != config.NewestKubelet {
@@ -80,52 +166,4 @@ func ValidateCommand(t config.Target, path string) string {
 		}
 	}
 	return command + " " + shown.ShellPath(path)
-}
-
-// judge is the kubelet of an origin: the one that runs, or the one that the node's
-// files start; without a version if that is none, or its version cannot be told.
-func (n Node) judge(ctx context.Context, o *Origin, setup *Setup) Judge {
-	if o.Kubelet != 0 {
-		if s := n.runningSetup(ctx, o.Kubelet); s != nil {
-			return s.Judge()
-		}
-	}
-	if !o.OfKubelet() && !o.Discovered {
-		return Judge{} // what was given is for whichever kubelet
-	}
-	if setup == nil {
-		s, err := n.Setup(ctx)
-		if err != nil {
-			return Judge{} // interrupted, or no system of nodes
-		}
-		setup = s
-	}
-	return setup.Judge()
-}
-
-// runningSetup is version and gates of a kubelet that runs; nil if the process is
-// another program, as k3s, that has a kubelet inside. What its file is by now may be a
-// newer one.
-func (n Node) runningSetup(ctx context.Context, pid int) *Setup {
-	p, err := n.openProcess(pid)
-	if err != nil {
-		return nil
-	}
-	defer p.Close()
-	args, err := p.list("cmdline")
-	if err != nil || p.comm() != "kubelet" || p.checkOwner(os.Geteuid()) != nil {
-		return nil
-	}
-	r := newReading(ctx, n)
-	flags := kubeletFlags(args, "config", "config-dir")
-	if dir, err := os.Readlink(p.at("cwd")); err == nil {
-		for _, name := range []string{"config", "config-dir"} {
-			if flags[name] != "" && !filepath.IsAbs(flags[name]) {
-				flags[name] = dir + "/" + flags[name] // not cleaned: a slash at its end counts
-			}
-		}
-	}
-	s := &Setup{Version: r.ask("kubelet", p.at("exe")), Gates: gatesOf(args, r.kubeletConfig(flags))}
-	s.Unread = r.unread
-	return s
 }

@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// With returns c with these arguments at its end, quoted as systemd reads them:
-// the value of an ExecStart= in the same unit, which expands the rest as before.
+// With returns c with additional arguments, quoted for ExecStart= of the same unit.
 func (c Command) With(args ...string) string {
 	prefixes, _ := cutPrefixes(c.Text)
 	line := c.Text
@@ -21,8 +20,8 @@ func (c Command) With(args ...string) string {
 	return line
 }
 
-// quote writes a word of a command of systemd. Literal says that the command
-// has no variables.
+// quote quotes a word of a systemd command. literal is true if the command does not
+// expand variables.
 func quote(arg string, literal bool) string {
 	arg = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "%", "%%").Replace(arg)
 	if !literal {
@@ -34,26 +33,25 @@ func quote(arg string, literal bool) string {
 	return arg
 }
 
-// quotesEnd reports whether every quote of a command ends.
+// quotesEnd reports whether every quote of a command is terminated.
 func quotesEnd(command string) bool {
-	// A word that is added would be one of its own.
+	// An open quote would include the additional word.
 	words := splitWords(command + " x")
 	return len(words) > 0 && words[len(words)-1] == "x"
 }
 
-// programs that do not hand on what stands after them to a kubelet of this machine.
 func shells() []string {
 	return []string{"sh", "bash", "dash", "ash", "zsh", "ksh", "busybox"}
 }
 
-func containers() []string {
+// isolators returns programs that run the kubelet with another root directory.
+func isolators() []string {
 	return []string{"docker", "podman", "nerdctl", "ctr", "rkt", "kubelet-wrapper", "systemd-nspawn", "chroot", "nsenter", "unshare", "snap"}
 }
 
-// commandProblem says why flags at the end of the command of a unit would not
-// reach its kubelet; "" if they would. Program is what a unit of this kind
-// starts: "kubelet".
-func commandProblem(s *service, args []word, program string) string {
+// commandProblem returns why flags at the end of a unit's command would not reach the
+// kubelet; "" if they would. program is the base name of the expected executable.
+func commandProblem(s *systemdUnit, args []word, program string) string {
 	exec := s.exec()
 	at := fmt.Sprintf("%s:%d", exec.file, exec.line)
 	words := texts(args)
@@ -72,7 +70,7 @@ func commandProblem(s *service, args []word, program string) string {
 		return at + ": the line contains several commands"
 	case slices.Contains(shells(), name(words[0])):
 		return at + ": it starts the kubelet through a shell, which does not pass arguments after the script to the kubelet"
-	case slices.ContainsFunc(words, func(w string) bool { return slices.Contains(containers(), name(w)) }):
+	case slices.ContainsFunc(words, func(w string) bool { return slices.Contains(isolators(), name(w)) }):
 		return at + ": it starts the kubelet in a container or another root directory, where paths differ from the node's"
 	case !slices.ContainsFunc(words, func(w string) bool { return name(w) == program || name(w) == "hyperkube" }):
 		return fmt.Sprintf("%s: it starts %s, which might not pass flags on to the kubelet", at, words[0])

@@ -39,24 +39,24 @@ func TestKubeletFlags(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, kubeletFlags(words(tt.text))); diff != "" {
+			if diff := cmp.Diff(tt.want, kubeletFlags(splitFlags(tt.text))); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestRootOfADrive has a configuration where it would be on Windows: at a root
-// that is no absolute path, and of which nobody knows who may write there.
+// TestRootOfADrive: a configuration below a relative root directory, as on Windows, is
+// not used, because any user might be able to create it.
 func TestRootOfADrive(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, loc := range append(wellKnown(), own()) {
+	for _, loc := range wellKnown() {
 		path := filepath.Join("root", loc.config)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("{}"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	o, err := Node{Root: "root", ConfigBy: "REGCRED_CONFIG", BinDirBy: "REGCRED_BIN_DIR"}.Find(Want{NeedBinDir: true})
+	o, err := Node{Root: "root", ConfigBy: "REGCRED_CONFIG", BinDirBy: "REGCRED_BIN_DIR"}.Read().Find(t.Context(), Want{NeedBinDir: true})
 	hinted, _ := errors.AsType[*Error](err)
 	if err == nil || hinted == nil || strings.Contains(hinted.Hint, OwnConfig) {
 		t.Errorf("found %+v, and %v; want nothing, and a hint of the variables alone", o, err)

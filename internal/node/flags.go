@@ -9,15 +9,13 @@ import (
 	"strings"
 )
 
-// The kubelet's names of the two flags.
+// The kubelet's flags for credential providers.
 const (
 	configFlag = "image-credential-provider-config"
 	binDirFlag = "image-credential-provider-bin-dir"
 )
 
-func healthFlags() []string { return []string{healthzPort, healthzBind, "config", "config-dir"} }
-
-// givenIn finds flags of these names in a command line, with where they stand.
+// givenIn returns the flags with these names in a command line.
 func givenIn(args []word, names ...string) map[string][]Given {
 	given := map[string][]Given{}
 	for _, f := range flagsIn(texts(args), names...) {
@@ -27,8 +25,8 @@ func givenIn(args []word, names ...string) map[string][]Given {
 	return given
 }
 
-// flags are the two flags of a command line.
-func (r *reading) flags(args []word) Flags {
+// flags returns the credential provider flags of a command line.
+func (r *reader) flags(args []word) Flags {
 	given := givenIn(args, configFlag, binDirFlag)
 	return Flags{
 		Config: Flag{r.place(last(given[configFlag], "")), given[configFlag]},
@@ -36,7 +34,7 @@ func (r *reading) flags(args []word) Flags {
 	}
 }
 
-// programOf is the program of these words that is called so; "" if there is none.
+// programOf returns the first absolute path with this base name; "" if there is none.
 func programOf(args []word, name string) string {
 	for _, w := range args {
 		if path.Base(w.text) == name && path.IsAbs(w.text) {
@@ -46,6 +44,7 @@ func programOf(args []word, name string) string {
 	return ""
 }
 
+// last returns the value of the last flag, which is the effective one.
 func last(given []Given, otherwise string) string {
 	if len(given) == 0 {
 		return otherwise
@@ -53,8 +52,8 @@ func last(given []Given, otherwise string) string {
 	return given[len(given)-1].Value
 }
 
-// kubeletFlags picks the flags that matter here out of a kubelet's command
-// line, and those of more; the last one of a name wins.
+// kubeletFlags returns the effective values of the credential provider flags,
+// --root-dir and the named flags.
 func kubeletFlags(args []string, more ...string) map[string]string {
 	flags := map[string]string{}
 	for _, f := range flagsIn(args, append(more, configFlag, binDirFlag, "root-dir")...) {
@@ -63,18 +62,18 @@ func kubeletFlags(args []string, more ...string) map[string]string {
 	return flags
 }
 
-// kubeletFlag is a flag of a command line.
+// kubeletFlag is a flag in a command line.
 type kubeletFlag struct {
 	name, value string
-	at          int // the index of its word
+	at          int // index of the word
 }
 
-// flagsIn finds flags of these names in a kubelet's command line.
+// flagsIn returns the flags with these names in a kubelet's command line.
 func flagsIn(args []string, names ...string) (list []kubeletFlag) {
 	for i := 0; i < len(args); i++ {
 		name, value, inline := strings.Cut(args[i], "=")
 		name, ok := strings.CutPrefix(name, "--")
-		// kubelet: its flags may be written with underscores.
+		// kubelet: flags may be written with underscores.
 		name = strings.ReplaceAll(name, "_", "-")
 		if !ok || !slices.Contains(names, name) {
 			continue

@@ -4,31 +4,32 @@
 package node
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 )
 
-// kubelet is what /proc tells of a running kubelet, or, where none runs, what the
-// files of its service tell of the next.
+// kubelet is a running kubelet or, if none runs, the kubelet that a service starts.
 type kubelet struct {
 	pid     int    // 0 if it does not run
-	unit    string // the service, if it does not run
-	root    string // where the paths of its flags begin, if that is not "/"
+	unit    string // the service, if the kubelet does not run
+	root    string // root directory of the paths in flags, if it is not "/"
 	files   []string
 	flags   map[string]string
 	environ []string
 	dir     string
 }
 
-// String names it in messages.
+// String describes the kubelet in messages.
 func (k *kubelet) String() string {
 	if k.pid == 0 {
 		return "the kubelet of " + k.unit
@@ -49,16 +50,12 @@ func (k *kubelet) path(flag string) string {
 	return filepath.Join(k.root, p)
 }
 
-const proc = "/proc"
-
-// KubeconfigFlag is the kubelet's name of the flag; without it, a kubelet
-// knows no API server.
+// KubeconfigFlag is the name of the kubelet's flag for its API server.
 const KubeconfigFlag = "kubeconfig"
 
 var errNoKubelet = errors.New("--as-kubelet: no process named kubelet is running as root or as this user")
 
-// findKubelet reads the kubelet that --as-kubelet names: by its process id, or
-// "auto".
+// findKubelet reads the kubelet of --as-kubelet: a process ID, or "auto".
 func (n Node) findKubelet(which string) (*kubelet, error) {
 	if runtime.GOOS != "linux" {
 		return nil, usageError("give --config and --bin-dir", "--as-kubelet works only on Linux, because it reads /proc")
@@ -70,65 +67,23 @@ func (n Node) findKubelet(which string) (*kubelet, error) {
 		}
 		return n.readKubelet(pid)
 	}
-	pids, err := n.kubeletPIDs()
+	pids, _, err := n.kubeletPIDs()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--as-kubelet: %w", err)
 	}
 	switch len(pids) {
 	case 0:
 		return nil, withHint(errNoKubelet,
 			"k3s runs the kubelet inside its own process, which does not have these flags: set --config and --bin-dir")
 	case 1:
-		return n.findKubelet(pids[0])
+		return n.readKubelet(pids[0])
 	}
-	return nil, usageError("choose one: --as-kubelet="+pids[0], "--as-kubelet: %d kubelets are running: processes %s", len(pids), strings.Join(pids, ", "))
+	list := strings.ReplaceAll(strings.Trim(fmt.Sprint(pids), "[]"), " ", ", ")
+	return nil, usageError(fmt.Sprintf("choose one: --as-kubelet=%d", pids[0]), "--as-kubelet: %d kubelets are running: processes %s", len(pids), list)
 }
 
-// kubeletPIDs lists the kubelets that run, of root or of the caller. Those in
-// containers, such as nodes of kind, are of interest only where there is no other.
-func (n Node) kubeletPIDs() (pids []string, err error) {
-	entries, err := os.ReadDir(n.host(proc))
-	if err != nil {
-		return nil, fmt.Errorf("--as-kubelet: %w", err)
-	}
-	var elsewhere []string
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		// A process that is gone, or that we may not look at, is not a kubelet to us.
-		switch is, here := n.isKubelet(pid); {
-		case is && here:
-			pids = append(pids, e.Name())
-		case is:
-			elsewhere = append(elsewhere, e.Name())
-		}
-	}
-	if len(pids) == 0 {
-		return elsewhere, nil
-	}
-	return pids, nil
-}
-
-// isKubelet reports whether a process is a kubelet of root or of the caller, and
-// whether its root directory is ours.
-func (n Node) isKubelet(pid int) (is, here bool) {
-	p, err := n.openProcess(pid)
-	if err != nil {
-		return false, false
-	}
-	defer p.Close()
-	comm, err := read(p.at("comm"))
-	if err != nil || strings.TrimSpace(string(comm)) != "kubelet" || p.checkOwner(os.Geteuid()) != nil {
-		return false, false
-	}
-	return true, p.checkRoot() == nil
-}
-
-// readKubelet reads a process that root would run plugins for: in its
-// environment, from where it says. It is looked at before and after, since it
-// may become another meanwhile.
+// readKubelet reads a process in whose environment root would run plugins. It reads
+// the process twice, because the process may execute another program meanwhile.
 func (n Node) readKubelet(pid int) (*kubelet, error) {
 	p, err := n.openProcess(pid)
 	if err != nil {
@@ -161,23 +116,40 @@ func (n Node) readKubelet(pid int) (*kubelet, error) {
 	return k, nil
 }
 
-func nulSeparated(s string) []string {
-	s = strings.TrimSuffix(s, "\x00")
-	if s == "" {
-		return []string{} // not nil, which would mean our own environment
+// nextKubelet returns the kubelet that this node's service starts: a failing kubelet
+// has no process, and k3s has none of its own. It returns none if there is no service.
+func (r *Reading) nextKubelet(ctx context.Context, none error) (*kubelet, error) {
+	rd := r.reader(ctx)
+	s := rd.kubeletService()
+	if s.kind == NoKubelet || s.name == "" {
+		return nil, none
 	}
-	return strings.Split(s, "\x00")
-}
-
-func procError(pid int, err error, euid int) error {
-	var cause error = fmt.Errorf("--as-kubelet: read process %d: %w", pid, err)
-	switch {
-	case errors.Is(err, fs.ErrPermission) && euid == 0:
-		return withHint(cause, "root lacks CAP_SYS_PTRACE here: run regcred on the node itself, not in a container")
-	case errors.Is(err, fs.ErrPermission):
-		return withHint(cause, "only root and the kubelet's own user can read the kubelet's environment: use sudo")
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ESRCH):
-		return withHint(cause, "no such process; omit =PID to find the kubelet automatically")
+	// systemd.exec(5) has the default PATH.
+	k := &kubelet{unit: s.name, root: cmp.Or(r.Root, "/"), flags: rd.serviceFlags(s), dir: "/", environ: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}
+	if len(rd.unread) > 0 {
+		return nil, withHint(fmt.Errorf("--as-kubelet: no kubelet is running, and this user cannot read %s, which %s uses", strings.Join(rd.unread, ", "), s.name), "run it as root (sudo)")
 	}
-	return cause
+	k.files = rd.usedFiles()
+	for _, name := range slices.Sorted(maps.Keys(s.vars)) {
+		k.environ = append(k.environ, name+"="+s.vars[name].value)
+	}
+	run := rd.running(s)
+	if run == nil {
+		return k, nil
+	}
+	// A running program such as k3s includes the kubelet.
+	p, err := r.openProcess(run.PID)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	outer, err := p.kubelet()
+	if err == nil {
+		err = p.checkOwner(os.Geteuid())
+	}
+	if err != nil {
+		return nil, err
+	}
+	k.pid, k.environ, k.dir = run.PID, outer.environ, outer.dir
+	return k, nil
 }

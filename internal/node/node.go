@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package node is a node as it is found: where its credential provider
-// configuration is and who may change it, which kubelet runs with which flags,
-// and which container runtime it uses. It reads and never changes anything,
-// and prints nothing: what a person should know is in its results and errors.
+// Package node reads a Kubernetes node: which service starts the kubelet and
+// with which flags, configuration and version, where the credential provider
+// configuration is and who can change it, and which container runtime is used.
+//
+//	setup, err := node.Node{}.Read().Setup(ctx)
+//
+// The package changes and prints nothing: results and errors contain all
+// information for the user. To support another distribution, add a row to
+// [Kind]'s table in kinds.go and a template to manual/.
 package node
 
 import (
@@ -13,9 +18,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/regularfile"
@@ -23,38 +31,59 @@ import (
 
 // Node is a machine that may be a Kubernetes node.
 type Node struct {
-	Root string // where its paths begin; "" means "/"
+	Root string // root directory of the node; "" means "/"
 
-	// Foreign says that the kubelet of another Root may be run, to be asked its
-	// version: as root, perhaps, though nobody knows whose it is.
+	// Foreign allows running the kubelet of another Root to get its version.
 	Foreign bool
 
-	// What a person gives the two paths by, as errors and hints name it; ""
-	// means the flags of the command.
+	// Names of the settings for the two paths in errors and hints; "" means
+	// --config and --bin-dir.
 	ConfigBy, BinDirBy string
 }
 
-// by returns what the two paths are given by.
-func (n Node) by() (config, binDir string) {
+// settings returns the names of the settings for the two paths.
+func (n Node) settings() (config, binDir string) {
 	return cmp.Or(n.ConfigBy, "--config"), cmp.Or(n.BinDirBy, "--bin-dir")
 }
 
-// host is where a path of the node is found.
-func (n Node) host(p string) string { return filepath.Join(cmp.Or(n.Root, "/"), p) }
+// Host returns the path on this machine of a path on the node.
+func (n Node) Host(p string) string { return filepath.Join(cmp.Or(n.Root, "/"), p) }
 
-// files is where the files of the node are read.
-func (n Node) files() inroot.FS { return inroot.FS{Root: n.Root} }
+// IsHost reports whether the node is this machine, so that its service manager
+// can be queried.
+func (n Node) IsHost() bool { return filepath.Clean(n.Host("/")) == "/" }
 
-// read reads a file of a node. None of them is large.
-func read(path string) ([]byte, error) {
+func (n Node) fs() inroot.FS { return inroot.FS{Root: n.Root} }
+
+// hasPaths reports whether the well-known paths are absolute on this machine. On
+// Windows they are relative to the current drive, where any user can create them.
+func (n Node) hasPaths() bool { return filepath.IsAbs(n.Host("/")) }
+
+// StartTime returns when a process of this machine started, to a hundredth of a
+// second. It is zero if the time is unknown.
+func (n Node) StartTime(r *Running) time.Time {
+	now := time.Now()
+	data, err := readFile(n.Host(proc + "/uptime"))
+	up, _, _ := strings.Cut(string(data), " ")
+	seconds, parseErr := strconv.ParseFloat(up, 64)
+	if err != nil || parseErr != nil || seconds > math.MaxInt32 {
+		return time.Time{}
+	}
+	const hertz = 100 // USER_HZ is 100 on every architecture that Go supports
+	age := time.Duration(seconds*float64(time.Second)) - time.Duration(r.Start)*(time.Second/hertz)
+	return now.Add(-age)
+}
+
+// readFile reads a file of this machine.
+func readFile(path string) ([]byte, error) {
 	return regularfile.Read(context.Background(), path, 16<<20)
 }
 
-// Error is a failure of which is known what to do about it.
+// Error is an error with a hint.
 type Error struct {
 	Err   error
-	Hint  string // "" if there is nothing to say
-	Usage bool   // what was asked for cannot be, whatever the node is like
+	Hint  string // "" if there is none
+	Usage bool   // the command line is invalid on every node
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -66,9 +95,9 @@ func usageError(hint, format string, args ...any) error {
 	return &Error{Err: fmt.Errorf(format, args...), Hint: hint, Usage: true}
 }
 
-// Denied returns err, with what to do, if it is that this user may not read,
-// write or connect, and else nil. Of a configuration that is no verdict of a
-// kubelet, which is root.
+// Denied returns err with a hint if this user lacks a permission, and nil
+// otherwise. The kubelet runs as root, so such an error says nothing about how the
+// kubelet treats a configuration.
 func Denied(err error) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return nil

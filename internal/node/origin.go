@@ -15,51 +15,52 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// DefaultRootDir is the kubelet's default of --root-dir.
+// DefaultRootDir is the kubelet's default --root-dir.
 const DefaultRootDir = "/var/lib/kubelet"
 
-// Want says what is looked for, and what is known already. Its zero value
-// finds the configuration of a node in its well-known places.
+// Want contains the settings of the user. With the zero value, the configuration is
+// searched for in the kubelet's flags and in the well-known locations.
 type Want struct {
-	Config     string // path of the configuration; "" = to be found
-	BinDir     string // absolute; "" = to be found, if NeedBinDir
+	Config     string // path of the configuration; "" means that it is searched for
+	BinDir     string // absolute; "" means that it is searched for if NeedBinDir is set
 	NeedBinDir bool
-	RootDir    string // the kubelet's; "" = the kubelet's own or DefaultRootDir
+	RootDir    string // the kubelet's --root-dir; "" means the kubelet's own or DefaultRootDir
 
-	// OrNone: that nothing was given, and the kubelet has no credential providers
-	// either, is no failure but Origin.Without.
+	// OrNone allows a kubelet without credential providers: Find sets
+	// Origin.Without instead of failing.
 	OrNone bool
 
-	AsKubelet string   // take what is not given from the running kubelet: "auto", or a process id; "" = do not
-	Environ   []string // the caller's; a kubelet's comes in its place
-	Dir       string   // likewise
+	AsKubelet string   // use the flags and environment of the running kubelet: "auto", or a process ID; "" means no
+	Environ   []string // environment of the caller
+	Dir       string   // working directory of the caller
 }
 
-// Origin says where a configuration comes from, and in whose environment
-// plugins run.
+// Origin is where a configuration comes from, and the environment in which plugins run.
 type Origin struct {
-	Config string // path of the configuration, as it was given
-	BinDir string // absolute; "" if not known
-	From   string // for people: "flags", "kubelet process 123", "the EKS node configuration"
+	Config string // path of the configuration, as it was set
+	BinDir string // absolute; "" if it is unknown
+	From   string // for messages: "flags", "kubelet process 123", "the EKS node configuration"
 
-	Without *Without // there is no configuration, and this is known of it; nil if there is one
+	Without *Without // describes a node without a configuration; nil if there is one
 
-	Kubelet int    // process id; 0 if it is not a running kubelet's
-	Unit    string // the service in whose environment the next kubelet starts, since none runs; "" if that is not meant
+	Kubelet int    // process ID of the kubelet whose environment is used; 0 if it is not a running kubelet's
+	Unit    string // service whose environment is used because no kubelet is running
 	Environ []string
 	Dir     string
 	RootDir string
 
-	Kubeconfig string // of the kubelet; "" if it has none, or the environment is the caller's
+	Kubeconfig string // the kubelet's; "" if it has none, or the environment is the caller's
 
-	Discovered bool     // a path was found, not given, also in a kubelet's flags: they must not be writable by others
-	Found      []string // the flags that would have said the same
-	Via        []string // the files that name them, if any; the same goes for these
-	Unread     []string // where this user may not look, although the configuration may be there
+	Discovered bool     // a path was not set by the user, so other users must not be able to change the files
+	Found      []string // the flags that would set the discovered paths
+	Via        []string // the files that set the discovered paths
+	Unread     []string // paths that this user has no permission to read and that may contain the configuration
+
+	reading *Reading
 }
 
-// Environment names whose environment plugins run in: "caller", "kubelet pid N",
-// or "unit NAME".
+// Environment describes the environment in which plugins run: "caller",
+// "kubelet pid N", or "unit NAME".
 func (o *Origin) Environment() string {
 	switch {
 	case o.Kubelet != 0:
@@ -70,16 +71,17 @@ func (o *Origin) Environment() string {
 	return "caller"
 }
 
-// OfKubelet reports whether the environment is a kubelet's, and not the caller's.
+// OfKubelet reports whether the environment is a kubelet's.
 func (o *Origin) OfKubelet() bool { return o.Kubelet != 0 || o.Unit != "" }
 
-// Whose names that kubelet.
+// Whose describes this kubelet.
 func (o *Origin) Whose() string { return (&kubelet{pid: o.Kubelet, unit: o.Unit}).String() }
 
-// Find finds a configuration: what was given, or that of a running kubelet, or
-// else that in the well-known places of a node. An *[Error] has a hint.
-func (n Node) Find(w Want) (*Origin, error) {
-	o, k, err := n.environment(w)
+// Find returns the configuration that the user has set, or else the configuration in
+// the flags of the running kubelet, of the kubelet's service, or in a well-known
+// location. An *[Error] has a hint.
+func (r *Reading) Find(ctx context.Context, w Want) (*Origin, error) {
+	o, k, err := r.environment(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -87,11 +89,11 @@ func (n Node) Find(w Want) (*Origin, error) {
 	switch {
 	case k != nil:
 		if o.RootDir != "" && !filepath.IsAbs(o.RootDir) {
-			o.RootDir = filepath.Join(w.Dir, o.RootDir) // it was given, in the caller's directory
+			o.RootDir = filepath.Join(w.Dir, o.RootDir)
 		}
-		err = n.takeKubelet(o, k, w.OrNone)
+		err = r.useKubelet(ctx, o, k, w.OrNone)
 	case o.Config == "" || o.BinDir == "" && w.NeedBinDir:
-		err = n.discover(o, w)
+		err = r.discover(ctx, o, w)
 	}
 	if err != nil {
 		return nil, err
@@ -100,20 +102,20 @@ func (n Node) Find(w Want) (*Origin, error) {
 	return o, nil
 }
 
-// Environment is Find without a configuration: in whose environment plugins run.
-func (n Node) Environment(w Want) (*Origin, error) {
-	o, _, err := n.environment(w)
+// Environment returns only the environment in which plugins run.
+func (r *Reading) Environment(ctx context.Context, w Want) (*Origin, error) {
+	o, _, err := r.environment(ctx, w)
 	return o, err
 }
 
-func (n Node) environment(w Want) (*Origin, *kubelet, error) {
-	o := &Origin{Environ: w.Environ, Dir: w.Dir}
+func (r *Reading) environment(ctx context.Context, w Want) (*Origin, *kubelet, error) {
+	o := &Origin{Environ: w.Environ, Dir: w.Dir, reading: r}
 	if w.AsKubelet == "" {
 		return o, nil, nil
 	}
-	k, err := n.findKubelet(w.AsKubelet)
+	k, err := r.findKubelet(w.AsKubelet)
 	if errors.Is(err, errNoKubelet) {
-		k, err = n.nextKubelet(err)
+		k, err = r.nextKubelet(ctx, err)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -123,12 +125,12 @@ func (n Node) environment(w Want) (*Origin, *kubelet, error) {
 	return o, k, nil
 }
 
-// takeKubelet fills in what a kubelet was or will be started with. What was given
-// wins, so that a new configuration can be tried in the kubelet's environment.
-func (n Node) takeKubelet(o *Origin, k *kubelet, orNone bool) error {
+// useKubelet fills in the flags of a kubelet. The user's settings override them, so
+// that a new configuration can be tested in the kubelet's environment.
+func (r *Reading) useKubelet(ctx context.Context, o *Origin, k *kubelet, orNone bool) error {
 	o.From, o.RootDir = k.String(), cmp.Or(o.RootDir, k.path("root-dir"))
 	if orNone && o.Config+o.BinDir+k.path(configFlag)+k.path(binDirFlag) == "" {
-		o.Without = n.without(context.Background(), k.pid)
+		o.Without = r.without(ctx, k.pid)
 		return nil
 	}
 	if o.Config != "" || o.BinDir != "" {
@@ -150,21 +152,21 @@ func (n Node) takeKubelet(o *Origin, k *kubelet, orNone bool) error {
 	return nil
 }
 
-// discover fills in what was not given from where this machine has it.
-func (n Node) discover(o *Origin, w Want) error {
-	loc, r, err := n.location(context.Background())
+// discover fills in the location on this machine.
+func (r *Reading) discover(ctx context.Context, o *Origin, w Want) error {
+	loc, unread, err := r.location(ctx)
 	if err != nil {
 		return err
 	}
-	o.Unread = r.unread
+	o.Unread = unread
 	if loc == nil {
 		given := o.Config != "" || o.BinDir != ""
 		if w.OrNone && !given && len(o.Unread) == 0 {
 			o.From = "nowhere"
-			o.Without, err = n.noProviders()
+			o.Without, err = r.noProviders(ctx)
 			return err
 		}
-		return n.notDiscovered(o, w.NeedBinDir)
+		return r.notDiscovered(o, w.NeedBinDir)
 	}
 	if o.Config == "" {
 		o.Config = loc.config
@@ -179,10 +181,10 @@ func (n Node) discover(o *Origin, w Want) error {
 }
 
 func (n Node) notDiscovered(o *Origin, needBinDir bool) error {
-	config, binDir := n.by()
+	config, binDir := n.settings()
 	hint := fmt.Sprintf("set both %s and %s, or use the running kubelet's values with --as-kubelet", config, binDir)
 	switch {
-	case n.ConfigBy != "" && (!n.located() || slices.Contains(o.Unread, n.host(OwnConfig))):
+	case n.ConfigBy != "" && (!n.hasPaths() || slices.Contains(o.Unread, n.Host(OwnConfig))):
 		hint = fmt.Sprintf("set both %s and %s", config, binDir)
 	case n.ConfigBy != "":
 		hint = fmt.Sprintf("set both %s and %s, or put the files at %s and %s", config, binDir, OwnConfig, OwnBinDir)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // newRoot makes a root directory with files.
@@ -68,7 +69,7 @@ func TestFind(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			root := newRoot(t, tt.files)
-			got, err := Node{Root: root}.Find(tt.want)
+			got, err := Node{Root: root}.Read().Find(t.Context(), tt.want)
 			if tt.err != "" {
 				e, ok := errors.AsType[*Error](err)
 				if !ok || e.Error() != tt.err || e.Usage != tt.usage {
@@ -81,7 +82,7 @@ func TestFind(t *testing.T) {
 			}
 			tt.got.RootDir = DefaultRootDir
 			want := inRoot(root, tt.got)
-			if diff := cmp.Diff(&want, got); diff != "" {
+			if diff := cmp.Diff(&want, got, cmpopts.IgnoreUnexported(Origin{})); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
@@ -134,7 +135,7 @@ func TestMendIsQuoted(t *testing.T) {
 	}
 	err := Node{Root: root}.CheckTrust(&Origin{From: "here", Config: filepath.Join(root, "c")}, nil)
 	found, ok := errors.AsType[*Untrusted](err)
-	if want := "chmod go-w '" + filepath.Join(root, "c", name) + "'"; !ok || found.Mend != want {
+	if want := "chmod go-w '" + filepath.Join(root, "c", name) + "'"; !ok || found.Fix != want {
 		t.Errorf("got %+v, want %s", found, want)
 	}
 }
@@ -150,8 +151,7 @@ func TestKubeletConfigTrust(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		k := kubelet{dir: root, flags: map[string]string{"config": "c.yaml", "config-dir": "conf.d"}}
-		cfg, err := Node{Root: root}.readTrusted(&k)
+		cfg, err := Node{Root: root}.readTrustedConfig([]string{"--config=c.yaml", "--config-dir=conf.d"}, root)
 		found, ok := errors.AsType[*Untrusted](err)
 		switch {
 		case open == "" && (err != nil || cfg.ImageServiceEndpoint != "unix:///s" || cfg.ContainerRuntimeEndpoint != ""):
@@ -165,8 +165,7 @@ func TestKubeletConfigTrust(t *testing.T) {
 	if err := errors.Join(os.Mkdir(dir, 0o755), syscall.Chmod(dir, 0o1777)); err != nil {
 		t.Fatal(err)
 	}
-	k := kubelet{dir: filepath.Dir(dir), flags: map[string]string{"config-dir": "conf.d"}}
-	_, err := Node{Root: k.dir}.readTrusted(&k)
+	_, err := Node{Root: filepath.Dir(dir)}.readTrustedConfig([]string{"--config-dir=conf.d"}, filepath.Dir(dir))
 	if found, ok := errors.AsType[*Untrusted](err); !ok || found.Path != dir {
 		t.Errorf("an empty directory for everybody: got %v", err)
 	}
@@ -179,11 +178,10 @@ func TestPipes(t *testing.T) {
 	if err := errors.Join(syscall.Mkfifo(env, 0o644), syscall.Mkfifo(config, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	if loc, r, err := (Node{Root: root}).location(t.Context()); loc != nil || r.unread != nil || err != nil {
-		t.Errorf("flags in a pipe: got %v, %v, %v", loc, r.unread, err)
+	if loc, unread, err := (Node{Root: root}).Read().location(t.Context()); loc != nil || unread != nil || err != nil {
+		t.Errorf("flags in a pipe: got %v, %v, %v", loc, unread, err)
 	}
-	k := kubelet{dir: root, flags: map[string]string{"config": "kubelet/c.yaml"}}
-	if _, err := (Node{}).readTrusted(&k); err == nil || err.Error() != "read "+config+": is a named pipe, not a regular file" {
+	if _, err := (Node{}).readTrustedConfig([]string{"--config=kubelet/c.yaml"}, root); err == nil || err.Error() != "read "+config+": is a named pipe, not a regular file" {
 		t.Errorf("a kubelet's configuration: got %v", err)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// place looks at a path of the node. One that is relative begins at "/", the
-// working directory of a service.
-func (r *reading) place(p string) Place {
+// place describes a path of the node. A relative path is resolved against "/", the
+// working directory of services.
+func (r *reader) place(p string) Place {
 	if p == "" {
 		return Place{}
 	}
@@ -29,8 +29,8 @@ func (r *reading) place(p string) Place {
 	return out
 }
 
-func (r *reading) placeType(p string) PlaceType {
-	info, err := r.node.files().Stat(p)
+func (r *reader) placeType(p string) PlaceType {
+	info, err := r.fs().Stat(p)
 	r.note(p, err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -45,11 +45,11 @@ func (r *reading) placeType(p string) PlaceType {
 	return Other
 }
 
-// resolve returns a path without links, as far as it exists, and the part that does.
-func (r *reading) resolve(p string) (real, existing string) {
+// resolve resolves the symlinks in the existing part of a path. It also returns that part.
+func (r *reader) resolve(p string) (real, existing string) {
 	rest := ""
 	for at := p; ; at = path.Dir(at) {
-		if real, err := r.node.files().Real(at); err == nil {
+		if real, err := r.fs().Real(at); err == nil {
 			return path.Join(real, rest), real
 		}
 		if at == "/" {
@@ -59,28 +59,28 @@ func (r *reading) resolve(p string) (real, existing string) {
 	}
 }
 
-// fixed says why nothing can be written at a path that exists; "" if nothing is
-// known against it. Permissions are no reason: an installer is root.
-func (r *reading) fixed(existing string) string {
-	err := r.node.files().Refusal(existing)
+// fixed returns why files at an existing path cannot be written; "" if they can.
+// Permissions do not matter, because an installer is root.
+func (r *reader) fixed(existing string) string {
+	err := r.fs().Refusal(existing)
 	if err == nil || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
 		return ""
 	}
 	return fmt.Sprintf("%s: %s", existing, regularfile.Cause(err))
 }
 
-// binDir is place for a directory of executables.
-func (r *reading) binDir(p string) Place {
+// binDir describes a directory of executables.
+func (r *reader) binDir(p string) Place {
 	out := r.place(p)
 	if out.Fixed == "" && p != "" {
-		if _, existing := r.resolve(out.Path); r.node.files().NoExec(existing) {
+		if _, existing := r.resolve(out.Path); r.fs().NoExec(existing) {
 			out.Fixed = existing + " is mounted noexec"
 		}
 	}
 	return out
 }
 
-// owner says who replaces what is at a path; "" if nobody is known to.
+// owner returns what replaces a file; "" if nothing is known to.
 func owner(p string) string {
 	if strings.HasPrefix(p, "/usr/local/") {
 		return ""

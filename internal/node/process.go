@@ -9,28 +9,27 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// process is a process as /proc has it. All is read through one open
-// directory, which stays that of this process: once it has ended nothing more
-// can be read, also if its id has been given to another.
+const proc = "/proc"
+
+// process reads a process in /proc through an open directory, so that a later process
+// with the same ID is never read instead.
 type process struct {
 	pid  int
-	name string // its directory, for people
+	name string // path of the directory, for errors
 	dir  *os.File
-}
-
-func (n Node) procPath(pid int) string {
-	return filepath.Join(n.host(proc), strconv.Itoa(pid))
 }
 
 // openProcess opens a process. The caller closes it.
 func (n Node) openProcess(pid int) (*process, error) {
-	name := n.procPath(pid)
+	name := filepath.Join(n.Host(proc), strconv.Itoa(pid))
 	dir, err := os.Open(name)
 	if err != nil {
 		return nil, procError(pid, err, os.Geteuid())
@@ -38,29 +37,176 @@ func (n Node) openProcess(pid int) (*process, error) {
 	return &process{pid, name, dir}, nil
 }
 
-// Close ends the use of the process.
-func (p *process) Close() { _ = p.dir.Close() } // a directory handle: nothing can be lost
+// findProcess calls found for each process that root or this user started, until
+// it returns true. Processes that have ended or cannot be read are skipped.
+func (n Node) findProcess(found func(*process) bool) error {
+	entries, err := os.ReadDir(n.Host(proc))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		p, err := n.openProcess(pid)
+		if err != nil {
+			continue
+		}
+		stop := found(p)
+		p.Close()
+		if stop {
+			break
+		}
+	}
+	return nil
+}
 
-// at is where a file of the process is read.
+// running returns the process of the kubelet, or of the program that it is part of.
+// The kubelet's executable may have any name, so the unit identifies it too.
+func (r *reader) running(s kubeletService) *Running {
+	names := s.kind.info().processes
+	found := r.findRunning(func(p *process) bool { return slices.Contains(names, p.comm()) })
+	if found == nil && s.unit != nil {
+		found = r.findRunning(func(p *process) bool { return p.isMainOf(s.unit.name) })
+	}
+	return found
+}
+
+// findRunning returns the first process of this node that matches; nil if there is none.
+func (r *reader) findRunning(match func(*process) bool) (found *Running) {
+	_ = r.findProcess(func(p *process) bool {
+		if match(p) {
+			found = r.describe(p)
+		}
+		return found != nil
+	})
+	return found
+}
+
+// describe describes a process of this node; nil if it is in a container, belongs to
+// another user or has ended.
+func (r *reader) describe(p *process) *Running {
+	if here, err := p.hasRoot(r.Host("/")); err != nil || !here {
+		r.note(proc+"/"+strconv.Itoa(p.pid)+"/root", err)
+		return nil
+	}
+	start, err := p.stat(19) // field 22 of proc(5)
+	args, argErr := p.list("cmdline")
+	if errors.Join(err, argErr, p.checkOwner(os.Geteuid())) != nil {
+		return nil
+	}
+	found := &Running{PID: p.pid, Start: start}
+	// The arguments of a script that starts the kubelet are not the kubelet's.
+	if flags := kubeletFlags(args); p.comm() == "kubelet" || len(flags) > 0 {
+		found.Flags = &RunningFlags{flags[configFlag], flags[binDirFlag]}
+	}
+	return found
+}
+
+// kubeletPIDs returns the kubelets of root or this user that run on this node. If
+// there are none, it returns those in containers, such as kind nodes, and here is
+// false.
+func (n Node) kubeletPIDs() (pids []int, here bool, err error) {
+	var contained []int
+	err = n.findProcess(func(p *process) bool {
+		switch {
+		case p.comm() != "kubelet" || p.checkOwner(os.Geteuid()) != nil:
+		case p.checkRoot() == nil:
+			pids = append(pids, p.pid)
+		default:
+			contained = append(contained, p.pid)
+		}
+		return false
+	})
+	if len(pids) == 0 {
+		return contained, false, err
+	}
+	return pids, true, err
+}
+
+// Close closes the directory.
+func (p *process) Close() { _ = p.dir.Close() } // it was opened for reading
+
+// at returns the path at which a file of the process can be read.
 func (p *process) at(name string) string {
 	return fmt.Sprintf("%s/self/fd/%d/%s", proc, p.dir.Fd(), name)
 }
 
-// fail describes an error of reading a file of the process.
+// fail returns the error of reading a file of the process.
 func (p *process) fail(name string, err error) error {
 	return procError(p.pid, &fs.PathError{Op: "read", Path: filepath.Join(p.name, name), Err: regularfile.Cause(err)}, os.Geteuid())
 }
 
-// list reads a list that the kernel has of the process.
+func procError(pid int, err error, euid int) error {
+	var cause error = fmt.Errorf("--as-kubelet: read process %d: %w", pid, err)
+	switch {
+	case errors.Is(err, fs.ErrPermission) && euid == 0:
+		return withHint(cause, "root lacks CAP_SYS_PTRACE here: run regcred on the node itself, not in a container")
+	case errors.Is(err, fs.ErrPermission):
+		return withHint(cause, "only root and the kubelet's own user can read the kubelet's environment: use sudo")
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ESRCH):
+		return withHint(cause, "no such process; omit =PID to find the kubelet automatically")
+	}
+	return cause
+}
+
+// list reads a file of NUL-terminated strings.
 func (p *process) list(name string) ([]string, error) {
-	data, err := read(p.at(name))
+	data, err := readFile(p.at(name))
 	if err != nil {
 		return nil, p.fail(name, err)
 	}
 	return nulSeparated(string(data)), nil
 }
 
-// kubelet reads what matters here of a kubelet.
+func nulSeparated(s string) []string {
+	s = strings.TrimSuffix(s, "\x00")
+	if s == "" {
+		return []string{} // as an environment, nil would mean this process's own
+	}
+	return strings.Split(s, "\x00")
+}
+
+// comm returns the name of the process, which the kernel truncates to 15 bytes.
+func (p *process) comm() string {
+	data, err := readFile(p.at("comm"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// isMainOf reports whether systemd started the process for a unit, according to
+// its control group.
+func (p *process) isMainOf(unit string) bool {
+	groups, err := readFile(p.at("cgroup"))
+	if err != nil {
+		return false
+	}
+	in := func(line string) bool { return strings.HasSuffix(line, "/"+unit) }
+	if !slices.ContainsFunc(strings.Split(string(groups), "\n"), in) {
+		return false
+	}
+	parent, err := p.stat(1)
+	return err == nil && parent == 1
+}
+
+// stat returns a number of /proc/PID/stat, counted from field 3 of proc(5), because
+// field 2 can contain spaces.
+func (p *process) stat(field int) (uint64, error) {
+	stat, err := readFile(p.at("stat"))
+	if err != nil {
+		return 0, p.fail("stat", err)
+	}
+	fields := strings.Fields(string(stat)[strings.LastIndexByte(string(stat), ')')+1:])
+	if len(fields) <= field {
+		return 0, p.fail("stat", errors.New("too few fields"))
+	}
+	return strconv.ParseUint(fields[field], 10, 64)
+}
+
+// kubelet reads the flags and the environment of a kubelet.
 func (p *process) kubelet() (*kubelet, error) {
 	args, err := p.list("cmdline")
 	if err != nil {
@@ -76,17 +222,17 @@ func (p *process) kubelet() (*kubelet, error) {
 	return k, nil
 }
 
-// checkOwner refuses a process that others than root and user euid have
-// started: anybody may call a process kubelet, give it flags and an
-// environment, and root would run the plugins that it names.
+// checkOwner rejects a process that another user than root and euid started. Any user
+// can name a process kubelet and choose its flags and environment, and root would
+// run the plugins that they name.
 func (p *process) checkOwner(euid int) error {
-	status, err := read(p.at("status"))
+	status, err := readFile(p.at("status"))
 	if err != nil {
 		return p.fail("status", err)
 	}
 	_, line, _ := strings.Cut(string(status), "\nUid:")
 	line, _, _ = strings.Cut(line, "\n")
-	ids := strings.Fields(line) // real, effective, saved, of file systems
+	ids := strings.Fields(line) // real, effective, saved, file system
 	if len(ids) != 4 {
 		return p.fail("status", errors.New("no valid Uid line"))
 	}
@@ -96,8 +242,8 @@ func (p *process) checkOwner(euid int) error {
 				"run regcred as that user, or set --config and --bin-dir")
 		}
 	}
-	// A program that is root's whoever starts it may have all ids of root, and
-	// flags and environment of somebody else: sudo that asks for a password.
+	// A set-user-ID program such as sudo can have root's IDs, but another user's
+	// flags and environment.
 	exe, err := os.Stat(p.at("exe"))
 	if err != nil {
 		return p.fail("exe", err)
@@ -109,21 +255,26 @@ func (p *process) checkOwner(euid int) error {
 	return nil
 }
 
-// checkRoot refuses a process in a container or chroot: its paths mean nothing here.
-func (p *process) checkRoot() error {
+// hasRoot reports whether dir is the root directory of the process.
+func (p *process) hasRoot(dir string) (bool, error) {
 	theirs, err := os.Stat(p.at("root"))
 	if err != nil {
-		return p.fail("root", err)
+		return false, p.fail("root", err)
 	}
-	ours, err := os.Stat("/")
-	if err != nil || os.SameFile(theirs, ours) {
-		return err
-	}
-	return p.elsewhere(fmt.Errorf("--as-kubelet: process %d has a different root directory, so its paths refer to other files", p.pid))
+	ours, err := os.Stat(dir)
+	return err == nil && os.SameFile(theirs, ours), err
 }
 
-// checkPath refuses a process that sees something else at a path than we do:
-// with the same root directory it may have mounts of its own.
+// checkRoot rejects a process in a container or chroot.
+func (p *process) checkRoot() error {
+	if here, err := p.hasRoot("/"); err != nil || here {
+		return err
+	}
+	return p.inContainer(fmt.Errorf("--as-kubelet: process %d has a different root directory, so its paths refer to other files", p.pid))
+}
+
+// checkPath rejects a process that sees another file at a path, because of its own
+// mounts.
 func (p *process) checkPath(path string) error {
 	if path == "" {
 		return nil
@@ -134,12 +285,12 @@ func (p *process) checkPath(path string) error {
 	}
 	ours, err := os.Stat(path)
 	if err != nil && theirErr != nil || err == nil && theirErr == nil && os.SameFile(ours, theirs) {
-		return nil // if there is nothing, who reads it will say so
+		return nil // a missing file is reported when it is read
 	}
-	return p.elsewhere(fmt.Errorf("--as-kubelet: process %d sees different content at %s than this process does, because their mounts differ", p.pid, path))
+	return p.inContainer(fmt.Errorf("--as-kubelet: process %d sees different content at %s than this process does, because their mounts differ", p.pid, path))
 }
 
-// elsewhere says what to do about a kubelet in a container, such as a node of kind.
-func (p *process) elsewhere(err error) error {
+// inContainer adds the hint for a kubelet in a container, such as a kind node.
+func (p *process) inContainer(err error) error {
 	return withHint(err, fmt.Sprintf("run regcred where the kubelet runs: copy it into the container (the kind, k3d or minikube node), or use nsenter --target %d --mount regcred …", p.pid))
 }

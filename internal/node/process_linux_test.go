@@ -5,6 +5,7 @@ package node
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // playedKubelet makes a process of the test binary that is a kubelet as far as
@@ -55,7 +57,7 @@ func playKubelet(what string) error {
 			return err
 		}
 	case "find":
-		o, err := Node{Root: rest}.Find(Want{NeedBinDir: true})
+		o, err := Node{Root: rest}.Read().Find(context.Background(), Want{NeedBinDir: true})
 		if err != nil {
 			return err
 		}
@@ -204,7 +206,7 @@ func TestAsKubelet(t *testing.T) {
 			cmd := startProgram(t, program, tt.what, tt.attr, "--"+configFlag+"="+config, "--"+binDirFlag, bin)
 			n := nodeWith(t, cmd)
 			for which, hidden := range map[string]bool{strconv.Itoa(cmd.Process.Pid): false, "auto": tt.hidden} {
-				o, err := n.Find(Want{AsKubelet: which, NeedBinDir: true})
+				o, err := n.Read().Find(t.Context(), Want{AsKubelet: which, NeedBinDir: true})
 				says := tt.says
 				if hidden {
 					says = "no process named kubelet is running as root or as this user"
@@ -220,8 +222,8 @@ func TestAsKubelet(t *testing.T) {
 					Config: config, BinDir: bin, From: fmt.Sprintf("kubelet process %d", cmd.Process.Pid), Kubelet: cmd.Process.Pid,
 					Environ: []string{playedKubelet + "="}, Dir: "/", RootDir: DefaultRootDir, Discovered: true,
 				}
-				if err != nil || !cmp.Equal(want, o) {
-					t.Errorf("%s: got %v, -want +got\n%s", which, err, cmp.Diff(want, o))
+				if diff := cmp.Diff(want, o, cmpopts.IgnoreUnexported(Origin{})); err != nil || diff != "" {
+					t.Errorf("%s: got %v, -want +got\n%s", which, err, diff)
 				}
 			}
 		})
@@ -235,13 +237,13 @@ func TestAsKubeletBesideContainers(t *testing.T) {
 	kind := startKubelet(t, "chroot "+sharedDir(t), nil)
 	kind2 := startKubelet(t, "chroot "+sharedDir(t), nil)
 	ours := startKubelet(t, "", nil)
-	if o, err := nodeWith(t, kind, ours, kind2).Environment(Want{AsKubelet: "auto"}); err != nil || o.Kubelet != ours.Process.Pid {
+	if o, err := nodeWith(t, kind, ours, kind2).Read().Environment(t.Context(), Want{AsKubelet: "auto"}); err != nil || o.Kubelet != ours.Process.Pid {
 		t.Errorf("got %+v, %v, want process %d", o, err, ours.Process.Pid)
 	}
-	if _, err := nodeWith(t, kind).Environment(Want{AsKubelet: "auto"}); err == nil || !strings.Contains(err.Error(), "a different root directory") {
+	if _, err := nodeWith(t, kind).Read().Environment(t.Context(), Want{AsKubelet: "auto"}); err == nil || !strings.Contains(err.Error(), "a different root directory") {
 		t.Errorf("got %v, want that it has a different root directory", err)
 	}
-	if _, err := nodeWith(t, kind, kind2).Environment(Want{AsKubelet: "auto"}); err == nil || !strings.Contains(err.Error(), "2 kubelets are running") {
+	if _, err := nodeWith(t, kind, kind2).Read().Environment(t.Context(), Want{AsKubelet: "auto"}); err == nil || !strings.Contains(err.Error(), "2 kubelets are running") {
 		t.Errorf("got %v, want that there are two", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Where k3s and rke2 look without being told.
+// Default paths of k3s and rke2.
 const (
 	rancherConfig = "/var/lib/rancher/credentialprovider/config.yaml"
 	rancherBinDir = "/var/lib/rancher/credentialprovider/bin"
@@ -24,41 +24,41 @@ const (
 	dataDir    = "data-dir"
 )
 
-// rancherFlags are the two paths that k3s or rke2 looks at: those of its command
-// line, which win over those of its configuration, and kubelet-arg over both.
+// rancherFlags returns the paths that k3s or rke2 uses. Its command line overrides its
+// configuration, and kubelet-arg overrides both.
 // k3s: pkg/configfilearg, pkg/daemons/config.
-func (r *reading) rancherFlags(s started) (f Flags, told *Rancher) {
-	told = &Rancher{Files: r.rancherFiles(s)}
+func (r *reader) rancherFlags(s kubeletService) (f Flags, out *Rancher) {
+	out = &Rancher{Files: r.rancherFiles(s)}
 	var config, binDir, data []Given
-	for _, file := range told.Files {
+	for _, file := range out.Files {
 		values := r.rancherValues(file)
-		config = replace(config, values, configFlag)
-		binDir = replace(binDir, values, binDirFlag)
-		data = replace(data, values, dataDir)
+		config = merge(config, values, configFlag)
+		binDir = merge(binDir, values, binDirFlag)
+		data = merge(data, values, dataDir)
 	}
 	given := givenIn(s.args, configFlag, binDirFlag, dataDir)
-	told.DataDir = cmp.Or(last(append(data, given[dataDir]...), ""), path.Join("/var/lib/rancher", s.program))
-	inside := givenIn(r.rancherArgs(s, told.Files), configFlag, binDirFlag)
-	told.Args = slices.Concat(inside[configFlag], inside[binDirFlag])
-	config = slices.Concat(config, given[configFlag], inside[configFlag])
-	binDir = slices.Concat(binDir, given[binDirFlag], inside[binDirFlag])
+	out.DataDir = cmp.Or(last(append(data, given[dataDir]...), ""), path.Join("/var/lib/rancher", s.program))
+	kubelet := givenIn(r.rancherArgs(s, out.Files), configFlag, binDirFlag)
+	out.Args = slices.Concat(kubelet[configFlag], kubelet[binDirFlag])
+	config = slices.Concat(config, given[configFlag], kubelet[configFlag])
+	binDir = slices.Concat(binDir, given[binDirFlag], kubelet[binDirFlag])
 	f.Config = Flag{r.place(last(config, rancherConfig)), config}
 	f.BinDir = Flag{r.binDir(last(binDir, rancherBinDir)), binDir}
-	return f, told
+	return f, out
 }
 
-// replace puts what a later file says of a key in the place of what was said, or,
-// of a key with "+", after it.
-func replace(list []Given, values map[string][]Given, key string) []Given {
+// merge adds the values of a key in a later file: the key replaces earlier values,
+// and the key with "+" appends to them.
+func merge(list []Given, values map[string][]Given, key string) []Given {
 	if v, ok := values[key]; ok {
 		list = v
 	}
 	return append(slices.Clip(list), values[key+"+"]...)
 }
 
-// rancherFiles lists the configuration in the order in which it is read. The
-// environment wins over --config, and that over the default.
-func (r *reading) rancherFiles(s started) (files []string) {
+// rancherFiles returns the configuration files in the order in which they are read.
+// The environment overrides --config.
+func (r *reader) rancherFiles(s kubeletService) (files []string) {
 	file := s.vars[strings.ToUpper(s.program)+"_CONFIG_FILE"].value
 	if file == "" {
 		file = path.Join("/etc/rancher", s.program, "config.yaml")
@@ -74,7 +74,7 @@ func (r *reading) rancherFiles(s started) (files []string) {
 			break
 		}
 	}
-	if r.there(file) {
+	if r.exists(file) {
 		files = append(files, file)
 	}
 	for _, e := range r.list(file + ".d") {
@@ -85,12 +85,12 @@ func (r *reading) rancherFiles(s started) (files []string) {
 	return files
 }
 
-// rancherValues reads a configuration: a flag a key, without its dashes.
-func (r *reading) rancherValues(file string) map[string][]Given {
+// rancherValues reads the values of flags in a configuration file.
+func (r *reader) rancherValues(file string) map[string][]Given {
 	var raw map[string]any
 	text := r.file(file)
 	if err := yaml.Unmarshal([]byte(text), &raw); err != nil {
-		return nil // k3s would not start with it, and says so
+		return nil // k3s does not start with this file
 	}
 	values := map[string][]Given{}
 	for _, name := range []string{configFlag, binDirFlag, kubeletArg, dataDir} {
@@ -104,10 +104,10 @@ func (r *reading) rancherValues(file string) map[string][]Given {
 			case ok:
 			case v != nil:
 				list = []any{v}
-			case key == name: // with nothing behind it, it is empty
+			case key == name: // a key without value
 				list = []any{""}
 			}
-			values[key] = []Given{} // perhaps an empty list, which takes back what was there
+			values[key] = []Given{} // an empty list resets earlier values
 			for _, v := range list {
 				values[key] = append(values[key], Given{Value: fmt.Sprint(v), File: file, Line: lineOf(text, key)})
 			}
@@ -116,7 +116,7 @@ func (r *reading) rancherValues(file string) map[string][]Given {
 	return values
 }
 
-// lineOf is the line where a key of a YAML mapping stands; 0 if that is not seen.
+// lineOf returns the line of a key in a YAML mapping; 0 if it is not found.
 func lineOf(text, key string) int {
 	for i, line := range physicalLines(text) {
 		if name, _, ok := strings.Cut(line, ":"); ok && strings.Trim(strings.TrimSpace(name), `"'`) == key {
@@ -126,21 +126,21 @@ func lineOf(text, key string) int {
 	return 0
 }
 
-// rancherArgs are kubelet-arg of the configuration in these files, and of the command,
-// as the kubelet inside is told them.
-// k3s: pkg/daemons/config, GetArgs. A "+" behind a name adds to what k3s itself gives,
-// and a "-" puts the value before others of the name.
-func (r *reading) rancherArgs(s started, files []string) (args []word) {
+// rancherArgs returns the kubelet's arguments: kubelet-arg in the files and in the
+// command.
+// k3s: pkg/daemons/config, GetArgs. "+" after a name adds the value to that of k3s, and
+// "-" inserts the value before others with the name.
+func (r *reader) rancherArgs(s kubeletService, files []string) (args []word) {
 	var given []Given
 	for _, file := range files {
-		given = replace(given, r.rancherValues(file), kubeletArg)
+		given = merge(given, r.rancherValues(file), kubeletArg)
 	}
 	for _, g := range append(given, givenIn(s.args, kubeletArg)[kubeletArg]...) {
 		name, value, ok := strings.Cut(strings.TrimLeft(g.Value, "-"), "=")
 		if !ok {
 			value = "true"
 		}
-		w := word{"--" + strings.TrimRight(name, "-+") + "=" + value, mark{g.File, g.Line}, kubeletArg}
+		w := word{"--" + strings.TrimRight(name, "-+") + "=" + value, position{g.File, g.Line}, kubeletArg}
 		if strings.HasSuffix(name, "-") {
 			args = slices.Insert(args, 0, w)
 		} else {
@@ -150,5 +150,5 @@ func (r *reading) rancherArgs(s started, files []string) (args []word) {
 	return args
 }
 
-// dropIns is where the drop-ins of the kubelet inside are.
-func (told *Rancher) dropIns() string { return path.Join(told.DataDir, "agent/etc/kubelet.conf.d") }
+// dropIns returns the directory of the kubelet's drop-ins.
+func (r *Rancher) dropIns() string { return path.Join(r.DataDir, "agent/etc/kubelet.conf.d") }

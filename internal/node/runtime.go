@@ -4,25 +4,22 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"time"
 )
 
-// Runtime is the container runtime of a node, and what it is started with.
+// Runtime is the container runtime of a node.
 type Runtime struct {
 	Name    string    // "containerd" or "CRI-O"
-	PID     int       // 0 if it is known by its unit alone
-	From    string    // where Environ is from, for people: "containerd, process 812"
-	Environ []string  // of its process, or else as its unit has it
-	Started time.Time // zero if it is not known
+	PID     int       // 0 if only its unit was found
+	From    string    // source of Environ, such as "containerd, process 812"
+	Environ []string  // of the process, or as set by its unit
+	Started time.Time // zero if it is unknown
 }
 
-// runtimes are the runtimes of kubelets, by the names of their processes and units.
+// runtimes returns the container runtimes.
 func runtimes() []struct{ name, comm, unit string } {
 	return []struct{ name, comm, unit string }{
 		{"containerd", "containerd", "containerd.service"},
@@ -30,68 +27,38 @@ func runtimes() []struct{ name, comm, unit string } {
 	}
 }
 
-// Runtime finds the container runtime of this node: the process pid, or if that is
-// 0 one that runs, with its environment if this user may read that, else the one
-// that has a unit. It is nil if there is none.
-func (n Node) Runtime(ctx context.Context, pid int) *Runtime {
-	r := newReading(ctx, n)
+// Runtime returns the container runtime with a process ID or, if pid is 0, a running
+// one. If none runs, it returns the first that has a unit. It is nil if there is none.
+func (r *Reading) Runtime(ctx context.Context, pid int) *Runtime {
+	rd := r.reader(ctx)
 	for _, want := range runtimes() {
-		if found := r.runtimeProcess(want.name, want.comm, pid); found != nil {
-			if found.Environ == nil {
-				found.Environ, found.From = r.unitEnviron(want.unit), fmt.Sprintf("%s, from %s: only root can read the environment of process %d", want.name, want.unit, found.PID)
-			}
-			return found
+		running := rd.findRunning(func(p *process) bool { return p.comm() == want.comm && (pid == 0 || p.pid == pid) })
+		if running == nil {
+			continue
 		}
+		p, err := r.openProcess(running.PID)
+		if err != nil {
+			continue
+		}
+		environ, err := p.list("environ")
+		p.Close()
+		from := fmt.Sprintf("%s, process %d", want.name, running.PID)
+		if err != nil {
+			environ, from = rd.unitEnviron(want.unit), fmt.Sprintf("%s, from %s: only root can read the environment of process %d", want.name, want.unit, running.PID)
+		}
+		return &Runtime{Name: want.name, PID: running.PID, From: from, Environ: environ, Started: r.StartTime(running)}
 	}
 	for _, want := range runtimes() {
-		if r.unit(want.unit, "").fragment != "" {
-			return &Runtime{Name: want.name, From: want.name + ", from " + want.unit, Environ: r.unitEnviron(want.unit)}
+		if rd.unit(want.unit, "").fragment != "" {
+			return &Runtime{Name: want.name, From: want.name + ", from " + want.unit, Environ: rd.unitEnviron(want.unit)}
 		}
 	}
 	return nil
 }
 
-// runtimeProcess finds a process of this node's root directory by its name, as
-// the kubelet's is found.
-func (r *reading) runtimeProcess(name, comm string, pid int) *Runtime {
-	running := r.search(func(p *process) bool { return p.comm() == comm && (pid == 0 || p.pid == pid) })
-	if running == nil {
-		return nil
-	}
-	found := &Runtime{Name: name, PID: running.PID, From: fmt.Sprintf("%s, process %d", name, running.PID), Started: r.bootTime(running.Start)}
-	p, err := r.node.openProcess(running.PID)
-	if err != nil {
-		return nil
-	}
-	defer p.Close()
-	if environ, err := p.list("environ"); err == nil {
-		found.Environ = append([]string{}, environ...)
-	}
-	return found
-}
-
-// ticksPerSecond is in what /proc counts, on every architecture that Go is for.
-const ticksPerSecond = 100
-
-// bootTime is the moment so many ticks after boot (proc(5), btime); zero if that
-// is not known.
-func (r *reading) bootTime(ticks uint64) time.Time {
-	data, err := os.ReadFile(r.node.host(proc + "/stat"))
-	if err != nil {
-		return time.Time{}
-	}
-	_, rest, _ := bytes.Cut(data, []byte("\nbtime "))
-	digits, _, _ := bytes.Cut(rest, []byte("\n"))
-	boot, err := strconv.ParseInt(string(digits), 10, 64)
-	if err != nil {
-		return time.Time{}
-	}
-	return time.Unix(boot+int64(ticks/ticksPerSecond), 0)
-}
-
-// unitEnviron is the environment that a unit gives its process.
-func (r *reading) unitEnviron(unit string) (environ []string) {
-	vars, _ := r.variables(r.unit(unit, ""))
+// unitEnviron returns the environment that a unit sets.
+func (r *reader) unitEnviron(unit string) (environ []string) {
+	vars, _ := r.environment(r.unit(unit, ""))
 	for name, v := range vars {
 		environ = append(environ, name+"="+v.value)
 	}

@@ -5,19 +5,19 @@ package node
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
-// AutoEndpoint has the container runtime searched for.
+// AutoEndpoint is the endpoint that makes [Node.RuntimeEndpoint] find the runtime.
 const AutoEndpoint = "auto"
 
-// runtimeSockets are where runtimes serve CRI.
+// runtimeSockets returns the default CRI sockets of runtimes.
 func runtimeSockets() []string {
 	return []string{
 		"/run/containerd/containerd.sock",
@@ -27,8 +27,8 @@ func runtimeSockets() []string {
 	}
 }
 
-// RuntimeEndpoint returns the endpoint that was asked for; of [AutoEndpoint],
-// that of the origin's kubelet, or else of the one runtime on this machine.
+// RuntimeEndpoint returns the endpoint unless it is [AutoEndpoint]. In this case it
+// returns the endpoint of the origin's kubelet, or of the only runtime on this machine.
 func (n Node) RuntimeEndpoint(endpoint string, o *Origin) (string, error) {
 	if endpoint != AutoEndpoint {
 		return endpoint, nil
@@ -38,8 +38,8 @@ func (n Node) RuntimeEndpoint(endpoint string, o *Origin) (string, error) {
 	}
 	var found []string
 	for _, socket := range runtimeSockets() {
-		if info, err := os.Stat(n.host(socket)); err == nil && info.Mode()&fs.ModeSocket != 0 {
-			found = append(found, n.host(socket))
+		if info, err := os.Stat(n.Host(socket)); err == nil && info.Mode()&fs.ModeSocket != 0 {
+			found = append(found, n.Host(socket))
 		}
 	}
 	switch len(found) {
@@ -53,15 +53,14 @@ func (n Node) RuntimeEndpoint(endpoint string, o *Origin) (string, error) {
 		"found %d container runtimes: %s", len(found), strings.Join(found, ", "))
 }
 
-// kubeletRuntime returns where a running kubelet has its images pulled: by its
-// flags, or else its configuration file and the drop-ins of that.
+// kubeletRuntime returns the endpoint from which a running kubelet pulls images.
 func (n Node) kubeletRuntime(o *Origin) (string, error) {
 	p, err := n.openProcess(o.Kubelet)
 	if err != nil {
 		return "", err
 	}
 	defer p.Close()
-	// It is another moment than that at which it was found.
+	// The process may have changed since it was found.
 	if err := errors.Join(p.checkOwner(os.Geteuid()), p.checkRoot()); err != nil {
 		return "", err
 	}
@@ -69,75 +68,62 @@ func (n Node) kubeletRuntime(o *Origin) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	k := kubelet{dir: o.Dir, flags: kubeletFlags(args, "image-service-endpoint", "container-runtime-endpoint", "config", "config-dir")}
-	cfg, err := n.readTrusted(&k)
+	cfg, err := n.readTrustedConfig(args, o.Dir)
 	if err != nil {
 		return "", withHint(fmt.Errorf("--as-kubelet: %w", err), "give --runtime-endpoint")
 	}
-	image := cmp.Or(k.flags["image-service-endpoint"], cfg.ImageServiceEndpoint)
-	runtime := cmp.Or(k.flags["container-runtime-endpoint"], cfg.ContainerRuntimeEndpoint, defaultRuntime)
+	const imageFlag, runtimeFlag = "image-service-endpoint", "container-runtime-endpoint"
+	flags := kubeletFlags(args, imageFlag, runtimeFlag)
+	image := cmp.Or(flags[imageFlag], cfg.ImageServiceEndpoint)
+	runtime := cmp.Or(flags[runtimeFlag], cfg.ContainerRuntimeEndpoint, defaultRuntime)
 	return cmp.Or(image, runtime), nil
 }
 
-// readTrusted reads the kubelet's configuration, and refuses one that others may
-// change: credentials go to the socket that it names.
-func (n Node) readTrusted(k *kubelet) (cfg kubeletFields, err error) {
-	files, err := k.configFiles()
-	if err != nil {
-		return cfg, err
-	}
-	for _, file := range append(files, configFile{path: k.path("config-dir")}) {
-		if file.path == "" {
-			continue
+// absoluteConfigFlags returns the arguments of a running kubelet that name its
+// configuration, with absolute paths.
+func absoluteConfigFlags(args []string, dir string) (list []string) {
+	for _, f := range flagsIn(args, "config", "config-dir") {
+		if f.value != "" && !filepath.IsAbs(f.value) {
+			f.value = dir + "/" + f.value // not cleaned, because a trailing slash matters
 		}
-		if err := n.CheckTrust(&Origin{From: "the kubelet's configuration", Config: file.path}, nil); err != nil {
+		list = append(list, "--"+f.name+"="+f.value)
+	}
+	return list
+}
+
+// readTrustedConfig reads the configuration of a kubelet that runs in dir. It rejects
+// files that other users can change, because credentials are sent to the socket that
+// they name.
+func (n Node) readTrustedConfig(args []string, dir string) (cfg kubeletFields, err error) {
+	r := Node{}.Read().reader(context.Background()) // the process has this machine's root directory
+	args = absoluteConfigFlags(args, dir)
+	files := r.configFiles(args)
+	if len(r.unread) > 0 {
+		return cfg, &fs.PathError{Op: "open", Path: r.unread[0], Err: fs.ErrPermission}
+	}
+	var paths []string
+	for _, f := range files {
+		paths = append(paths, f.path)
+	}
+	if dir := kubeletFlags(args, "config-dir")["config-dir"]; dir != "" {
+		if _, err := os.Lstat(dir); err != nil {
+			return cfg, fmt.Errorf("the kubelet's --config-dir: %w", err)
+		}
+		paths = append(paths, filepath.Clean(dir))
+	}
+	for _, path := range paths {
+		if err := n.CheckTrust(&Origin{From: "the kubelet's configuration", Config: path}, nil); err != nil {
 			return cfg, err
 		}
 	}
-	return readConfig(files)
-}
-
-// configFiles lists the kubelet's configuration in the order in which it is read.
-func (k *kubelet) configFiles() (files []configFile, err error) {
-	if dir := k.path("config-dir"); dir != "" {
-		if strings.HasSuffix(k.flags["config-dir"], "/") {
-			dir += "/" // a link, then, is walked too
-		}
-		if files, err = kubeletDropIns(dir); err != nil {
-			return nil, err
-		}
-	}
-	if file := k.path("config"); file != "" {
-		files = slices.Insert(files, 0, configFile{path: file})
-	}
-	return files, nil
-}
-
-// readConfig reads the kubelet's configuration.
-func readConfig(files []configFile) (cfg kubeletFields, err error) {
 	c := newKubeletConfig()
 	for _, file := range files {
-		data, err := read(file.path)
-		if err != nil {
+		if err := r.load(file.path).err; err != nil {
 			return cfg, err
 		}
-		if err := c.add(file, data); err != nil {
+		if err := c.add(file, []byte(r.file(file.path))); err != nil {
 			return cfg, fmt.Errorf("%s: %w", file.path, err)
 		}
 	}
 	return c.decode()
-}
-
-// kubeletDropIns lists the files of a --config-dir, sub-directories included.
-func kubeletDropIns(dir string) (files []configFile, err error) {
-	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && filepath.Ext(path) == ".conf" {
-			files = append(files, configFile{path, true})
-		}
-		return err
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("the kubelet's --config-dir: %w", err)
-	}
-	return files, err
 }

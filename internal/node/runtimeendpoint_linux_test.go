@@ -67,29 +67,27 @@ func TestAutoEndpoint(t *testing.T) {
 	}
 }
 
-// TestKubeletDropIns: as the kubelet, files whose names end in .conf and no
-// others, of sub-directories too, in the order of their paths.
+// TestKubeletDropIns: like the kubelet, read only *.conf, also in subdirectories, in the
+// order of their paths.
 func TestKubeletDropIns(t *testing.T) {
 	root := newRoot(t, map[string]string{"20.conf": "", "10.conf/50.conf": "", "README": "", "30.conf.bak": "", "40.yaml": ""})
-	got, err := kubeletDropIns(root)
+	got := Node{}.Read().reader(t.Context()).configFiles([]string{"--config-dir", root})
 	want := []configFile{{filepath.Join(root, "10.conf/50.conf"), true}, {filepath.Join(root, "20.conf"), true}}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(configFile{})); err != nil || diff != "" {
-		t.Errorf("%v; (-want +got):\n%s", err, diff)
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(configFile{})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
-// TestConfigDirLink: as the kubelet, a --config-dir that is a link is walked if a slash
-// follows it, and else not.
+// TestConfigDirLink: like the kubelet, follow a symlink as --config-dir only if a slash
+// follows it.
 func TestConfigDirLink(t *testing.T) {
 	root := newRoot(t, map[string]string{"d/1.conf": "imageServiceEndpoint: unix:///s"})
 	if err := os.Symlink("d", filepath.Join(root, "link")); err != nil {
 		t.Fatal(err)
 	}
 	for dir, want := range map[string]string{"link": "", "link/": "unix:///s", "d": "unix:///s"} {
-		k := kubelet{dir: root, flags: map[string]string{"config-dir": dir}}
-		files, err := k.configFiles()
-		cfg, readErr := readConfig(files)
-		if err = errors.Join(err, readErr); err != nil || cfg.ImageServiceEndpoint != want {
+		cfg, err := Node{Root: root}.readTrustedConfig([]string{"--config-dir=" + dir}, root)
+		if err != nil || cfg.ImageServiceEndpoint != want {
 			t.Errorf("%s: got %q, %v; want %q", dir, cfg.ImageServiceEndpoint, err, want)
 		}
 	}

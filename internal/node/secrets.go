@@ -14,35 +14,34 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Secrets are the values that the kubelet's next start is given by names that say
-// that they are secret: in its environment, its flags, and the configuration of k3s
-// and rke2. They are to be kept out of what is shown of its log.
-func (n Node) Secrets(ctx context.Context) (values []string) {
-	r := newReading(ctx, n)
-	found := r.find()
-	for name, v := range found.vars {
-		if secretName(name) {
+// Secrets returns values of the kubelet's next start that must not appear in output:
+// values of variables, flags and k3s or rke2 settings with names such as "token".
+func (r *Reading) Secrets(ctx context.Context) (values []string) {
+	rd := r.reader(ctx)
+	s := rd.kubeletService()
+	for name, v := range s.vars {
+		if isSecretName(name) {
 			values = append(values, v.value)
 		}
 	}
-	values = append(values, secretFlags(texts(r.command(found)))...)
-	if found.program == "k3s" || found.program == "rke2" {
-		for _, file := range r.rancherFiles(found) {
-			values = append(values, r.secretKeys(file)...)
+	values = append(values, secretFlags(texts(rd.command(s)))...)
+	if s.kind.isRancher() {
+		for _, file := range rd.rancherFiles(s) {
+			values = append(values, rd.secretKeys(file)...)
 		}
 	}
 	plain := func(v string) bool { return v == "" || v == "true" || v == "false" || path.IsAbs(v) }
 	return slices.DeleteFunc(values, plain)
 }
 
-// secretKeys are the values of a YAML mapping whose keys say that they are secret.
-func (r *reading) secretKeys(file string) (values []string) {
+// secretKeys returns the secret values of a YAML mapping.
+func (r *reader) secretKeys(file string) (values []string) {
 	var raw map[string]any
 	if yaml.Unmarshal([]byte(r.file(file)), &raw) != nil {
 		return nil
 	}
 	for key, v := range raw {
-		if secretName(key) {
+		if isSecretName(key) {
 			values = append(values, fmt.Sprint(v))
 		}
 		if list, ok := v.([]any); ok {
@@ -54,12 +53,12 @@ func (r *reading) secretKeys(file string) (values []string) {
 	return values
 }
 
-// secretFlags are the values of flags whose names say that they are secret.
+// secretFlags returns the secret values of flags.
 func secretFlags(words []string) (values []string) {
 	for i, w := range words {
 		name, value, inline := strings.Cut(w, "=")
 		switch {
-		case !strings.HasPrefix(name, "-") || !secretName(name):
+		case !strings.HasPrefix(name, "-") || !isSecretName(name):
 		case inline:
 			values = append(values, value)
 		case i+1 < len(words):
@@ -69,8 +68,12 @@ func secretFlags(words []string) (values []string) {
 	return values
 }
 
-// secretName reports whether a name says that its value is secret; that of a file is
-// none.
-func secretName(name string) bool {
-	return regexp.MustCompile(`(?i)token|passw|secret|credential|api[-_]?key`).MatchString(name) && !regexp.MustCompile(`(?i)[-_](file|path|dir|config)$|-ttl|webhook`).MatchString(name)
+var (
+	secretName = regexp.MustCompile(`(?i)token|passw|secret|credential|api[-_]?key`)
+	publicName = regexp.MustCompile(`(?i)[-_](file|path|dir|config)$|-ttl|webhook`)
+)
+
+// isSecretName reports whether the value of a setting is secret. A path is not.
+func isSecretName(name string) bool {
+	return secretName.MatchString(name) && !publicName.MatchString(name)
 }

@@ -3,83 +3,53 @@
 
 package node
 
-// Setup is how the kubelet of a node is run, as its files say, and how that can
-// be changed. [Node.Setup] reads it. All paths are those of the node, without
-// [Node.Root].
+// Setup describes how a node's kubelet is run according to the node's files, and
+// how regcred can change it. [Reading.Setup] returns it. All paths are those of the
+// node, without [Node.Root].
 type Setup struct {
 	Kind    Kind
 	Way     Way
-	Refusal *Refusal `json:",omitempty"` // why the node keeps no change; nil if it does
+	Refusal *Refusal `json:",omitempty"` // why changes do not last; nil if they do
 
 	Init    Init
-	Service string `json:",omitempty"` // what Init calls the service that has the kubelet: "kubelet.service", "k3s"; "" if there is none
-	Unit    *Unit  `json:",omitempty"` // nil without a unit of systemd
+	Service string `json:",omitempty"` // name of the service that starts the kubelet, such as "kubelet.service" or "k3s"; "" if there is none
+	Unit    *Unit  `json:",omitempty"` // nil if systemd does not start the kubelet
 
-	// Flags are the two flags of the kubelet's next start: what its files say
-	// now, our drop-in among them. Of k3s and rke2 they are the paths that these
-	// look at, whether given or the default.
+	// Flags are the flags of the kubelet's next start, including regcred's drop-in.
+	// For k3s and rke2 they are the configured or default paths.
 	Flags
 
-	// Vendor is the same without our drop-in.
+	// Vendor are the flags without regcred's drop-in.
 	Vendor Flags
 
-	Program string // what it runs: the kubelet, k3s or rke2; "" if that is not known
+	Program string // path of the kubelet, k3s or rke2; "" if it is unknown
 	Version Version
-	Gates   map[string]bool `json:",omitempty"` // feature gates that its files set
+	Gates   map[string]bool `json:",omitempty"` // feature gates that flags and configuration set
 	Health  Health
-	Running *Running `json:",omitempty"` // nil if none runs, or this is not its machine
+	Running *Running `json:",omitempty"` // nil if no kubelet is running, or the node is not this machine
 
-	Nodeadm *Nodeadm `json:",omitempty"` // of EKS AL2023
-	Rancher *Rancher `json:",omitempty"` // of k3s and rke2
+	Nodeadm *Nodeadm `json:",omitempty"` // on EKS AL2023
+	Rancher *Rancher `json:",omitempty"` // on k3s and rke2
 
-	Unread []string `json:",omitempty"` // what could not be read, so that all of this may be wrong
+	Unread []string `json:",omitempty"` // paths that this user has no permission to read, so the result may be wrong
 }
 
-// Kind is a way in which nodes are made.
-type Kind string
-
-// The kinds of nodes. All from GKE on have a [Refusal].
-const (
-	Kubeadm      Kind = "kubeadm"    // packages of pkgs.k8s.io or of a distribution
-	KindNode     Kind = "kind"       // node image of kind
-	EKS2023      Kind = "eks-al2023" // nodeadm
-	EKSAL2       Kind = "eks-al2"    // bootstrap.sh
-	K3sServer    Kind = "k3s-server" // with API server and datastore in the same process
-	K3sAgent     Kind = "k3s-agent"
-	RKE2Server   Kind = "rke2-server" // the kubelet is a child
-	RKE2Agent    Kind = "rke2-agent"
-	Kubespray    Kind = "kubespray"
-	PlainUnit    Kind = "kubelet.service" // of anybody else
-	OpenRCUnit   Kind = "openrc"          // a kubelet under OpenRC
-	NoKubelet    Kind = "none"            // nothing here starts a kubelet
-	GKE          Kind = "gke"
-	AKS          Kind = "aks"
-	KOps         Kind = "kops"
-	Talos        Kind = "talos"
-	Bottlerocket Kind = "bottlerocket"
-	OpenShift    Kind = "openshift"
-	Minikube     Kind = "minikube"
-	MicroK8s     Kind = "microk8s"
-	K0s          Kind = "k0s"
-)
-
-// Way is how the kubelet of a node comes to a configuration and a directory of ours.
+// Way is how regcred can set the kubelet's configuration and plugin directory.
 type Way string
 
 const (
-	// ByFiles: the kubelet has both flags without us, and what they name can be
-	// changed and stays.
+	// ByFiles: the kubelet has both flags, and changes to their files last.
 	ByFiles Way = "files"
-	// ByDropIn: a drop-in of systemd repeats the unit's command with the flags.
+	// ByDropIn: a systemd drop-in repeats the unit's command with the flags.
 	ByDropIn Way = "drop-in"
-	// ByPlaces: no flags; k3s and rke2 give them to the kubelet if both paths
-	// are there when their service starts.
+	// ByPlaces: k3s and rke2 set the flags if both default paths exist when their
+	// service starts.
 	ByPlaces Way = "places"
-	// ByHand: nothing that regcred does would bring the flags there.
+	// ByHand: regcred cannot set the flags.
 	ByHand Way = "by hand"
 )
 
-// Init is what starts services.
+// Init is an init system.
 type Init string
 
 // The init systems.
@@ -89,76 +59,75 @@ const (
 	NoInit  Init = "none"
 )
 
-// Flags are the two flags that matter here.
+// Flags are the kubelet's flags for credential providers.
 type Flags struct {
 	Config, BinDir Flag
 }
 
-// Flag is one of the kubelet's two flags.
+// Flag is one of these flags.
 type Flag struct {
 	Place
-	Given []Given `json:",omitempty"` // wherever it is given, in the order in which the kubelet sees them: the last wins
+	Given []Given `json:",omitempty"` // all occurrences in the order in which the kubelet parses them; the last one counts
 }
 
-// Set reports whether the flag is given, and not empty.
+// Set reports whether the flag is set and not empty.
 func (f Flag) Set() bool { return f.Path != "" }
 
-// Given is a flag where it stands.
+// Given is an occurrence of a flag.
 type Given struct {
 	Value string
 	File  string // the unit, drop-in, environment file or configuration
 	Line  int    // from 1
-	By    string `json:",omitempty"` // the variable that it comes by: "KUBELET_EXTRA_ARGS"
+	By    string `json:",omitempty"` // the variable that contains the flag, such as "KUBELET_EXTRA_ARGS"
 }
 
-// PlaceType is what a path leads to.
+// PlaceType is the type of file at a path.
 type PlaceType string
 
-// What a path leads to.
+// The types of files.
 const (
 	Absent    PlaceType = "absent"
 	File      PlaceType = "file"
 	Directory PlaceType = "directory"
 	Other     PlaceType = "other"   // a device, a socket, a pipe
-	Unknown   PlaceType = "unknown" // it cannot be looked at: see Setup.Unread
+	Unknown   PlaceType = "unknown" // this user has no permission: see Setup.Unread
 )
 
-// Place is a path of a node.
+// Place describes a path on a node.
 type Place struct {
-	Path  string    `json:",omitempty"` // as the kubelet has it; "" if there is none
-	Real  string    `json:",omitempty"` // without links, as far as it exists; "" if it is the same
+	Path  string    `json:",omitempty"` // as in the kubelet's flag; "" if there is none
+	Real  string    `json:",omitempty"` // with symlinks of the existing part resolved; "" if it is the same
 	Type  PlaceType `json:",omitempty"`
-	Fixed string    `json:",omitempty"` // why nothing can be written there, or run from there: "/usr is mounted read-only"; "" if it can
-	Owner string    `json:",omitempty"` // whose it is, if a package manager's or an image's: "the system image", "rpm or deb packages"
+	Fixed string    `json:",omitempty"` // why files there cannot be written or executed, such as "/usr is mounted read-only"; "" if they can
+	Owner string    `json:",omitempty"` // what replaces the file: a package manager or an image; "" if nothing is known to
 }
 
-// Unit is the unit of systemd that starts a kubelet.
+// Unit is the systemd unit that starts a kubelet.
 type Unit struct {
 	Name   string   // "kubelet.service"
 	Files  []string // the unit and its drop-ins, in the order in which systemd reads them
-	Masked bool     `json:",omitempty"` // a link to /dev/null
+	Masked bool     `json:",omitempty"` // a symlink to /dev/null
 
-	Exec     Command  // what it runs, without our drop-in
-	Words    []string `json:",omitempty"` // what comes of Exec, with the variables as they are now: perhaps with secrets, as k3s' --token
-	Missing  []string `json:",omitempty"` // environment files that it must have and has not: it does not start
+	Exec     Command  // the start command, without regcred's drop-in
+	Words    []string `json:",omitempty"` // Exec with expanded variables; may contain secrets, such as k3s's --token
+	Missing  []string `json:",omitempty"` // missing environment files because of which the unit does not start
 	Type     string   `json:",omitempty"` // as written; "" is systemd's default
 	KillMode string   `json:",omitempty"`
 	Restart  string   `json:",omitempty"`
 	Watchdog string   `json:",omitempty"` // WatchdogSec
 
-	DropIn string  // where our drop-in is, or would be
-	Ours   *OurOwn `json:",omitempty"` // our drop-in; nil if there is none
+	DropIn string  // path of regcred's drop-in
+	Ours   *OurOwn `json:",omitempty"` // regcred's drop-in; nil if it does not exist
 
-	// Problem is why a drop-in of ours could not give the kubelet its flags: "it
-	// starts the kubelet by a shell", or a later drop-in that replaces the
-	// command; "" if it could.
+	// Problem is why a drop-in could not set the kubelet's flags, such as "it starts
+	// the kubelet through a shell"; "" if it could.
 	Problem string `json:",omitempty"`
 }
 
-// OurOwn is a drop-in of ours.
+// OurOwn is regcred's drop-in.
 type OurOwn struct {
 	Exec  string // its command as written
-	Stale bool   // it does not begin with the command that the unit has without it
+	Stale bool   // the unit's own command has changed since
 }
 
 // Command is a command line of a unit.
@@ -168,72 +137,51 @@ type Command struct {
 	Line int
 }
 
-// Version is the kubelet's.
+// Version is the kubelet's version.
 type Version struct {
-	Kubelet string `json:",omitempty"` // "1.33.4"; "" if it cannot be told
-	Text    string `json:",omitempty"` // as the program says it: "v1.33.4+k3s1"
-	Why     string `json:",omitempty"` // why it cannot be told
+	Kubelet string `json:",omitempty"` // "1.33.4"; "" if it is unknown
+	Text    string `json:",omitempty"` // as the program prints it: "v1.33.4+k3s1"
+	Why     string `json:",omitempty"` // why it is unknown
 }
 
-// Health is where a kubelet says that it is well.
+// Health is the kubelet's health endpoint.
 type Health struct {
-	URL  string `json:",omitempty"` // "http://127.0.0.1:10248/healthz"; "" if that is off
-	From string `json:",omitempty"` // the file or "the kubelet's default"
+	URL  string `json:",omitempty"` // "http://127.0.0.1:10248/healthz"; "" if it is disabled
+	From string `json:",omitempty"` // the file or flag that sets it, or "the kubelet's default"
 }
 
-// Running is a kubelet that runs, or the program that has it inside.
+// Running is a running kubelet, or the program that it is part of.
 type Running struct {
 	PID   int
-	Start uint64 // clock ticks after boot (proc(5), field 22), which with PID tells it from any other process
-	// Flags are those on its command line; nil of k3s, which has the kubelet inside.
+	Start uint64 // clock ticks after boot (proc(5), field 22); identifies the process together with PID
+	// Flags are the flags on the command line; nil for k3s.
 	Flags *RunningFlags `json:",omitempty"`
-	// Differs: the files say something else by now, so that a restart changes it.
+	// Differs: a restart would change the flags.
 	Differs bool `json:",omitempty"`
 }
 
-// RunningFlags are the two flags that a kubelet was started with; "" is not given.
+// RunningFlags are the flags that a kubelet was started with; "" means not set.
 type RunningFlags struct{ Config, BinDir string }
 
-// Nodeadm is EKS's agent, which writes a kubelet's files anew at each boot.
+// Nodeadm is EKS's agent, which writes the kubelet's files at each boot.
 type Nodeadm struct {
-	Dir       string // where it reads NodeConfig drop-ins
-	Supported bool   // it reads that directory (releases since October 2025)
-	DropIn    string // where ours is, or would be
+	Dir       string // directory of NodeConfig drop-ins
+	Supported bool   // nodeadm reads that directory (releases since October 2025)
+	DropIn    string // path of regcred's drop-in
 }
 
-// Rancher is what k3s and rke2 are told.
+// Rancher is the configuration of k3s and rke2.
 type Rancher struct {
-	Files []string `json:",omitempty"` // their configuration, in the order in which it is read
-	Args  []Given  `json:",omitempty"` // kubelet-arg of the two flags, which go before all else
-	// DataDir is where they keep what is theirs; below it, in agent, that of the kubelet.
+	Files   []string `json:",omitempty"` // in the order in which they are read
+	Args    []Given  `json:",omitempty"` // the two flags in kubelet-arg, which override everything else
 	DataDir string
 }
 
-// Refusal is why a node keeps no change, and what it wants instead.
+// Refusal is why changes on a node do not last. [Setup.Instructions] returns what to
+// do instead.
 type Refusal struct {
 	Why string // one line
-	// Reapplied: install can do it nevertheless, if something does it again after
-	// each boot or upgrade (--reapplied).
+	// Reapplied: install works if it is repeated after each boot or upgrade
+	// (--reapplied).
 	Reapplied bool
-	// Instead returns what the system of the node wants, complete, to be pasted. It
-	// ends with a line end.
-	Instead func(Wish) string `json:"-"`
-}
-
-// Wish is what a node should have.
-type Wish struct {
-	Config     string // a CredentialProviderConfig in YAML, complete: what the node has already, too
-	ConfigPath string // where install would have it
-	BinDir     string // likewise
-	Providers  []WishedProvider
-}
-
-// WishedProvider is a provider as far as a system with fields of its own can have it.
-type WishedProvider struct {
-	Name          string // of its executable
-	MatchImages   []string
-	CacheDuration string // "10m0s"
-	Env           map[string]string
-	Args          []string
-	Tokens        bool // it has tokenAttributes
 }

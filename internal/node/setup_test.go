@@ -27,29 +27,29 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// wish is a node that wants two providers.
-func wish() Wish {
-	return Wish{
+// desired has two providers.
+func desired() Desired {
+	return Desired{
 		Config: "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: ecr\n  matchImages: [\"*.dkr.ecr.*.amazonaws.com\"]\n" +
 			"  defaultCacheDuration: 10m0s\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n",
 		ConfigPath: "/var/lib/regcred/current/config.yaml",
 		BinDir:     "/var/lib/regcred/bin",
-		Providers: []WishedProvider{
+		Providers: []DesiredProvider{
 			{Name: "ecr", MatchImages: []string{"*.dkr.ecr.*.amazonaws.com", "public.ecr.aws"}, CacheDuration: "10m0s", Env: map[string]string{"B": `say "x"`, "A": "1"}},
 			{Name: "token", MatchImages: []string{"registry.example.com"}, Args: []string{"--v"}, Tokens: true},
 		},
 	}
 }
 
-// TestInstead has what each kind that refuses wants instead.
-func TestInstead(t *testing.T) {
+// TestInstructions compares the instructions for each kind with a refusal.
+func TestInstructions(t *testing.T) {
 	seen := map[Kind]bool{}
 	for file, archive := range trees(t) {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		if strings.HasPrefix(name, "bad-") && name != "bad-shell" {
 			continue
 		}
-		s, err := Node{Root: plant(t, archive), Foreign: true}.Setup(t.Context())
+		s, err := Node{Root: plant(t, archive), Foreign: true}.Read().Setup(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,8 +58,12 @@ func TestInstead(t *testing.T) {
 		}
 		seen[s.Kind] = true
 		t.Run(name, func(t *testing.T) {
-			got := s.Refusal.Why + "\n---\n" + s.Refusal.Instead(wish())
-			parses(t, s.Kind, s.Refusal.Instead(wish()))
+			text, err := s.Instructions(desired())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := s.Refusal.Why + "\n---\n" + text
+			parses(t, s.Kind, text)
 			golden := filepath.Join("testdata/instead", name+".txt")
 			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
@@ -75,9 +79,9 @@ func TestInstead(t *testing.T) {
 			}
 		})
 	}
-	for _, r := range refusals(&Setup{}) {
-		if !seen[r.kind] {
-			t.Errorf("no tree of %s", r.kind)
+	for _, k := range kinds() {
+		if k.refusal != "" && !seen[k.kind] {
+			t.Errorf("no tree of %s", k.kind)
 		}
 	}
 }
@@ -106,10 +110,10 @@ func parses(t *testing.T, kind Kind, text string) {
 func TestCommandWith(t *testing.T) {
 	args := []string{"--x=/a b", `--y=%n $HOME ${A} "q" 'p' \n`, "", ";", "--z=ä\n", "$A", "--plain=/x"}
 	for _, text := range []string{`/usr/bin/kubelet $A "${B}" %n \x41`, "-/usr/bin/kubelet", ":/usr/bin/kubelet $A"} {
-		s := &service{name: "kubelet.service"}
+		s := &systemdUnit{name: "kubelet.service"}
 		vars := map[string]variable{"A": {value: "1 2"}, "B": {value: "3"}, "HOME": {value: "/root"}}
-		before := texts(arguments(s, setting{value: text}, vars))
-		after := texts(arguments(s, setting{value: Command{Text: text}.With(args...)}, vars))
+		before := texts(commandWords(s, setting{value: text}, vars))
+		after := texts(commandWords(s, setting{value: Command{Text: text}.With(args...)}, vars))
 		if diff := cmp.Diff(slices.Concat(before, args), after); diff != "" {
 			t.Errorf("%s: -want +got\n%s", text, diff)
 		}
@@ -125,7 +129,7 @@ func FuzzCommandWith(f *testing.F) {
 			return // no argument has it
 		}
 		text := map[bool]string{true: ":/k", false: "/k"}[literal]
-		got := texts(arguments(&service{name: "k.service"}, setting{value: Command{Text: text}.With(arg)}, nil))
+		got := texts(commandWords(&systemdUnit{name: "k.service"}, setting{value: Command{Text: text}.With(arg)}, nil))
 		if diff := cmp.Diff([]string{"/k", arg}, got); diff != "" {
 			t.Errorf("-want +got\n%s", diff)
 		}
@@ -187,7 +191,7 @@ func TestSetupRunning(t *testing.T) {
 	if err := os.Symlink(fmt.Sprintf("/proc/%d", cmd.Process.Pid), filepath.Join(root, "proc", fmt.Sprint(cmd.Process.Pid))); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Node{Root: root, Foreign: true}.Setup(t.Context())
+	s, err := Node{Root: root, Foreign: true}.Read().Setup(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +220,7 @@ func TestSetupRunningByUnit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := Node{Root: root}.Setup(t.Context())
+	s, err := Node{Root: root}.Read().Setup(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +280,7 @@ func mount(t *testing.T, dir string, flags uintptr) {
 // fixedOf is what cannot be changed on a node, and what follows.
 func fixedOf(t *testing.T, root string) []string {
 	t.Helper()
-	s, err := Node{Root: root, Foreign: true}.Setup(t.Context())
+	s, err := Node{Root: root, Foreign: true}.Read().Setup(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +310,7 @@ func TestSetupUnread(t *testing.T) {
 		}
 		return
 	}
-	s, err := Node{Root: root, Foreign: true}.Setup(t.Context())
+	s, err := Node{Root: root, Foreign: true}.Read().Setup(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,7 +336,7 @@ func TestVersionTime(t *testing.T) {
 	root := plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexec sleep 1000\n")))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	v := newReading(ctx, Node{Root: root, Foreign: true}).version("/usr/bin/kubelet")
+	v := Node{Root: root, Foreign: true}.version(ctx, "/usr/bin/kubelet")
 	if want := "/usr/bin/kubelet --version: context deadline exceeded"; v.Why != want || v.Kubelet != "" {
 		t.Errorf("got %+v", v)
 	}
@@ -348,7 +352,7 @@ func TestVersionChild(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan Version, 1)
-	go func() { done <- newReading(ctx, Node{Root: root, Foreign: true}).version("/usr/bin/kubelet") }()
+	go func() { done <- Node{Root: root, Foreign: true}.version(ctx, "/usr/bin/kubelet") }()
 	child, err := os.OpenFile(fifo, os.O_RDONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -391,7 +395,7 @@ func TestVersionLeftRunning(t *testing.T) {
 		"3": {Why: "/usr/bin/kubelet --version: exit status 3"},
 	} {
 		root := plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\necho Kubernetes v1.33.4\ncat "+fifo+" &\nexit "+code+"\n")))
-		if got := newReading(t.Context(), Node{Root: root, Foreign: true}).version("/usr/bin/kubelet"); got != want {
+		if got := (Node{Root: root, Foreign: true}).version(t.Context(), "/usr/bin/kubelet"); got != want {
 			t.Errorf("exit %s: got %+v, want %+v", code, got, want)
 		}
 	}
@@ -434,7 +438,7 @@ func TestForeignKubelet(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, foreign := range []bool{false, true} {
-		v := newReading(t.Context(), Node{Root: root, Foreign: foreign}).version("/usr/bin/kubelet")
+		v := Node{Root: root, Foreign: foreign}.version(t.Context(), "/usr/bin/kubelet")
 		if (v.Kubelet == "1.36.3") != foreign || (v.Why == "") != foreign {
 			t.Errorf("foreign %v: %+v", foreign, v)
 		}

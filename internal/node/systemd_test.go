@@ -39,8 +39,7 @@ func TestSystemdAgrees(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		t.Run(name, func(t *testing.T) {
 			root := plant(t, archive)
-			r := newReading(t.Context(), Node{Root: root})
-			found := r.find()
+			found := Node{Root: root}.Read().reader(t.Context()).kubeletService()
 			if found.unit == nil || found.unit.masked || len(found.unit.execs) != 1 || strings.Contains(found.unit.exec().value, " ; ") || name == "bad-open-quote" || name == "bad-unit-fifo" {
 				return // systemd runs no single command, or waits for ever
 			}
@@ -65,7 +64,7 @@ func TestSystemdReadsOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := plant(t, archive)
-	s, err := Node{Root: root}.Setup(t.Context())
+	s, err := Node{Root: root}.Read().Setup(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +95,7 @@ func systemd(t *testing.T) string {
 	return ""
 }
 
-func ourJudgement(t *testing.T, root string, found started) judged {
+func ourJudgement(t *testing.T, root string, found kubeletService) judged {
 	t.Helper()
 	s := found.unit
 	j := judged{KillMode: "control-group"}

@@ -4,17 +4,13 @@
 package node
 
 import (
-	"context"
-	"errors"
-	"io/fs"
 	"maps"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// unitDirs are where systemd looks for units, the first first (systemd.unit(5)).
+// unitDirs returns the directories of systemd units in order of precedence (systemd.unit(5)).
 func unitDirs() []string {
 	return []string{
 		"/etc/systemd/system.control", "/run/systemd/system.control", "/run/systemd/transient", "/run/systemd/generator.early",
@@ -24,145 +20,73 @@ func unitDirs() []string {
 	}
 }
 
-// reading is what has been read while searching, and what could not be. Paths
-// are those of the node.
-type reading struct {
-	node   Node
-	ctx    context.Context
-	texts  map[string]string // of files, by path
-	unread []string          // for want of rights
-	failed map[string]error  // files that cannot be read, for whatever reason
-}
-
-func newReading(ctx context.Context, n Node) *reading {
-	return &reading{node: n, ctx: ctx, texts: map[string]string{}, failed: map[string]error{}}
-}
-
-// file reads a file; "" if there is none, or it cannot be read.
-func (r *reading) file(name string) string {
-	data, err := r.node.files().ReadFile(r.ctx, name)
-	r.note(name, err)
-	if err != nil {
-		r.failed[name] = err
-		return ""
-	}
-	r.texts[name] = string(data)
-	return string(data)
-}
-
-// there reports whether a name leads to anything.
-func (r *reading) there(name string) bool {
-	_, err := r.node.files().Stat(name)
-	r.note(name, err)
-	return err == nil
-}
-
-// list lists the names in a directory.
-func (r *reading) list(dir string) (names []string) {
-	entries, err := r.node.files().ReadDir(dir)
-	r.note(dir, err)
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	return names
-}
-
-// note remembers what could not be looked at.
-func (r *reading) note(name string, err error) { r.noteHost(r.node.host(name), err) }
-
-// noteHost is note of a path of this machine.
-func (r *reading) noteHost(name string, err error) {
-	if errors.Is(err, fs.ErrPermission) && !slices.Contains(r.unread, name) {
-		r.unread = append(r.unread, name)
-	}
-}
-
-// read lists the files that have been read, as this machine names them.
-func (r *reading) read() (names []string) {
-	for _, name := range slices.Sorted(maps.Keys(r.texts)) {
-		names = append(names, r.node.host(name))
-	}
-	return names
-}
-
-// naming lists the files that have been read in which a flag of credential
-// providers stands, as this machine names them.
-func (r *reading) naming() (names []string) {
-	for _, name := range slices.Sorted(maps.Keys(r.texts)) {
-		if strings.Contains(strings.ReplaceAll(r.texts[name], "_", "-"), "--image-credential-provider-") {
-			names = append(names, r.node.host(name))
-		}
-	}
-	return names
-}
-
-// service is what matters here of a unit of systemd.
-type service struct {
+// systemdUnit contains the settings of a service unit that matter for a kubelet.
+type systemdUnit struct {
 	name        string
 	fragment    string // the unit file; "" if there is none
 	masked      bool
-	files       []string          // the unit file and its drop-ins, in the order in which they are read
-	execs       []setting         // of ExecStart
-	environment []setting         // of Environment
-	envFiles    []setting         // of EnvironmentFile
-	last        map[string]string // others, of which the last counts
+	files       []string          // the unit file and its drop-ins, in the order in which systemd reads them
+	execs       []setting         // ExecStart
+	environment []setting         // Environment
+	envFiles    []setting         // EnvironmentFile
+	last        map[string]string // other settings, of which the last one counts
 }
 
-// exec is the command that counts: the last.
-func (s *service) exec() setting {
+// exec returns the last start command.
+func (s *systemdUnit) exec() setting {
 	if len(s.execs) == 0 {
 		return setting{}
 	}
 	return s.execs[len(s.execs)-1]
 }
 
-// unit reads a service as systemd does: the first file of its name, and drop-ins
-// of all directories by name, of which each hides those of the same name in the
-// directories after its own. A drop-in of the path without is taken as not there.
-func (r *reading) unit(name, without string) *service {
-	s := &service{name: name, last: map[string]string{}}
+// unit reads a unit as systemd does: the first file with its name, and the drop-ins
+// of all directories. A drop-in hides those with the same name in later directories.
+// The drop-in except is ignored.
+func (r *reader) unit(name, except string) *systemdUnit {
+	s := &systemdUnit{name: name, last: map[string]string{}}
 	for _, dir := range unitDirs() {
 		file := path.Join(dir, name)
-		if masked := r.isMask(file); masked || r.there(file) {
+		if masked := r.isMask(file); masked || r.exists(file) {
 			s.fragment, s.masked = file, masked
 			s.add(r, file)
 			break
 		}
 	}
-	for _, file := range r.dropIns(r.names(s), without) {
+	for _, file := range r.dropIns(r.names(s), except) {
 		s.add(r, file)
 	}
 	return s
 }
 
-// isMask reports whether a unit file is a link to /dev/null, or empty, which
-// stands for no unit.
-func (r *reading) isMask(file string) bool {
-	if target, err := r.node.files().Readlink(file); err == nil && path.Clean(target) == "/dev/null" {
+// isMask reports whether a unit file masks the unit: a symlink to /dev/null, or an
+// empty file.
+func (r *reader) isMask(file string) bool {
+	if target, err := r.fs().Readlink(file); err == nil && path.Clean(target) == "/dev/null" {
 		return true
 	}
-	info, err := r.node.files().Stat(file)
+	info, err := r.fs().Stat(file)
 	return err == nil && info.Mode().IsRegular() && info.Size() == 0
 }
 
-// names are those whose drop-ins a unit has: its own, and that of the file that
-// its name is a link to.
-func (r *reading) names(s *service) []string {
+// names returns the names whose drop-ins apply to a unit: its own name and, if
+// that is an alias, the name of the unit file.
+func (r *reader) names(s *systemdUnit) []string {
 	names := []string{s.name}
-	if real, err := r.node.files().Real(s.fragment); s.fragment != "" && err == nil && path.Ext(real) == ".service" && path.Base(real) != s.name {
+	if real, err := r.fs().Real(s.fragment); s.fragment != "" && err == nil && path.Ext(real) == ".service" && path.Base(real) != s.name {
 		names = append(names, path.Base(real))
 	}
 	return names
 }
 
-// dropIns lists the drop-ins of a unit in the order in which they are read. Beside
-// those of its names there are those of its prefixes ("k3s-.service.d") and of all
-// services; of two with one name, that of the directory looked at first counts.
-func (r *reading) dropIns(names []string, without string) (files []string) {
+// dropIns returns the drop-ins of a unit in the order in which systemd reads them.
+// Drop-ins of the name's prefixes ("k3s-.service.d") and of all services
+// ("service.d") apply too.
+func (r *reader) dropIns(names []string, except string) (files []string) {
 	found := map[string]string{}
-	look := func(dir string) {
+	add := func(dir string) {
 		for _, e := range r.list(dir) {
-			if file := path.Join(dir, e); strings.HasSuffix(e, ".conf") && file != without && found[e] == "" {
+			if file := path.Join(dir, e); strings.HasSuffix(e, ".conf") && file != except && found[e] == "" {
 				found[e] = file
 			}
 		}
@@ -170,12 +94,12 @@ func (r *reading) dropIns(names []string, without string) (files []string) {
 	for _, name := range names {
 		for _, dir := range unitDirs() {
 			for _, n := range withPrefixes(name) {
-				look(path.Join(dir, n+".d"))
+				add(path.Join(dir, n+".d"))
 			}
 		}
 	}
 	for _, dir := range unitDirs() {
-		look(path.Join(dir, "service.d"))
+		add(path.Join(dir, "service.d"))
 	}
 	for _, e := range slices.Sorted(maps.Keys(found)) {
 		if !r.isMask(found[e]) {
@@ -185,7 +109,7 @@ func (r *reading) dropIns(names []string, without string) (files []string) {
 	return files
 }
 
-// withPrefixes lists a unit's name and its prefixes, the longest first:
+// withPrefixes returns a unit's name and its prefixes, the longest first:
 // "a-b.service", "a-.service".
 func withPrefixes(name string) []string {
 	names := []string{name}
@@ -200,9 +124,9 @@ func withPrefixes(name string) []string {
 	}
 }
 
-// add reads a unit file over what was read before. An empty value takes back
-// what was (systemd.service(5), systemd.exec(5)).
-func (s *service) add(r *reading, file string) {
+// add adds the settings of a unit file or drop-in. An empty value resets a
+// setting (systemd.service(5), systemd.exec(5)).
+func (s *systemdUnit) add(r *reader, file string) {
 	if s.masked && file == s.fragment {
 		return
 	}
@@ -210,7 +134,7 @@ func (s *service) add(r *reading, file string) {
 	s.read(r.file(file), file)
 }
 
-func (s *service) read(text, file string) {
+func (s *systemdUnit) read(text, file string) {
 	section := ""
 	for _, line := range logicalLines(text) {
 		if strings.HasPrefix(line.value, "[") {
@@ -221,11 +145,11 @@ func (s *service) read(text, file string) {
 		if !ok || section != "[Service]" {
 			continue
 		}
-		s.set(strings.TrimSpace(key), setting{strings.TrimSpace(value), mark{file, line.line}})
+		s.set(strings.TrimSpace(key), setting{strings.TrimSpace(value), position{file, line.line}})
 	}
 }
 
-func (s *service) set(key string, value setting) {
+func (s *systemdUnit) set(key string, value setting) {
 	switch key {
 	case "ExecStart":
 		s.execs = appendOrReset(s.execs, value)
@@ -245,15 +169,15 @@ func appendOrReset(list []setting, s setting) []setting {
 	return append(list, s)
 }
 
-// variables are those of the environment that a service is started with: files
-// win over Environment, and later ones over earlier ones. Missing are the files
-// without which systemd does not start it.
-func (r *reading) variables(s *service) (vars map[string]variable, missing []string) {
+// environment returns the variables that a unit sets: EnvironmentFile overrides
+// Environment, and later settings override earlier ones. systemd does not start the
+// unit because of the missing files.
+func (r *reader) environment(s *systemdUnit) (vars map[string]variable, missing []string) {
 	vars = map[string]variable{}
 	for _, e := range s.environment {
 		for _, word := range splitWords(e.value) {
 			if name, value, ok := strings.Cut(specifiers(word, s.name), "="); ok {
-				vars[name] = variable{value, e.mark}
+				vars[name] = variable{value, e.position}
 			}
 		}
 	}
@@ -261,7 +185,7 @@ func (r *reading) variables(s *service) (vars map[string]variable, missing []str
 		name, optional := strings.CutPrefix(e.value, "-")
 		for _, file := range r.glob(specifiers(name, s.name)) {
 			text := r.file(file)
-			if r.failed[file] != nil && !optional {
+			if r.load(file).err != nil && !optional {
 				missing = append(missing, file)
 			}
 			maps.Copy(vars, environmentFile(text, file))
@@ -270,37 +194,11 @@ func (r *reading) variables(s *service) (vars map[string]variable, missing []str
 	return vars, missing
 }
 
-// glob lists the files of a pattern, or the pattern itself if there are none.
-func (r *reading) glob(pattern string) []string {
-	matches := []string{"/"}
-	for _, part := range components(pattern) {
-		var next []string
-		for _, dir := range matches {
-			if !strings.ContainsAny(part, `*?[\`) {
-				next = append(next, path.Join(dir, part))
-				continue
-			}
-			for _, e := range r.list(dir) {
-				// As glob(7) has them but for "[!…]".
-				if ok, err := filepath.Match(part, e); err == nil && ok {
-					next = append(next, path.Join(dir, e))
-				}
-			}
-		}
-		matches = next
-	}
-	matches = slices.DeleteFunc(matches, func(m string) bool { return m != path.Clean(pattern) && !r.there(m) })
-	if len(matches) == 0 {
-		return []string{pattern}
-	}
-	return matches
-}
-
-// word is one word of a command, and where it comes from.
+// word is a word of a command and its position.
 type word struct {
 	text string
-	mark
-	by string // the variable that it comes by; "" if it stands in the command
+	position
+	by string // the variable that contains the word; "" if the command does
 }
 
 func texts(words []word) (list []string) {
@@ -310,30 +208,30 @@ func texts(words []word) (list []string) {
 	return list
 }
 
-// arguments are the words of a command of a service, the program being the first.
-func arguments(s *service, exec setting, vars map[string]variable) (args []word) {
+// commandWords returns the words of a unit's command, beginning with the program.
+func commandWords(s *systemdUnit, exec setting, vars map[string]variable) (args []word) {
 	prefix, command := cutPrefixes(exec.value)
 	for i, text := range splitWords(command) {
 		text = specifiers(text, s.name)
 		name, alone := strings.CutPrefix(text, "$")
 		switch {
-		case i == 1 && strings.Contains(prefix, "@"): // the name by which the program knows itself
+		case i == 1 && strings.Contains(prefix, "@"): // argv[0]
 		case i == 0 || strings.Contains(prefix, ":"): // no variables
-			args = append(args, word{text, exec.mark, ""})
+			args = append(args, word{text, exec.position, ""})
 		case alone && isName(name):
-			// On its own it is as many words as it has; the quotes are gone by then.
+			// A variable without braces is split into words.
 			for _, text := range splitPlain(vars[name].value) {
-				args = append(args, word{text, vars[name].mark, name})
+				args = append(args, word{text, vars[name].position, name})
 			}
 		default:
 			text, by := expand(text, vars)
-			args = append(args, word{text, exec.mark, by})
+			args = append(args, word{text, exec.position, by})
 		}
 	}
 	return args
 }
 
-// cutPrefixes cuts off what stands before the program of a command.
+// cutPrefixes separates the special prefixes of a command, such as "-" and "@".
 func cutPrefixes(exec string) (prefixes, command string) {
 	command = strings.TrimLeft(exec, "@-:+!|")
 	return exec[:len(exec)-len(command)], command
@@ -343,8 +241,8 @@ func isName(s string) bool {
 	return s != "" && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// expand puts values in the place of ${NAME}, and "$" of "$$". By is the last
-// variable that it used.
+// expand replaces ${NAME} by the variable's value and "$$" by "$". by is the last
+// variable that was replaced.
 func expand(text string, vars map[string]variable) (expanded, by string) {
 	var b strings.Builder
 	for text != "" {

@@ -84,7 +84,7 @@ func TestUnits(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root := newRoot(t, tt.files)
-			loc, r, err := Node{Root: root}.location(t.Context())
+			loc, unread, err := Node{Root: root}.Read().location(t.Context())
 			got := ""
 			if loc != nil {
 				got = strings.ReplaceAll(loc.config+" "+loc.binDir, root, "")
@@ -95,8 +95,8 @@ func TestUnits(t *testing.T) {
 					}
 				}
 			}
-			if got != tt.want || len(r.unread) > 0 || strings.ReplaceAll(fmt.Sprint(err), root, "ROOT") != or.Or(tt.err, "<nil>") {
-				t.Errorf("got %q, unread %v, %v, want %q, %s", got, r.unread, err, tt.want, tt.err)
+			if got != tt.want || len(unread) > 0 || strings.ReplaceAll(fmt.Sprint(err), root, "ROOT") != or.Or(tt.err, "<nil>") {
+				t.Errorf("got %q, unread %v, %v, want %q, %s", got, unread, err, tt.want, tt.err)
 			}
 		})
 	}
@@ -108,7 +108,7 @@ func TestMaskedUnit(t *testing.T) {
 	if err := os.Symlink("/dev/null", filepath.Join(root, etc)); err != nil {
 		t.Fatal(err)
 	}
-	if loc, _, _ := (Node{Root: root}).location(t.Context()); loc != nil {
+	if loc, _, _ := (Node{Root: root}).Read().location(t.Context()); loc != nil {
 		t.Errorf("got %+v", loc)
 	}
 }
@@ -132,10 +132,10 @@ func TestSplitWords(t *testing.T) {
 func FuzzUnit(f *testing.F) {
 	f.Add("[Service]\nExecStart=kubelet $A ${A} \\\n#\n", "A=\"x\" 'y\n")
 	f.Fuzz(func(t *testing.T, unit, env string) {
-		s := service{last: map[string]string{}}
+		s := systemdUnit{last: map[string]string{}}
 		s.read(unit, "")
 		for _, exec := range s.execs {
-			kubeletFlags(unshelled(texts(arguments(&s, exec, environmentFile(env, "")))))
+			kubeletFlags(splitShellWords(texts(commandWords(&s, exec, environmentFile(env, "")))))
 		}
 	})
 }

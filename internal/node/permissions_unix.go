@@ -11,18 +11,17 @@ import (
 	"syscall"
 )
 
-// writableByOthers says who besides root and user euid may change a file, and
-// the command that ends it; "" if nobody. Strictly, nobody may add anything to a
-// directory either.
-func writableByOthers(path string, info fs.FileInfo, euid int, strict bool) (who, mend string) {
+// writableByOthers returns which other users than root and euid can change a file, and
+// the command that prevents it; "" if there are none. If strict is set, they must not be
+// able to add files to a directory either.
+func writableByOthers(path string, info fs.FileInfo, euid int, strict bool) (who, fix string) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode().Perm()
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
-		mode = 0 // it has no permissions of its own
+		mode = 0 // symlinks have no permissions
 	case info.Mode()&fs.ModeSticky != 0 && !strict:
-		// As /tmp: others may add entries, but not replace one that is not
-		// theirs, and whose the entry is is checked too.
+		// As in /tmp, users cannot replace files of other users.
 		mode &^= 0o022
 	}
 	switch {
@@ -33,7 +32,7 @@ func writableByOthers(path string, info fs.FileInfo, euid int, strict bool) (who
 	case mode&0o020 != 0 && stat.Gid != 0:
 		return fmt.Sprintf("writable by group %d", stat.Gid), "chmod g-w"
 	case mode&0o020 != 0 && hasACL(path):
-		// Then these are not the permissions of the group, but of all that it names.
+		// The group bits are the mask of the access control list.
 		return "writable through an access control list", "setfacl -b"
 	case foreign(info, euid):
 		if info.Mode()&fs.ModeSymlink != 0 {

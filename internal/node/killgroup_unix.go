@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// endAll has all that a program starts end with it when its time is up: a script may
-// have started a kubelet.
-func endAll(cmd *exec.Cmd) {
+// killGroup makes a timeout kill the processes that the program has started too: a
+// script may start a kubelet.
+func killGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }

@@ -5,4 +5,4 @@ package node
 
 import "os/exec"
 
-func endAll(*exec.Cmd) {}
+func killGroup(*exec.Cmd) {}

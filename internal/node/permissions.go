@@ -16,35 +16,33 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// Untrusted is a path that others than root and the caller may change.
+// Untrusted is the error for a path that other users than root and the caller can change.
 type Untrusted struct {
-	From string // the origin that has it
+	From string // the origin of the path
 	Path string
-	Who  string // who may change it: "writable by all users"
-	Mend string // the command that ends it, to be copied into a shell
+	Who  string // who can change it: "writable by all users"
+	Fix  string // shell command
 }
 
 func (e *Untrusted) Error() string {
 	return fmt.Sprintf("refusing %s: %s is %s", e.From, e.Path, e.Who)
 }
 
-// maxLinks is how many symbolic links a path may lead through, as in Linux.
+// maxLinks is the maximum number of symbolic links in a path, as in Linux.
 const maxLinks = 40
 
-// CheckTrust refuses an origin that others than root and the caller may
-// change, with the executables of these names: regcred, often run by root,
-// would execute what they put there. The configuration was read before, but
-// nothing in it was run. The error is an *[Error], mostly of an *[Untrusted].
+// CheckTrust rejects an origin if other users than root and the caller can change its
+// configuration, the files that name it, or the named executables: regcred, often run
+// by root, would execute their programs. The error is an *[Error], mostly of an
+// *[Untrusted].
 //
-// Each part of each path is looked at: directories, links and whose they are,
-// what those lead to, and the files. Nobody but root and the caller could
-// then change what a path means before it is used. Not looked at are mounts,
-// hard links that others made to root's files in a directory as /tmp, access
-// control lists of other systems than Linux and of NFS, and what root itself
-// may do elsewhere.
+// CheckTrust checks each directory, symlink and file on each path, so that only root
+// and the caller can change what a path refers to. It does not check mounts, hard links
+// to root's files in directories such as /tmp, and access control lists of NFS and of
+// other systems than Linux.
 func (n Node) CheckTrust(o *Origin, executables []string) error {
-	config, binDir := n.by()
-	nevertheless := fmt.Sprintf("set %s and %s to use this configuration anyway", config, binDir)
+	config, binDir := n.settings()
+	override := fmt.Sprintf("set %s and %s to use this configuration anyway", config, binDir)
 	files, err := trusted(o, executables)
 	if err != nil {
 		return err
@@ -52,27 +50,27 @@ func (n Node) CheckTrust(o *Origin, executables []string) error {
 	parts := map[string]bool{}
 	for _, f := range files {
 		if err := n.walk(f, parts); err != nil {
-			return withHint(fmt.Errorf("refusing %s: cannot determine who can change it: %w", o.From, err), nevertheless)
+			return withHint(fmt.Errorf("refusing %s: cannot determine who can change it: %w", o.From, err), override)
 		}
 	}
-	for _, p := range slices.Sorted(maps.Keys(parts)) { // parents first, so that the widest hole is named
+	for _, p := range slices.Sorted(maps.Keys(parts)) { // parents first, because they affect more files
 		info, err := os.Lstat(p)
 		if err != nil {
 			return fmt.Errorf("refusing %s: it changed while it was being checked: %w", o.From, err)
 		}
-		if who, mend := writableByOthers(p, info, os.Geteuid(), parts[p]); who != "" {
-			found := &Untrusted{From: o.From, Path: p, Who: who, Mend: mend + " " + shown.ShellWord(p)}
-			return withHint(found, found.Mend+"; or "+nevertheless)
+		if who, fix := writableByOthers(p, info, os.Geteuid(), parts[p]); who != "" {
+			found := &Untrusted{From: o.From, Path: p, Who: who, Fix: fix + " " + shown.ShellWord(p)}
+			return withHint(found, found.Fix+"; or "+override)
 		}
 	}
 	return nil
 }
 
-// trusted lists the configuration, what names it, and the executables.
+// trusted returns the configuration, the files that name it, and the executables.
 func trusted(o *Origin, executables []string) (files []string, err error) {
 	files = append([]string{o.Config}, o.Via...)
 	if entries, err := os.ReadDir(o.Config); err == nil {
-		// Also a file that is not there yet.
+		// No other user may add a file.
 		files = append(files, filepath.Join(o.Config, ".none"))
 		for _, e := range entries {
 			files = append(files, filepath.Join(o.Config, e.Name()))
@@ -89,9 +87,9 @@ func trusted(o *Origin, executables []string) (files []string, err error) {
 	return files, nil
 }
 
-// walk adds each part of a path: the directories from the root on, links, and
-// all that those lead to. What is true in parts is a directory without the next
-// part, which nobody else may put there.
+// walk adds each directory, symlink and file on a path to parts, including the targets
+// of symlinks. The value is true for a directory in which the next part is missing, so
+// that no other user may create it.
 func (n Node) walk(path string, parts map[string]bool) error {
 	at, rest := n.begin(path)
 	for links := 0; ; {
@@ -103,10 +101,10 @@ func (n Node) walk(path string, parts map[string]bool) error {
 		info, err := os.Lstat(next)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			parts[at] = true // a missing executable is a matter for validate and the lookup
+			parts[at] = true // validate and lookups report missing executables
 			return nil
 		case errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0:
-			return nil // a directory that has been looked at keeps us out, and so it will
+			return nil // only root or the owner of a checked directory can change this
 		case errors.Is(err, syscall.ENOTDIR):
 			return nil
 		case err != nil:
@@ -132,19 +130,19 @@ func (n Node) walk(path string, parts map[string]bool) error {
 	}
 }
 
-// add adds a part unless it is there.
+// add adds a part if it is missing.
 func add(parts map[string]bool, path string) {
 	if !parts[path] {
 		parts[path] = false
 	}
 }
 
-// begin splits a path into where it is looked at from on, and its parts: a
-// root directory that is not "/" was given, and so is not doubted.
+// begin splits a path into the directory from which it is checked and its parts. The
+// user has set a root directory other than "/", so it is trusted.
 func (n Node) begin(path string) (at string, rest []string) {
 	at = filepath.VolumeName(path) + string(filepath.Separator)
-	if rel, err := filepath.Rel(n.host("/"), path); n.Root != "" && err == nil && filepath.IsLocal(rel) {
-		at, path = n.host("/"), rel
+	if rel, err := filepath.Rel(n.Host("/"), path); n.Root != "" && err == nil && filepath.IsLocal(rel) {
+		at, path = n.Host("/"), rel
 	}
 	return at, components(path)
 }

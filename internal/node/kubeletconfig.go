@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"cmp"
+	"encoding/json"
+	"net"
+	"path"
+	"strconv"
+	"strings"
+
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// configFile is a file of the kubelet's configuration.
+type configFile struct {
+	path   string
+	dropIn bool // it is in --config-dir
+}
+
+// kubeletFields are the fields of a KubeletConfiguration that this package uses.
+type kubeletFields struct {
+	FeatureGates             map[string]bool `json:"featureGates,omitempty"`
+	HealthzPort              *int32          `json:"healthzPort,omitempty"`
+	HealthzBindAddress       string          `json:"healthzBindAddress,omitempty"`
+	ImageServiceEndpoint     string          `json:"imageServiceEndpoint,omitempty"`
+	ContainerRuntimeEndpoint string          `json:"containerRuntimeEndpoint,omitempty"`
+}
+
+// Default values of fields.
+// kubelet: pkg/kubelet/apis/config/v1beta1/defaults.go.
+const (
+	defaultHealthzPort = 10248
+	defaultHealthzBind = "127.0.0.1"
+	defaultRuntime     = "unix:///run/containerd/containerd.sock"
+)
+
+// kubeletConfig is the kubelet's configuration with all drop-ins.
+type kubeletConfig struct {
+	fields map[string]any
+	from   map[string]string // by field, the last file that sets it
+}
+
+// newKubeletConfig returns the default configuration.
+// kubelet: defaults are set before drop-ins are merged, and the last of several fields
+// whose names differ only in case wins: HealthzPort in a drop-in has no effect.
+func newKubeletConfig() kubeletConfig {
+	return kubeletConfig{
+		fields: map[string]any{"healthzPort": defaultHealthzPort, "healthzBindAddress": defaultHealthzBind, "containerRuntimeEndpoint": defaultRuntime},
+		from:   map[string]string{},
+	}
+}
+
+// add merges the next file. A drop-in is a merge patch (RFC 7396).
+// kubelet: cmd/kubelet/app/server.go, mergeKubeletConfigurations. Field names in the
+// file of --config are case-sensitive; those of the merged configuration are not.
+func (c *kubeletConfig) add(file configFile, data []byte) error {
+	data, err := yaml.YAMLToJSON(data)
+	if err != nil {
+		return err
+	}
+	if !file.dropIn {
+		var known kubeletFields
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &known); err != nil {
+			return err
+		}
+		if data, err = json.Marshal(known); err != nil {
+			return err
+		}
+	}
+	var fields map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &fields); err != nil {
+		return err
+	}
+	for name := range fields {
+		c.from[name] = file.path
+	}
+	patch(c.fields, fields)
+	return nil
+}
+
+// patch applies a merge patch to a value and returns the result. A map is modified.
+func patch(value, by any) any {
+	changes, ok := by.(map[string]any)
+	if !ok {
+		return by
+	}
+	fields, ok := value.(map[string]any)
+	if !ok {
+		fields = map[string]any{}
+	}
+	for name, change := range changes {
+		if change == nil {
+			delete(fields, name)
+		} else {
+			fields[name] = patch(fields[name], change)
+		}
+	}
+	return fields
+}
+
+// decode returns the fields that this package uses.
+func (c *kubeletConfig) decode() (known kubeletFields, err error) {
+	data, err := json.Marshal(c.fields)
+	if err == nil {
+		err = json.Unmarshal(data, &known)
+	}
+	return known, err
+}
+
+// kubeletConfig reads files of the kubelet's configuration. It ignores invalid files,
+// with which the kubelet does not start.
+func (r *reader) kubeletConfig(files []configFile) (c kubeletConfig) {
+	c = newKubeletConfig()
+	for _, file := range files {
+		_ = c.add(file, []byte(r.file(file.path)))
+	}
+	return c
+}
+
+// configFiles returns the files of the kubelet's configuration in the order in
+// which the kubelet reads them. dirs are used if there is no --config-dir.
+func (r *reader) configFiles(args []string, dirs ...string) (files []configFile) {
+	flags := kubeletFlags(args, "config", "config-dir")
+	if file := flags["config"]; file != "" {
+		files = append(files, configFile{path: path.Join("/", file)})
+	}
+	if dir := flags["config-dir"]; dir != "" {
+		dirs = []string{dir}
+	}
+	for _, dir := range dirs {
+		name := path.Join("/", dir)
+		if real, err := r.fs().Real(name); err == nil && strings.HasSuffix(dir, "/") {
+			name = real
+		}
+		files = append(files, r.dropInFiles(name)...)
+	}
+	return files
+}
+
+// dropInFiles returns the files of a --config-dir and its subdirectories.
+// kubelet: symlinks are not followed, except for the directory itself if the flag
+// ends in a slash.
+func (r *reader) dropInFiles(name string) (files []configFile) {
+	info, err := r.fs().Lstat(name)
+	r.note(name, err)
+	switch {
+	case err != nil:
+	case info.IsDir():
+		for _, n := range r.list(name) {
+			files = append(files, r.dropInFiles(path.Join(name, n))...)
+		}
+	case path.Ext(name) == ".conf":
+		files = append(files, configFile{name, true})
+	}
+	return files
+}
+
+// healthOf returns where the kubelet serves its health. Flags override the
+// configuration.
+// kubelet: cmd/kubelet/app/server.go, kubeletConfigFlagPrecedence.
+func healthOf(args []string, read kubeletConfig) Health {
+	const portFlag, bindFlag = "healthz-port", "healthz-bind-address"
+	port, bind, from := int32(defaultHealthzPort), defaultHealthzBind, "the kubelet's default"
+	if cfg, err := read.decode(); err == nil { // otherwise the kubelet does not start
+		if cfg.HealthzPort != nil {
+			port, from = *cfg.HealthzPort, cmp.Or(read.from["healthzPort"], from)
+		}
+		if cfg.HealthzBindAddress != "" {
+			bind, from = cfg.HealthzBindAddress, cmp.Or(read.from["healthzBindAddress"], from)
+		}
+	}
+	flags := kubeletFlags(args, portFlag, bindFlag)
+	if n, err := strconv.ParseInt(flags[portFlag], 10, 32); err == nil {
+		port, from = int32(n), "--"+portFlag
+	}
+	if flags[bindFlag] != "" {
+		bind, from = flags[bindFlag], "--"+bindFlag
+	}
+	if port <= 0 {
+		return Health{From: from}
+	}
+	if ip := net.ParseIP(bind); ip != nil && ip.IsUnspecified() {
+		bind = map[bool]string{true: "127.0.0.1", false: "::1"}[ip.To4() != nil]
+	}
+	return Health{URL: "http://" + net.JoinHostPort(bind, strconv.Itoa(int(port))) + "/healthz", From: from}
+}

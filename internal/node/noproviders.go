@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/regcred/regcred/internal/shown"
+)
+
+// Without describes a machine without a kubelet, or whose kubelet has no credential
+// providers.
+type Without struct {
+	Kind    Kind     `json:"kind"`              // "none" on a machine that is not a node
+	Service string   `json:"service,omitempty"` // the service that starts the kubelet; "" if it is unknown
+	PID     int      `json:"pid,omitempty"`     // of the kubelet; 0 if none is running
+	Looked  []string `json:"looked"`            // the well-known paths, none of which exists
+	Message string   `json:"message"`           // one line
+	Fix     string   `json:"fix"`               // how to set up providers, or which flags to set
+}
+
+// IsNode reports whether a service starts a kubelet, or one is running.
+func (w *Without) IsNode() bool { return w.Kind != NoKubelet || w.PID != 0 }
+
+// noProviders describes a machine on which no configuration was found. It fails if a
+// running kubelet has flags that are in no file.
+func (r *Reading) noProviders(ctx context.Context) (*Without, error) {
+	k, err := r.findKubelet("auto")
+	pid := 0
+	if err == nil {
+		if config := k.path(configFlag); config != "" {
+			return nil, withHint(fmt.Errorf("this node's files do not set a credential provider configuration, but %s runs with --%s=%s", k, configFlag, shown.ShellWord(config)),
+				"use the running kubelet's configuration with --as-kubelet")
+		}
+		pid = k.pid
+	}
+	w := r.without(ctx, pid)
+	pids, here, _ := r.kubeletPIDs()
+	if e, ok := errors.AsType[*Error](err); ok && !w.IsNode() && len(pids) > 0 && !here {
+		w.Message = "on this machine, kubelets run only in containers, which have their own file systems; " + w.Message
+		w.Fix = cmp.Or(e.Hint, w.Fix)
+	}
+	return w, nil
+}
+
+// without describes the kubelet's service. pid is the kubelet's process ID, if it is
+// known. No program is run.
+func (r *Reading) without(ctx context.Context, pid int) *Without {
+	s := r.reader(ctx).surveyed()
+	w := &Without{Kind: s.Kind, Service: s.Service, PID: pid}
+	for _, loc := range wellKnown() {
+		w.Looked = append(w.Looked, r.Host(loc.config))
+	}
+	if s.Kind != NoKubelet && s.Running != nil && pid == 0 {
+		w.PID = s.Running.PID
+	}
+	w.Message, w.Fix = w.text(s.Refusal)
+	return w
+}
+
+// text returns message and fix.
+func (w *Without) text(refusal *Refusal) (message, fix string) {
+	places := "no file exists at " + strings.Join(w.Looked, ", ")
+	if !w.IsNode() {
+		return "no credential provider configuration found: no kubelet is running on this machine, and " + places,
+			"run this on a node, or set --config and --bin-dir"
+	}
+	why := "its flags do not set a configuration, and " + places
+	if w.Kind.isRancher() {
+		why = fmt.Sprintf("it enables providers only if the configuration and plugin directory exist when %s starts, and %s", w.Service, places)
+	}
+	return fmt.Sprintf("this node's kubelet (%s) runs without credential providers: %s", w.name(), why), w.setup(refusal)
+}
+
+// name describes the kubelet.
+func (w *Without) name() string {
+	switch {
+	case w.Kind == NoKubelet:
+		return fmt.Sprintf("process %d", w.PID)
+	case w.Service == "" || w.Service == string(w.Kind):
+		return string(w.Kind)
+	}
+	return w.Service + ", " + string(w.Kind)
+}
+
+// setup returns how to set up credential providers on this kind of node.
+func (w *Without) setup(refusal *Refusal) string {
+	const install = "regcred install CONFIG --plugin FILE --restart"
+	switch {
+	case w.Kind == NoKubelet:
+		return "start it with --" + configFlag + " and --" + binDirFlag
+	case refusal == nil:
+		return install + " sets them up"
+	case refusal.Reapplied:
+		return install + " --reapplied configures them until the node is recreated; without --reapplied, regcred install prints a permanent setup: " + refusal.Why
+	}
+	return "regcred install CONFIG prints the setup for this kind of node: " + refusal.Why
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Setup returns how this node's kubelet is run. It runs only the kubelet's own
+// program, for at most 10 s, to get its version. On Linux it fails only if ctx ends;
+// Setup.Unread lists what could not be read.
+func (r *Reading) Setup(ctx context.Context) (*Setup, error) {
+	if !r.hasPaths() {
+		return nil, errors.New("regcred does not support Kubernetes nodes on this operating system")
+	}
+	if r.setup != nil {
+		return r.setup, nil
+	}
+	s := *r.reader(ctx).surveyed()
+	if s.Kind != NoKubelet {
+		s.Version = r.version(ctx, s.Program)
+	}
+	if err := context.Cause(ctx); err != nil {
+		return &s, err
+	}
+	r.setup = &s
+	return r.setup, nil
+}
+
+// surveyed returns the Setup without Version.
+func (r *reader) surveyed() *Setup {
+	if r.survey != nil {
+		return r.survey
+	}
+	next := r.nextStart()
+	s := &Setup{Kind: next.kind, Init: next.init, Service: next.name}
+	if next.kind != NoKubelet {
+		s.Flags, s.Vendor, s.Rancher = next.flags, next.vendor, next.rancher
+		config := r.kubeletConfig(next.configs)
+		s.Health, s.Gates = healthOf(texts(next.args), config), gatesOf(texts(next.args), config)
+		s.Unit = r.unitOf(next.kubeletService)
+		s.Program = programOf(next.kubeletService.args, next.program)
+		s.Running = r.running(next.kubeletService)
+	} else {
+		s.Running = r.findRunning(func(p *process) bool { return p.comm() == "kubelet" })
+	}
+	s.Nodeadm = r.nodeadm(next.kind.info().nodeConfigDir)
+	s.Way = wayOf(s)
+	s.Refusal = refusalOf(s)
+	if s.Kind != NoKubelet && s.Running != nil {
+		s.Running.Differs = s.Running.Flags != nil && *s.Running.Flags != s.Next()
+	}
+	s.Unread = r.unread
+	if r.ctx.Err() == nil {
+		r.survey = s
+	}
+	return s
+}
+
+// nextStart is what determines the configuration of the kubelet's next start.
+type nextStart struct {
+	kubeletService
+	args    []word // the kubelet's own arguments, with regcred's drop-in
+	configs []configFile
+	flags   Flags
+	vendor  Flags // without regcred's drop-in
+	rancher *Rancher
+}
+
+func (r *reader) nextStart() nextStart {
+	next := nextStart{kubeletService: r.kubeletService()}
+	s := next.kubeletService
+	var dirs []string
+	if s.kind.isRancher() {
+		next.flags, next.rancher = r.rancherFlags(s)
+		next.vendor = next.flags
+		next.args, dirs = r.rancherArgs(s, next.rancher.Files), []string{next.rancher.dropIns()}
+	} else {
+		next.args = r.command(s)
+		next.vendor = r.flags(slices.Concat(s.args, s.embedded))
+		next.flags = next.vendor
+		if s.installed() != (setting{}) {
+			next.flags = r.flags(next.args)
+		}
+	}
+	next.configs = r.configFiles(texts(next.args), dirs...)
+	return next
+}
+
+// command returns the words of the service's next start, with regcred's drop-in.
+func (r *reader) command(s kubeletService) []word {
+	exec := s.installed()
+	if exec == (setting{}) {
+		return slices.Concat(s.args, s.embedded)
+	}
+	vars, _ := r.environment(s.unit)
+	return commandWords(s.unit, s.unit.exec(), vars)
+}
+
+// installed returns the command of regcred's drop-in. It is zero if there is none.
+func (s kubeletService) installed() setting {
+	if s.unit != nil {
+		for _, e := range s.unit.execs {
+			if e.file == dropInOf(s.unit.name) {
+				return e
+			}
+		}
+	}
+	return setting{}
+}
+
+// unitOf describes the service's systemd unit; nil if there is none.
+func (r *reader) unitOf(s kubeletService) *Unit {
+	if s.unit == nil {
+		return nil
+	}
+	exec, last := s.original.exec(), s.original.last
+	u := &Unit{
+		Name: s.unit.name, Files: s.unit.files, Masked: s.original.masked,
+		Exec:  Command{exec.value, exec.file, exec.line},
+		Words: texts(s.args), Missing: s.missing,
+		Type: last["Type"], KillMode: last["KillMode"], Restart: last["Restart"], Watchdog: last["WatchdogSec"],
+		DropIn: dropInOf(s.unit.name),
+	}
+	if e := s.installed(); e != (setting{}) {
+		u.Ours = &OurOwn{Exec: e.value, Stale: !strings.HasPrefix(e.value, u.Exec.Text+" ")}
+	}
+	u.Problem = r.dropInProblem(s, u)
+	return u
+}
+
+// dropInProblem returns why a drop-in could not set the kubelet's flags.
+func (r *reader) dropInProblem(s kubeletService, u *Unit) string {
+	if problem := commandProblem(s.original, s.args, s.program); problem != "" {
+		return problem
+	}
+	if exec := u.Exec; path.Base(exec.File) > dropInName && exec.File != s.original.fragment {
+		return fmt.Sprintf("%s:%d overrides the start command and is read after %s", exec.File, exec.Line, u.DropIn)
+	}
+	for _, file := range u.Files {
+		if err := r.load(file).err; err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Sprintf("%s: %v", file, cause(err))
+		}
+	}
+	return r.place(u.DropIn).Fixed
+}
+
+// nodeadm describes the agent of EKS nodes; nil on other nodes.
+func (r *reader) nodeadm(dir string) *Nodeadm {
+	if dir == "" {
+		return nil
+	}
+	exec := r.unit("nodeadm-run.service", "").exec().value
+	return &Nodeadm{Dir: dir, Supported: strings.Contains(exec, "file://"+dir), DropIn: dir + "/90-regcred.yaml"}
+}
+
+// usable reports whether the path of a flag can be changed and has one of the types.
+func (f Flag) usable(types ...PlaceType) bool {
+	return f.Set() && f.Fixed == "" && slices.Contains(types, f.Type)
+}
+
+// wayOf returns how regcred can set the kubelet's flags.
+func wayOf(s *Setup) Way {
+	v := s.Vendor
+	kept := v.Config.usable(File, Directory, Absent) && v.BinDir.usable(Directory, Absent)
+	switch {
+	case s.Rancher != nil && kept:
+		return ByPlaces
+	case s.Rancher != nil, s.Kind == NoKubelet:
+		return ByHand
+	case kept && s.Nodeadm == nil: // nodeadm overwrites its file
+		return ByFiles
+	case s.Unit != nil && s.Unit.Problem == "":
+		return ByDropIn
+	}
+	return ByHand
+}
+
+// Next returns the flags of the kubelet's next start. k3s and rke2 set both flags or
+// none.
+func (s *Setup) Next() RunningFlags {
+	if s.Rancher != nil && len(s.Rancher.Args) == 0 && (s.Config.Type != File || s.BinDir.Type != Directory) {
+		return RunningFlags{}
+	}
+	return RunningFlags{s.Config.Path, s.BinDir.Path}
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// position is a line of a file.
+type position struct {
+	file string
+	line int // from 1
+}
+
+// setting is the value of a setting in a unit, as written.
+type setting struct {
+	value string
+	position
+}
+
+// variable is an environment variable of a service.
+type variable struct {
+	value string
+	position
+}
+
+// physicalLines splits a text into lines. It accepts the line ends of all systems.
+func physicalLines(text string) []string {
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+}
+
+// logicalLines returns the lines of a unit without comments. Lines that end in a
+// backslash are joined; the position is that of the first.
+func logicalLines(text string) (list []setting) {
+	continued := false
+	for i, line := range physicalLines(strings.TrimPrefix(text, "\ufeff")) {
+		line = strings.TrimLeft(line, " \t")
+		if strings.HasPrefix(line, "#") || strings.HasPrefix(line, ";") {
+			continue
+		}
+		more := (len(line)-len(strings.TrimRight(line, `\`)))%2 == 1 // "\\" is one backslash
+		if more {
+			line = line[:len(line)-1] + " "
+		}
+		switch {
+		case continued:
+			list[len(list)-1].value += line
+		case strings.TrimSpace(line) != "":
+			list = append(list, setting{line, position{line: i + 1}})
+		default:
+			more = false
+		}
+		continued = more
+	}
+	for i := range list {
+		list[i].value = strings.TrimSpace(list[i].value)
+	}
+	return list
+}
+
+// environmentFile parses an environment file (systemd.exec(5)): NAME=value, where
+// a value that begins with a quote may continue on the next line. Quotes inside an
+// unquoted value are part of it.
+func environmentFile(text, file string) map[string]variable {
+	vars := map[string]variable{}
+	text = strings.Join(physicalLines(text), "\n")
+	for at, line, used := 0, 1, 0; at < len(text); at += used {
+		rest := text[at:]
+		key, _, _ := strings.Cut(rest, "\n")
+		trimmed := strings.TrimLeft(key, " \t")
+		name, _, ok := strings.Cut(trimmed, "=")
+		if strings.HasPrefix(trimmed, "#") || strings.HasPrefix(trimmed, ";") || !ok {
+			used = len(key) + 1
+			line++
+			continue
+		}
+		start := strings.IndexByte(rest, '=') + 1
+		value, length := environmentValue(rest[start:])
+		used = start + length
+		if name = strings.TrimSpace(name); isName(name) {
+			vars[name] = variable{value, position{file, line}}
+		}
+		line += strings.Count(rest[:used], "\n")
+	}
+	return vars
+}
+
+// environmentValue returns the value at the start of text, and the length of the
+// value including the end of its line.
+func environmentValue(text string) (value string, used int) {
+	var b strings.Builder
+	kept := 0 // length of the part of b whose trailing blanks are kept
+	quote, plain := byte(0), false
+	i := 0
+	for ; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case quote == '\'' && c != quote, quote == '"' && c != quote && c != '\\':
+			b.WriteByte(c)
+		case quote != 0 && c == quote:
+			quote, kept = 0, b.Len()
+		case c == '\\' && i+1 < len(text):
+			i++
+			if quote == '"' && !strings.ContainsRune("\"\\`$\n", rune(text[i])) {
+				b.WriteByte('\\')
+			}
+			if text[i] != '\n' {
+				b.WriteByte(text[i])
+				plain, kept = plain || quote == 0, b.Len()
+			}
+		case c == '\n':
+			return trimTail(b.String(), kept), i + 1
+		case !plain && (c == '"' || c == '\''):
+			quote = c
+		case !plain && (c == ' ' || c == '\t'):
+		default:
+			plain = true
+			b.WriteByte(c)
+		}
+	}
+	return trimTail(b.String(), kept), i
+}
+
+// trimTail removes trailing blanks after the first kept bytes.
+func trimTail(s string, kept int) string {
+	return s[:kept] + strings.TrimRight(s[kept:], " \t")
+}
+
+// specifiers replaces the specifiers, such as %n, that have the same value on every
+// node (systemd.unit(5)).
+func specifiers(text, unit string) string {
+	if !strings.Contains(text, "%") {
+		return text
+	}
+	stem := strings.TrimSuffix(unit, path.Ext(unit))
+	prefix, instance, _ := strings.Cut(stem, "@")
+	return strings.NewReplacer("%%", "%",
+		"%n", unit, "%N", stem, "%p", prefix, "%P", prefix, "%i", instance, "%I", instance, "%j", prefix[strings.LastIndexByte(prefix, '-')+1:],
+		"%E", "/etc", "%t", "/run", "%S", "/var/lib", "%C", "/var/cache", "%L", "/var/log", "%T", "/tmp", "%V", "/var/tmp",
+		"%u", "root", "%U", "0", "%g", "root", "%G", "0", "%h", "/root").Replace(text)
+}
+
+// splitWords splits the value of a unit's setting into words as systemd does: at
+// blanks outside quotes, with escapes as in C. Unknown escapes are kept.
+func splitWords(text string) []string { return split(text, unescape) }
+
+// splitPlain splits the value of a variable into words. A backslash removes the
+// special meaning of the next character.
+func splitPlain(text string) []string {
+	return split(text, func(text string) (string, int) { return text[1:2], 2 })
+}
+
+func split(text string, escape func(string) (string, int)) (list []string) {
+	for {
+		text = strings.TrimLeft(text, " \t\r\n")
+		if text == "" {
+			return list
+		}
+		var word string
+		word, text = cutWord(text, escape)
+		list = append(list, word)
+	}
+}
+
+// cutWord returns the first word of a text, and the rest.
+func cutWord(text string, escape func(string) (string, int)) (word, rest string) {
+	var b strings.Builder
+	quote := byte(0)
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case c == '\\' && i+1 < len(text):
+			s, n := escape(text[i:])
+			b.WriteString(s)
+			i += n - 1
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			quote = c
+		case quote == 0 && strings.IndexByte(" \t\r\n", c) >= 0:
+			return b.String(), text[i:]
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), ""
+}
+
+// unescape returns the value and the length of the escape at the start of text.
+func unescape(text string) (string, int) {
+	if text[1] == '"' || text[1] == '\'' {
+		return text[1:2], 2
+	}
+	if r, _, rest, err := strconv.UnquoteChar(text, 0); err == nil {
+		return string(r), len(text) - len(rest)
+	}
+	if text[1] == 's' {
+		return " ", 2
+	}
+	return text[:2], 2
+}
+
+// components splits a path. It keeps "..", whose meaning depends on symlinks.
+func components(path string) []string {
+	path = path[len(filepath.VolumeName(path)):]
+	return slices.DeleteFunc(strings.Split(filepath.ToSlash(path), "/"), func(s string) bool { return s == "" || s == "." })
+}
+
+// splitFlags splits a file of flags into words. Quotes count as space, because they
+// only surround whole lists of flags.
+func splitFlags(text string) []string {
+	var list []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "#") || strings.HasPrefix(line, ";") {
+			continue
+		}
+		line = strings.NewReplacer(`"`, " ", "'", " ", "=--", "= --").Replace(strings.TrimSuffix(line, `\`))
+		list = append(list, strings.Fields(line)...)
+	}
+	return list
+}
