@@ -26,7 +26,7 @@ type Judge struct {
 }
 
 // Doubt returns why the node's kubelet may treat the configuration differently, in
-// parentheses; "" if there is no reason.
+// parentheses, or "".
 func (j Judge) Doubt() string {
 	if j.doubt == "" {
 		return ""
@@ -114,7 +114,7 @@ func (r *Reading) Accept(ctx context.Context, o *Origin, cfg *config.Config) (Ju
 }
 
 // judge returns the kubelet of an origin: the running kubelet, or the one that the
-// node's files start. It has no version if there is none or the version is unknown.
+// node's files start. The version may be unknown.
 func (r *Reading) judge(ctx context.Context, o *Origin) Judge {
 	if o.Kubelet != 0 {
 		if s := r.runningSetup(ctx, o.Kubelet); s != nil {
@@ -148,7 +148,7 @@ func (n Node) runningSetup(ctx context.Context, pid int) *Setup {
 	if dir, err := os.Readlink(p.at("cwd")); err == nil {
 		flags = absoluteConfigFlags(args, dir)
 	}
-	r := n.Read().reader(ctx) // the running kubelet's files are not those of the next start
+	r := n.Read().reader(ctx) // the next start may use other files
 	gates := gatesOf(args, r.kubeletConfig(r.configFiles(flags)))
 	return &Setup{Version: n.runVersion(ctx, "kubelet", p.at("exe")), Gates: gates, Unread: r.unread}
 }

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// location is where a node has its provider configuration. Paths are those of the
-// node, without [Node.Root].
+// location is where a node has its provider configuration. Paths do not include
+// [Node.Root].
 type location struct {
 	name, config, binDir string
 	via                  []string // the files that set the two paths
@@ -39,7 +39,7 @@ func wellKnown() (list []location) {
 }
 
 // location returns the location in the flags of the kubelet's service, or otherwise the
-// first well-known location that exists; nil if there is none. unread lists paths
+// first well-known location that exists, or nil. unread lists paths
 // that this user has no permission to read.
 func (r *Reading) location(ctx context.Context) (loc *location, unread []string, err error) {
 	if !r.hasPaths() {

@@ -34,7 +34,7 @@ func (r *reader) flags(args []word) Flags {
 	}
 }
 
-// programOf returns the first absolute path with this base name; "" if there is none.
+// programOf returns the first absolute path with this base name, or "".
 func programOf(args []word, name string) string {
 	for _, w := range args {
 		if path.Base(w.text) == name && path.IsAbs(w.text) {

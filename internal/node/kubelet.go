@@ -117,7 +117,8 @@ func (n Node) readKubelet(pid int) (*kubelet, error) {
 }
 
 // nextKubelet returns the kubelet that this node's service starts: a failing kubelet
-// has no process, and k3s has none of its own. It returns none if there is no service.
+// has no process, and k3s runs the kubelet in its own. Without a service it fails with
+// the error none.
 func (r *Reading) nextKubelet(ctx context.Context, none error) (*kubelet, error) {
 	rd := r.reader(ctx)
 	s := rd.kubeletService()

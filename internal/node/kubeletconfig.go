@@ -56,7 +56,7 @@ func newKubeletConfig() kubeletConfig {
 
 // add merges the next file. A drop-in is a merge patch (RFC 7396).
 // kubelet: cmd/kubelet/app/server.go, mergeKubeletConfigurations. Field names in the
-// file of --config are case-sensitive; those of the merged configuration are not.
+// file of --config are case-sensitive; in the merged configuration they are not.
 func (c *kubeletConfig) add(file configFile, data []byte) error {
 	data, err := yaml.YAMLToJSON(data)
 	if err != nil {

@@ -8,8 +8,8 @@
 //	setup, err := node.Node{}.Read().Setup(ctx)
 //
 // The package changes and prints nothing: results and errors contain all
-// information for the user. To support another distribution, add a row to
-// [Kind]'s table in kinds.go and a template to manual/.
+// information for the user. To support another distribution, add a row to the table in
+// kinds.go and a template to manual/.
 package node
 
 import (
@@ -82,7 +82,7 @@ func readFile(path string) ([]byte, error) {
 // Error is an error with a hint.
 type Error struct {
 	Err   error
-	Hint  string // "" if there is none
+	Hint  string // may be ""
 	Usage bool   // the command line is invalid on every node
 }
 

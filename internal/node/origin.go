@@ -49,7 +49,7 @@ type Origin struct {
 	Dir     string
 	RootDir string
 
-	Kubeconfig string // the kubelet's; "" if it has none, or the environment is the caller's
+	Kubeconfig string // the kubelet's --kubeconfig, if the environment is the kubelet's
 
 	Discovered bool     // a path was not set by the user, so other users must not be able to change the files
 	Found      []string // the flags that would set the discovered paths

@@ -12,8 +12,8 @@ import (
 )
 
 // writableByOthers returns which other users than root and euid can change a file, and
-// the command that prevents it; "" if there are none. If strict is set, they must not be
-// able to add files to a directory either.
+// the command that prevents it; "" if only these two can. If strict is set, other users must
+// not be able to add files to a directory either.
 func writableByOthers(path string, info fs.FileInfo, euid int, strict bool) (who, fix string) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode().Perm()

@@ -73,7 +73,7 @@ func (r *reader) running(s kubeletService) *Running {
 	return found
 }
 
-// findRunning returns the first process of this node that matches; nil if there is none.
+// findRunning returns the first process of this node that matches, or nil.
 func (r *reader) findRunning(match func(*process) bool) (found *Running) {
 	_ = r.findProcess(func(p *process) bool {
 		if match(p) {
@@ -104,9 +104,8 @@ func (r *reader) describe(p *process) *Running {
 	return found
 }
 
-// kubeletPIDs returns the kubelets of root or this user that run on this node. If
-// there are none, it returns those in containers, such as kind nodes, and here is
-// false.
+// kubeletPIDs returns the kubelets of root or this user that run on this node, and
+// here is true. Otherwise it returns kubelets in containers, such as kind nodes.
 func (n Node) kubeletPIDs() (pids []int, here bool, err error) {
 	var contained []int
 	err = n.findProcess(func(p *process) bool {

@@ -128,7 +128,7 @@ func lineOf(text, key string) int {
 
 // rancherArgs returns the kubelet's arguments: kubelet-arg in the files and in the
 // command.
-// k3s: pkg/daemons/config, GetArgs. "+" after a name adds the value to that of k3s, and
+// k3s: pkg/daemons/config, GetArgs. "+" after a name appends to the value that k3s sets, and
 // "-" inserts the value before others with the name.
 func (r *reader) rancherArgs(s kubeletService, files []string) (args []word) {
 	var given []Given

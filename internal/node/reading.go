@@ -39,7 +39,7 @@ func (n Node) Read() *Reading {
 }
 
 // reader reads files for one result, and records which files the result depends
-// on. Paths are those of the node.
+// on. Paths do not include [Node.Root].
 type reader struct {
 	*Reading
 	ctx    context.Context
@@ -121,7 +121,7 @@ func (r *reader) usedFiles() (names []string) {
 	return names
 }
 
-// flagFiles returns those of usedFiles that contain a credential provider flag.
+// flagFiles returns the files in usedFiles that contain a credential provider flag.
 func (r *reader) flagFiles() (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.used)) {
 		if strings.Contains(strings.ReplaceAll(r.files[name].text, "_", "-"), "--image-credential-provider-") {
@@ -131,8 +131,8 @@ func (r *reader) flagFiles() (names []string) {
 	return names
 }
 
-// glob returns the files that match a pattern, or the pattern itself if there
-// are none.
+// glob returns the files that match a pattern, or the pattern itself without a
+// match.
 func (r *reader) glob(pattern string) []string {
 	matches := []string{"/"}
 	for _, part := range components(pattern) {

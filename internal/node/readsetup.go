@@ -104,7 +104,7 @@ func (r *reader) command(s kubeletService) []word {
 	return commandWords(s.unit, s.unit.exec(), vars)
 }
 
-// installed returns the command of regcred's drop-in. It is zero if there is none.
+// installed returns the command of regcred's drop-in, or zero without a drop-in.
 func (s kubeletService) installed() setting {
 	if s.unit != nil {
 		for _, e := range s.unit.execs {
@@ -116,7 +116,7 @@ func (s kubeletService) installed() setting {
 	return setting{}
 }
 
-// unitOf describes the service's systemd unit; nil if there is none.
+// unitOf describes the service's systemd unit, or returns nil on other init systems.
 func (r *reader) unitOf(s kubeletService) *Unit {
 	if s.unit == nil {
 		return nil

@@ -28,7 +28,7 @@ func runtimes() []struct{ name, comm, unit string } {
 }
 
 // Runtime returns the container runtime with a process ID or, if pid is 0, a running
-// one. If none runs, it returns the first that has a unit. It is nil if there is none.
+// one. If none runs, it returns the first that has a unit, or nil.
 func (r *Reading) Runtime(ctx context.Context, pid int) *Runtime {
 	rd := r.reader(ctx)
 	for _, want := range runtimes() {

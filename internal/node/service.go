@@ -14,7 +14,7 @@ import (
 type kubeletService struct {
 	kind     Kind
 	init     Init
-	name     string       // as init calls it; "" if there is no service
+	name     string       // as init calls it; "" on a node without a service
 	unit     *systemdUnit // nil unless init is systemd
 	original *systemdUnit // unit without regcred's drop-in
 	vars     map[string]variable

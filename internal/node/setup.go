@@ -4,15 +4,15 @@
 package node
 
 // Setup describes how a node's kubelet is run according to the node's files, and
-// how regcred can change it. [Reading.Setup] returns it. All paths are those of the
-// node, without [Node.Root].
+// how regcred can change it. [Reading.Setup] returns it. Paths do not
+// include [Node.Root].
 type Setup struct {
 	Kind    Kind
 	Way     Way
 	Refusal *Refusal `json:",omitempty"` // why changes do not last; nil if they do
 
 	Init    Init
-	Service string `json:",omitempty"` // name of the service that starts the kubelet, such as "kubelet.service" or "k3s"; "" if there is none
+	Service string `json:",omitempty"` // name of the service that starts the kubelet, such as "kubelet.service" or "k3s"
 	Unit    *Unit  `json:",omitempty"` // nil if systemd does not start the kubelet
 
 	// Flags are the flags of the kubelet's next start, including regcred's drop-in.
@@ -95,7 +95,7 @@ const (
 
 // Place describes a path on a node.
 type Place struct {
-	Path  string    `json:",omitempty"` // as in the kubelet's flag; "" if there is none
+	Path  string    `json:",omitempty"` // as in the kubelet's flag
 	Real  string    `json:",omitempty"` // with symlinks of the existing part resolved; "" if it is the same
 	Type  PlaceType `json:",omitempty"`
 	Fixed string    `json:",omitempty"` // why files there cannot be written or executed, such as "/usr is mounted read-only"; "" if they can

@@ -23,7 +23,7 @@ func unitDirs() []string {
 // systemdUnit contains the settings of a service unit that matter for a kubelet.
 type systemdUnit struct {
 	name        string
-	fragment    string // the unit file; "" if there is none
+	fragment    string // path of the unit file; "" if it does not exist
 	masked      bool
 	files       []string          // the unit file and its drop-ins, in the order in which systemd reads them
 	execs       []setting         // ExecStart

@@ -36,7 +36,7 @@ func physicalLines(text string) []string {
 }
 
 // logicalLines returns the lines of a unit without comments. Lines that end in a
-// backslash are joined; the position is that of the first.
+// backslash are joined and have the position of the first.
 func logicalLines(text string) (list []setting) {
 	continued := false
 	for i, line := range physicalLines(strings.TrimPrefix(text, "\ufeff")) {

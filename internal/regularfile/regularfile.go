@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package regularfile reads files that somebody else named or wrote: regular
-// ones, of a bounded size. A named pipe in place of a file does not make the
-// reader wait for a writer, and /dev/zero does not fill its memory.
+// Package regularfile reads regular files of bounded size at paths that other users
+// control. Reading a named pipe does not wait for a writer, and reading /dev/zero does
+// not fill the memory.
 //
 //	data, err := regularfile.Read(ctx, path, 1<<20)
 //
-// Errors are of type [*fs.PathError] and say nothing of the content; [Cause]
-// is for who names the file in other words. In them stand a
-// [*NotRegularError], a [*TooLargeError], or what the system says.
+// Errors are of type [*fs.PathError] and contain nothing from the file. They wrap a
+// [*NotRegularError], a [*TooLargeError], or an error of the system.
 //
-// Symbolic links are followed. Whose the file is, and whether it stays the
-// same while it is read, is not looked at: see package secretfile.
+// Symbolic links are followed. The owner of the file, and changes while it is read, are
+// not checked: see package secretfile.
 package regularfile
 
 import (
@@ -25,15 +24,14 @@ import (
 	"os"
 )
 
-// NotRegularError says that a name leads to something else than a regular file.
+// NotRegularError is the error for a path that is not a regular file.
 type NotRegularError struct {
-	Mode fs.FileMode // with its type
+	Mode fs.FileMode // including the type bits
 }
 
-// Error says what it is.
 func (e *NotRegularError) Error() string { return "is " + e.Kind() + ", not a regular file" }
 
-// Kind says what it is, e.g. "a named pipe".
+// Kind describes the type of file, such as "a named pipe".
 func (e *NotRegularError) Kind() string {
 	switch {
 	case e.Mode.IsDir():
@@ -46,34 +44,33 @@ func (e *NotRegularError) Kind() string {
 	return "a device"
 }
 
-// TooLargeError says that a file has more than may be read of it.
+// TooLargeError is the error for a file that exceeds the limit.
 type TooLargeError struct {
 	Max int64 // bytes
 }
 
-// Error says how large the file may be.
 func (e *TooLargeError) Error() string { return fmt.Sprintf("larger than %d bytes", e.Max) }
 
-// Read returns what a file has, which is at most max bytes.
+// Read returns the content of a file of at most max bytes.
 //
-// It returns when ctx ends, with its cause, even if the file system does not
-// answer; the goroutine that asks it is then left behind.
+// If ctx ends, Read returns its cause even if the file system hangs; the goroutine
+// that reads the file then remains.
 func Read(ctx context.Context, path string, max int64) ([]byte, error) {
 	return read(ctx, system{}, path, max)
 }
 
-// ReadIn is [Read] of a file below a directory, whose links do not lead out of it.
+// ReadIn is like [Read] for a file below root. Symbolic links cannot leave root.
 func ReadIn(ctx context.Context, root *os.Root, name string, max int64) ([]byte, error) {
 	return read(ctx, root, name, max)
 }
 
-// Open opens a file for reading. It does not wait for anything but the disk.
+// Open opens a file for reading. It waits only for the disk.
 func Open(path string) (*os.File, error) { return open(system{}, path) }
 
-// OpenIn is [Open] of a file below a directory, whose links do not lead out of it.
+// OpenIn is like [Open] for a file below root. Symbolic links cannot leave root.
 func OpenIn(root *os.Root, name string) (*os.File, error) { return open(root, name) }
 
-// ReadAll reads the rest of a file that [Open] opened, which is at most max bytes.
+// ReadAll reads the rest of an open file, which must be at most max bytes.
 func ReadAll(f *os.File, max int64) (data []byte, err error) {
 	var buf bytes.Buffer
 	if info, err := f.Stat(); err == nil {
@@ -86,8 +83,8 @@ func ReadAll(f *os.File, max int64) (data []byte, err error) {
 	return data, err
 }
 
-// Cause takes operation and path from an error whose reader is told the path
-// anyway. It returns any other error as it is.
+// Cause returns an error without operation and path, for messages that contain the
+// path already. It returns other errors unchanged.
 func Cause(err error) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		return failed.Err
@@ -109,11 +106,11 @@ func (system) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error
 }
 
 func open(in opener, name string) (*os.File, error) {
-	// Before, since to open a device may start something (/dev/watchdog), and
-	// to open a socket fails in other words.
+	// Check first, because opening a device can have effects (/dev/watchdog), and
+	// opening a socket fails with another error.
 	info, err := in.Stat(name)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: Cause(err)} // that is what fails for who asked
+		return nil, &fs.PathError{Op: "open", Path: name, Err: Cause(err)}
 	}
 	if err := check(name, info); err != nil {
 		return nil, err
@@ -122,7 +119,7 @@ func open(in opener, name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// And after, since the name may have come to mean something else.
+	// Check again, because the path may refer to another file now.
 	if info, err = f.Stat(); err == nil {
 		err = check(name, info)
 	}
