@@ -4,6 +4,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -60,5 +61,16 @@ func TestRootOfADrive(t *testing.T) {
 	hinted, _ := errors.AsType[*Error](err)
 	if err == nil || hinted == nil || strings.Contains(hinted.Hint, OwnConfig) {
 		t.Errorf("found %+v, and %v; want nothing, and a hint of the variables alone", o, err)
+	}
+}
+
+// TestFindCanceled: a canceled search does not report that there is no configuration.
+func TestFindCanceled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, w := range []Want{{NeedBinDir: true}, {Config: "/c", NeedBinDir: true}, {OrNone: true}} {
+		if _, err := (Node{Root: t.TempDir()}).Read().Find(ctx, w); !errors.Is(err, context.Canceled) {
+			t.Errorf("%+v: got %v, want %v", w, err, context.Canceled)
+		}
 	}
 }

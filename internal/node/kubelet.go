@@ -130,6 +130,9 @@ func (r *Reading) nextKubelet(ctx context.Context, none error) (*kubelet, error)
 	if len(rd.unread) > 0 {
 		return nil, withHint(fmt.Errorf("--as-kubelet: no kubelet is running, and this user cannot read %s, which %s uses", strings.Join(rd.unread, ", "), s.name), "run it as root (sudo)")
 	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	k.files = rd.usedFiles()
 	for _, name := range slices.Sorted(maps.Keys(s.vars)) {
 		k.environ = append(k.environ, name+"="+s.vars[name].value)

@@ -95,6 +95,9 @@ func (r *Reading) Find(ctx context.Context, w Want) (*Origin, error) {
 	case o.Config == "" || o.BinDir == "" && w.NeedBinDir:
 		err = r.discover(ctx, o, w)
 	}
+	if err == nil && o.Without != nil {
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -155,6 +158,9 @@ func (r *Reading) useKubelet(ctx context.Context, o *Origin, k *kubelet, orNone 
 // discover fills in the location on this machine.
 func (r *Reading) discover(ctx context.Context, o *Origin, w Want) error {
 	loc, unread, err := r.location(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if err != nil {
 		return err
 	}
