@@ -19,7 +19,7 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// of133 is a configuration that no kubelet but 1.33 with the feature gate takes.
+// of133 is a configuration that only kubelet 1.33 with the feature gate accepts.
 const of133 = `apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
@@ -30,7 +30,7 @@ providers:
   tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true}
 `
 
-// accepted says of what is decided about a configuration what matters here.
+// accepted returns the kubelet that decided about of133, and its error.
 func accepted(t *testing.T, n Node, o *Origin) string {
 	t.Helper()
 	o.Config = filepath.Join(t.TempDir(), "config.yaml")
@@ -57,8 +57,8 @@ const (
 	byNewest    = config.NewestKubelet + ": tokenAttributes.cacheType: missing: "
 )
 
-// TestAcceptInstalled: what the newest kubelet refuses is for the one that the node
-// has to judge, by its version and its feature gates.
+// TestAcceptInstalled: if the newest kubelet rejects a configuration, version and feature
+// gates of the node's kubelet decide.
 func TestAcceptInstalled(t *testing.T) {
 	for name, tt := range map[string]struct{ flags, config, dropIn, want string }{
 		"no gate":          {want: withoutGate},
@@ -91,7 +91,7 @@ func TestAcceptInstalled(t *testing.T) {
 	}
 }
 
-// TestLoadInterrupted: a kubelet that does not say its version keeps nobody who gives up.
+// TestLoadInterrupted: Load does not wait for a kubelet that hangs after it is canceled.
 func TestLoadInterrupted(t *testing.T) {
 	n := Node{Foreign: true, Root: plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexec sleep 1000\n"+
 		"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet\n-- /of133.yaml --\n"+of133)))}
@@ -105,8 +105,8 @@ func TestLoadInterrupted(t *testing.T) {
 	}
 }
 
-// TestLoadDoubt: where the node's own kubelet does not say its version, or this user may
-// not read what sets its feature gates, a refusal says that it may be another's, and why.
+// TestLoadDoubt: an error contains the reason if the kubelet's version or feature gates are
+// unknown.
 func TestLoadDoubt(t *testing.T) {
 	n := Node{Foreign: true, Root: plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexit 3\n"+
 		"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet\n-- /of133.yaml --\n"+of133)))}
@@ -132,8 +132,8 @@ func TestLoadDoubt(t *testing.T) {
 	}
 }
 
-// TestValidateCommand: it has the gates by which the verdict is what it is, also one that
-// keeps the kubelet from starting since its case is wrong.
+// TestValidateCommand: the command contains the relevant gates, including one whose wrong
+// case prevents the kubelet from starting.
 func TestValidateCommand(t *testing.T) {
 	got := ValidateCommand(config.Target{KubeletVersion: "1.33.4", FeatureGates: map[string]bool{tokenGate: true, "allBeta": false, "Other": true}}, "/etc/a b.yaml")
 	if want := "regcred validate --kubelet-version 1.33.4 --feature-gates " + tokenGate + "=true,allBeta=false '/etc/a b.yaml'"; got != want {
@@ -141,7 +141,7 @@ func TestValidateCommand(t *testing.T) {
 	}
 }
 
-// TestAcceptRunning: of a kubelet that runs it is what runs that counts.
+// TestAcceptRunning: for a running kubelet, the running program decides.
 func TestAcceptRunning(t *testing.T) {
 	dir := sharedDir(t)
 	put(t, filepath.Join(dir, "kubelet.yaml"), "featureGates: {"+tokenGate+": true}\n")
@@ -177,8 +177,8 @@ func TestAcceptRunning(t *testing.T) {
 	}
 }
 
-// TestVersionRoot: the kubelet of this machine is asked for its version, by whatever
-// name of its root directory; that of another is not run.
+// TestVersionRoot: only a kubelet of this machine is run, whether its root directory is ""
+// or "/".
 func TestVersionRoot(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "kubelet")
@@ -192,7 +192,7 @@ func TestVersionRoot(t *testing.T) {
 	}
 }
 
-// copied is a copy of this program.
+// copied copies the test binary.
 func copied(t *testing.T, dir, name string) string {
 	t.Helper()
 	self, err := os.Executable()

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestACL: the permissions of root's group are those of the list, if there is one.
+// TestACL: with an access control list, the group's permission bits are the list's mask.
 func TestACL(t *testing.T) {
 	needRoot(t)
 	root := newRoot(t, map[string]string{"c.yaml": "", "bin/p": ""})

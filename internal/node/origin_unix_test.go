@@ -17,11 +17,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// newRoot makes a root directory with files.
+// newRoot creates a root directory with files.
 func newRoot(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
-	if err := os.Chmod(root, 0o755); err != nil { // whatever the umask is
+	if err := os.Chmod(root, 0o755); err != nil { // independent of the umask
 		t.Fatal(err)
 	}
 	for name, text := range files {
@@ -89,7 +89,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// inRoot puts a root directory in the place of ROOT.
+// inRoot replaces ROOT by a root directory.
 func inRoot(root string, o Origin) Origin {
 	put := func(s string) string { return strings.ReplaceAll(s, "ROOT", root) }
 	o.Config, o.BinDir, o.From = put(o.Config), put(o.BinDir), put(o.From)
@@ -101,7 +101,8 @@ func inRoot(root string, o Origin) Origin {
 	return o
 }
 
-// TestCheckTrust: who may change what is found, and what names it.
+// TestCheckTrust: other users must not be able to change a configuration, or the files
+// that name it.
 func TestCheckTrust(t *testing.T) {
 	for name, open := range map[string]string{"nothing": "", "config": "c.yaml", "executable": "bin/p", "directory": "bin", "what names it": "kubelet.env"} {
 		t.Run(name, func(t *testing.T) {
@@ -125,9 +126,8 @@ func TestCheckTrust(t *testing.T) {
 	}
 }
 
-// TestMendIsQuoted: a command that is shown to be copied runs nothing that
-// somebody else has put into the name of a file.
-func TestMendIsQuoted(t *testing.T) {
+// TestFixIsQuoted: a command in the output does not run commands from a file name.
+func TestFixIsQuoted(t *testing.T) {
 	const name = "10 $(touch pwned);.yaml"
 	root := newRoot(t, map[string]string{"c/" + name: ""})
 	if err := os.Chmod(filepath.Join(root, "c", name), 0o666); err != nil {
@@ -140,8 +140,8 @@ func TestMendIsQuoted(t *testing.T) {
 	}
 }
 
-// TestKubeletConfigTrust: who may change the kubelet's configuration may have
-// credentials sent to a socket of their own.
+// TestKubeletConfigTrust: users who can change the kubelet's configuration could redirect
+// credentials to their own socket.
 func TestKubeletConfigTrust(t *testing.T) {
 	for _, open := range []string{"", "c.yaml", "conf.d", "conf.d/a.conf", "conf.d/b/c.conf"} {
 		root := newRoot(t, map[string]string{"c.yaml": "", "conf.d/a.conf": "{imageServiceEndpoint: unix:///s, containerRuntimeEndpoint: unix:///t}", "conf.d/b/c.conf": "containerRuntimeEndpoint: null"})
@@ -160,7 +160,7 @@ func TestKubeletConfigTrust(t *testing.T) {
 			t.Errorf("%s: got %v", open, err)
 		}
 	}
-	// Others may add to it what is not there yet.
+	// Other users can add files to it.
 	dir := filepath.Join(newRoot(t, nil), "conf.d")
 	if err := errors.Join(os.Mkdir(dir, 0o755), syscall.Chmod(dir, 0o1777)); err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func TestKubeletConfigTrust(t *testing.T) {
 	}
 }
 
-// TestPipes has a writer for none of them: to read one would wait for ever.
+// TestPipes: named pipes without a writer are not opened.
 func TestPipes(t *testing.T) {
 	root := newRoot(t, map[string]string{"/etc/default/else": "", "/kubelet/else": ""})
 	env, config := filepath.Join(root, "/etc/default/kubelet"), filepath.Join(root, "/kubelet/c.yaml")
@@ -186,8 +186,7 @@ func TestPipes(t *testing.T) {
 	}
 }
 
-// TestClosedToThisUser: nobody is told to put a configuration where this user
-// cannot find it.
+// TestClosedToThisUser: no hint recommends a location that this user cannot read.
 func TestClosedToThisUser(t *testing.T) {
 	n := Node{ConfigBy: "REGCRED_CONFIG", BinDirBy: "REGCRED_BIN_DIR"}
 	for unread, want := range map[string]string{

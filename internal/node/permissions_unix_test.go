@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// TestCheckTrustLinks has paths that lead through links: each of them counts,
-// and each directory on the way of what it leads to.
+// TestCheckTrustLinks: each symlink on a path is checked, and each directory on the path of
+// its target.
 func TestCheckTrustLinks(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -69,7 +69,7 @@ func TestCheckTrustLinks(t *testing.T) {
 	}
 }
 
-// lay makes what the lines say.
+// lay creates the files that the lines describe.
 func lay(t *testing.T, root string, lines []string) error {
 	t.Helper()
 	for _, line := range lines {
@@ -112,8 +112,7 @@ func lay(t *testing.T, root string, lines []string) error {
 	return nil
 }
 
-// TestCheckTrustBelowTheRoot: where a root directory is, was said by whoever
-// gave it; only what is below it is doubted.
+// TestCheckTrustBelowTheRoot: the parents of a root directory are trusted.
 func TestCheckTrustBelowTheRoot(t *testing.T) {
 	open := newRoot(t, nil)
 	if err := lay(t, open, []string{"root/ 755", "root/c.yaml 644", "c.yaml 644"}); err != nil {
@@ -132,8 +131,7 @@ func TestCheckTrustBelowTheRoot(t *testing.T) {
 	}
 }
 
-// TestCheckTrustNotSeen: what cannot be looked at is not trusted, but for a
-// directory that keeps this user out.
+// TestCheckTrustNotSeen: a path that cannot be checked is not trusted.
 func TestCheckTrustNotSeen(t *testing.T) {
 	root := newRoot(t, nil)
 	err := Node{Root: root}.CheckTrust(&Origin{From: "here", Config: filepath.Join(root, strings.Repeat("x", 1000))}, nil)

@@ -23,8 +23,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// playedKubelet makes a process of the test binary that is a kubelet as far as
-// /proc shows it; its value says what it does first.
+// playedKubelet makes the test binary look like a kubelet in /proc. The value is its first
+// action.
 const playedKubelet = "REGCRED_TEST_KUBELET"
 
 func TestMain(m *testing.M) {
@@ -49,7 +49,7 @@ func playKubelet(what string) error {
 		if err := errors.Join(syscall.Chroot(rest), os.Chdir("/")); err != nil {
 			return err
 		}
-	case "mount": // A over B, where nobody else sees it
+	case "mount": // A over B, in this mount namespace only
 		over, at, _ := strings.Cut(rest, " ")
 		if err := errors.Join(
 			syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""),
@@ -77,7 +77,7 @@ func playKubelet(what string) error {
 	return err
 }
 
-// startKubelet starts a process that is called kubelet.
+// startKubelet starts a process with the name kubelet.
 func startKubelet(t *testing.T, what string, attr *syscall.SysProcAttr, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -122,7 +122,7 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, raw, 0o755)
 }
 
-// sharedDir is a directory into which every user may look.
+// sharedDir creates a directory that every user can read.
 func sharedDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "regcred-node-")
@@ -136,7 +136,7 @@ func sharedDir(t *testing.T) string {
 	return dir
 }
 
-// nodeWith is a node on which no other processes run than these.
+// nodeWith creates a node with only these processes.
 func nodeWith(t *testing.T, list ...*exec.Cmd) Node {
 	t.Helper()
 	root := sharedDir(t)
@@ -161,8 +161,7 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// TestAsKubelet has kubelets of whom some are not to be believed. Each is asked
-// for by its process id, and searched for.
+// TestAsKubelet: untrusted kubelets are rejected, both by process ID and with "auto".
 func TestAsKubelet(t *testing.T) {
 	needRoot(t)
 	dir := sharedDir(t)
@@ -230,8 +229,8 @@ func TestAsKubelet(t *testing.T) {
 	}
 }
 
-// TestAsKubeletBesideContainers: nodes of kind run kubelets too, which are not
-// this node's.
+// TestAsKubeletBesideContainers: kubelets in containers, such as kind nodes, are not this
+// node's.
 func TestAsKubeletBesideContainers(t *testing.T) {
 	needRoot(t)
 	kind := startKubelet(t, "chroot "+sharedDir(t), nil)
@@ -248,8 +247,7 @@ func TestAsKubeletBesideContainers(t *testing.T) {
 	}
 }
 
-// TestAsKubeletUnprivileged: a process of the caller's own is read without
-// rights, and nothing of root's.
+// TestAsKubeletUnprivileged: reading the caller's own process needs no privileges.
 func TestAsKubeletUnprivileged(t *testing.T) {
 	cmd := startKubelet(t, "", nil)
 	k, err := nodeWith(t, cmd).readKubelet(cmd.Process.Pid)
@@ -258,8 +256,7 @@ func TestAsKubeletUnprivileged(t *testing.T) {
 	}
 }
 
-// TestProcessEnds: what was opened is not taken for a later process with the
-// same id.
+// TestProcessEnds: an open process is not confused with a later one with the same ID.
 func TestProcessEnds(t *testing.T) {
 	cmd := startKubelet(t, "", nil)
 	p, err := Node{}.openProcess(cmd.Process.Pid)
@@ -279,8 +276,8 @@ func TestProcessEnds(t *testing.T) {
 	}
 }
 
-// TestBecomesAnother: flags of one program never come with the environment of
-// the next.
+// TestBecomesAnother: flags of one program are never combined with the environment of
+// the next one in the same process.
 func TestBecomesAnother(t *testing.T) {
 	cmd := startKubelet(t, "become 0", nil)
 	n := nodeWith(t, cmd)
@@ -304,8 +301,8 @@ func TestBecomesAnother(t *testing.T) {
 	}
 }
 
-// TestFindUnprivileged: a place that this user may not look at does not end the
-// search, and is named.
+// TestFindUnprivileged: the search continues after a path that this user cannot read, and
+// reports it.
 func TestFindUnprivileged(t *testing.T) {
 	needRoot(t)
 	program := filepath.Join(sharedDir(t), "find")
@@ -341,7 +338,7 @@ func TestFindUnprivileged(t *testing.T) {
 	}
 }
 
-// TestProcIncomplete: a kubelet of which not all can be read is refused.
+// TestProcIncomplete: a kubelet is rejected if a file of its process cannot be read.
 func TestProcIncomplete(t *testing.T) {
 	uid := os.Geteuid()
 	files := map[string]string{

@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestAutoEndpoint: the runtime is found if there is one, and not chosen among
-// several. What is no socket is none.
+// TestAutoEndpoint: the only runtime is found, several are an error, and files that are not
+// sockets are ignored.
 func TestAutoEndpoint(t *testing.T) {
 	const containerd, crio, k3s = "/run/containerd/containerd.sock", "/run/crio/crio.sock", "/run/k3s/containerd/containerd.sock"
 	for _, tt := range []struct {
@@ -33,7 +33,7 @@ func TestAutoEndpoint(t *testing.T) {
 		{name: "two", sockets: []string{k3s, crio}, err: "found 2 container runtimes: ROOT" + crio + ", ROOT" + k3s, usage: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			root := sharedDir(t) // a short name, as sockets need
+			root := sharedDir(t) // socket paths must be short
 			file := filepath.Join(root, containerd)
 			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o644)); err != nil {
 				t.Fatal(err)
@@ -93,7 +93,7 @@ func TestConfigDirLink(t *testing.T) {
 	}
 }
 
-// TestDenied: that we may not read something is kept apart from all else.
+// TestDenied: permission errors are distinguished from other errors.
 func TestDenied(t *testing.T) {
 	denied := fmt.Errorf("read: %w", &fs.PathError{Op: "open", Path: "c.yaml", Err: fs.ErrPermission})
 	if err := Denied(denied); err == nil || !errors.Is(err, fs.ErrPermission) || err.Error() != denied.Error() {

@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// TestSecrets: by what name secrets come to a kubelet, and what is none.
+// TestSecrets: values are secret or not depending on their names.
 func TestSecrets(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "lib/systemd/system/k3s.service"), "[Service]\nEnvironmentFile=/etc/k3s.env\nExecStart=/usr/local/bin/k3s server --token "+canary.Token+" --token-file=/t --config-secret=true --node-name x\n")

@@ -86,7 +86,7 @@ func TestInstructions(t *testing.T) {
 	}
 }
 
-// parses holds a text to the language of its system.
+// parses checks the syntax of instructions.
 func parses(t *testing.T, kind Kind, text string) {
 	t.Helper()
 	switch kind {
@@ -105,8 +105,7 @@ func parses(t *testing.T, kind Kind, text string) {
 	}
 }
 
-// TestCommandWith: what is added to a command are words of their own, whatever
-// they have in them, and the command stays as it was.
+// TestCommandWith: each added argument is one word, and the other words do not change.
 func TestCommandWith(t *testing.T) {
 	args := []string{"--x=/a b", `--y=%n $HOME ${A} "q" 'p' \n`, "", ";", "--z=ä\n", "$A", "--plain=/x"}
 	for _, text := range []string{`/usr/bin/kubelet $A "${B}" %n \x41`, "-/usr/bin/kubelet", ":/usr/bin/kubelet $A"} {
@@ -120,7 +119,7 @@ func TestCommandWith(t *testing.T) {
 	}
 }
 
-// FuzzCommandWith: any word comes through.
+// FuzzCommandWith: quoting preserves any word.
 func FuzzCommandWith(f *testing.F) {
 	f.Add("--x=%h$HOME \\ \"'", true)
 	f.Add("$$", false)
@@ -136,7 +135,7 @@ func FuzzCommandWith(f *testing.F) {
 	})
 }
 
-// FuzzEnvironmentFile: nothing in a file makes the reading fail or never end.
+// FuzzEnvironmentFile: parsing any file ends and returns valid names.
 func FuzzEnvironmentFile(f *testing.F) {
 	f.Add("A=\"x\\\ny\" 'z\nB=\\\n")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -148,7 +147,7 @@ func FuzzEnvironmentFile(f *testing.F) {
 	})
 }
 
-// TestEnvironmentFile holds values against systemd.exec(5) and its parser.
+// TestEnvironmentFile compares values with systemd.exec(5) and its parser.
 func TestEnvironmentFile(t *testing.T) {
 	for text, want := range map[string]string{
 		`A=b`:              "b",
@@ -175,8 +174,7 @@ func TestEnvironmentFile(t *testing.T) {
 	}
 }
 
-// TestSetupRunning: a kubelet that runs has a start of its own, and flags that
-// may not be those of the files any more.
+// TestSetupRunning: the flags of a running kubelet may differ from its files.
 func TestSetupRunning(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may look at another root directory of a process")
@@ -187,7 +185,7 @@ func TestSetupRunning(t *testing.T) {
 	}
 	flags := []string{"--image-credential-provider-config", "/old", "--image-credential-provider-bin-dir=/b"}
 	cmd := startKubelet(t, "chroot "+root, nil, flags...)
-	startKubelet(t, "", nil) // of another root directory
+	startKubelet(t, "", nil) // with another root directory
 	if err := os.Symlink(fmt.Sprintf("/proc/%d", cmd.Process.Pid), filepath.Join(root, "proc", fmt.Sprint(cmd.Process.Pid))); err != nil {
 		t.Fatal(err)
 	}
@@ -205,8 +203,8 @@ func TestSetupRunning(t *testing.T) {
 	}
 }
 
-// TestSetupRunningByUnit: a kubelet under another name is found by its unit, and
-// what that has started is not taken for it.
+// TestSetupRunningByUnit: a kubelet with another name is found by its unit; its child
+// processes are not.
 func TestSetupRunningByUnit(t *testing.T) {
 	const text = "-- /etc/systemd/system/kubelet.service --\n[Service]\nExecStart=/opt/start-kubelet\n" +
 		"-- /proc/20/comm --\nplugin\n-- /proc/20/cgroup --\n0::/system.slice/kubelet.service\n-- /proc/20/stat --\n20 (plugin) S 30 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 77 0\n" +
@@ -229,8 +227,7 @@ func TestSetupRunningByUnit(t *testing.T) {
 	}
 }
 
-// TestFixedPlaces looks at file systems that are read-only or noexec, in mounts
-// that nobody else sees.
+// TestFixedPlaces: read-only and noexec file systems are detected.
 func TestFixedPlaces(t *testing.T) {
 	if os.Getenv(inNamespace) == "" {
 		self, err := os.Executable()
@@ -277,7 +274,7 @@ func mount(t *testing.T, dir string, flags uintptr) {
 	t.Cleanup(func() { _ = syscall.Unmount(dir, 0) })
 }
 
-// fixedOf is what cannot be changed on a node, and what follows.
+// fixedOf returns why paths cannot be changed, and the resulting Way.
 func fixedOf(t *testing.T, root string) []string {
 	t.Helper()
 	s, err := Node{Root: root, Foreign: true}.Read().Setup(t.Context())
@@ -289,7 +286,7 @@ func fixedOf(t *testing.T, root string) []string {
 
 const inNamespace = "REGCRED_TEST_MOUNTS"
 
-// TestSetupUnread: what this user may not read is named, not guessed.
+// TestSetupUnread: files that this user cannot read are reported.
 func TestSetupUnread(t *testing.T) {
 	const unit = "-- /etc/systemd/system/kubelet.service --\n[Service]\nEnvironmentFile=-/env\nExecStart=/usr/bin/kubelet $A\n-- closed /env --\nA=--v=1\n"
 	root := plant(t, txtar.Parse([]byte(unit)))
@@ -321,7 +318,7 @@ func TestSetupUnread(t *testing.T) {
 
 const playedSurvey = "REGCRED_TEST_SURVEY"
 
-// sharedTemp is a directory in which every user may make others.
+// sharedTemp creates a directory in which every user can create files.
 func sharedTemp(t *testing.T) string {
 	t.Helper()
 	dir := sharedDir(t)
@@ -331,7 +328,7 @@ func sharedTemp(t *testing.T) string {
 	return dir
 }
 
-// TestVersionTime: a program that never answers holds nobody up.
+// TestVersionTime: a program that hangs is killed.
 func TestVersionTime(t *testing.T) {
 	root := plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexec sleep 1000\n")))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -342,7 +339,7 @@ func TestVersionTime(t *testing.T) {
 	}
 }
 
-// TestVersionChild: what a program has started ends with it.
+// TestVersionChild: child processes are killed too.
 func TestVersionChild(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	root := plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nsh -c 'echo up; exec sleep 1000' >"+fifo+"\n")))
@@ -378,8 +375,8 @@ func TestVersionChild(t *testing.T) {
 	}
 }
 
-// TestVersionLeftRunning: what a program leaves running, with its output, takes nothing
-// from what it has said.
+// TestVersionLeftRunning: a child process that keeps the output open does not change the
+// result.
 func TestVersionLeftRunning(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -389,7 +386,7 @@ func TestVersionLeftRunning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer held.Close() // which ends what is left
+	defer held.Close() // which ends the child process
 	for code, want := range map[string]Version{
 		"0": {Kubelet: "1.33.4", Text: "v1.33.4"},
 		"3": {Why: "/usr/bin/kubelet --version: exit status 3"},
@@ -401,8 +398,7 @@ func TestVersionLeftRunning(t *testing.T) {
 	}
 }
 
-// TestVersionEndless: of a program that says more, the start is kept and no more, as
-// [exec.Cmd] copies it.
+// TestVersionEndless: only the start of a long output is kept.
 func TestVersionEndless(t *testing.T) {
 	out := &limited{left: 4}
 	n, err := io.Copy(out, io.LimitReader(rand.Reader, 1<<20))
@@ -411,7 +407,7 @@ func TestVersionEndless(t *testing.T) {
 	}
 }
 
-// TestParseVersion: what programs say of themselves.
+// TestParseVersion parses the output of programs.
 func TestParseVersion(t *testing.T) {
 	for text, want := range map[string]Version{
 		"Kubernetes v1.33.4\n": {Kubelet: "1.33.4", Text: "v1.33.4"},
@@ -428,7 +424,7 @@ func TestParseVersion(t *testing.T) {
 	}
 }
 
-// TestForeignKubelet: a program below another root directory is not run.
+// TestForeignKubelet: a program below another root directory is run only with Foreign.
 func TestForeignKubelet(t *testing.T) {
 	root := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(root, "usr/bin"), 0o755); err != nil {

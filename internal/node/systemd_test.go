@@ -22,7 +22,7 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// judged is what systemd makes of a unit.
+// judged contains the settings of a unit as systemd reads them.
 type judged struct {
 	Files       []string
 	Command     []string // before variables
@@ -30,8 +30,7 @@ type judged struct {
 	KillMode    string
 }
 
-// TestSystemdAgrees has systemd itself read the units of all trees: which files
-// in which order, which words, which variables.
+// TestSystemdAgrees compares files, words and variables of all units with systemd.
 func TestSystemdAgrees(t *testing.T) {
 	program := systemd(t)
 	count := 0
@@ -41,7 +40,7 @@ func TestSystemdAgrees(t *testing.T) {
 			root := plant(t, archive)
 			found := Node{Root: root}.Read().reader(t.Context()).kubeletService()
 			if found.unit == nil || found.unit.masked || len(found.unit.execs) != 1 || strings.Contains(found.unit.exec().value, " ; ") || name == "bad-open-quote" || name == "bad-unit-fifo" {
-				return // systemd runs no single command, or waits for ever
+				return // systemd does not run a single command, or hangs
 			}
 			count++
 			want := askSystemd(t, program, root, found.unit.name)
@@ -55,8 +54,7 @@ func TestSystemdAgrees(t *testing.T) {
 	}
 }
 
-// TestSystemdReadsOurs has systemd read a drop-in as install writes it, with
-// words that are hard to write.
+// TestSystemdReadsOurs: systemd reads the words of a drop-in as they were quoted.
 func TestSystemdReadsOurs(t *testing.T) {
 	args := []string{"--x=/a b", `--y=%n $HOME ${A} "q" 'p' \n`, "", ";", "--z=ä", "$A", "--plain=/x"}
 	archive, err := txtar.ParseFile("testdata/nodes/kubeadm-deb.txtar")
@@ -83,7 +81,7 @@ func TestSystemdReadsOurs(t *testing.T) {
 	}
 }
 
-// systemd is systemd's own program.
+// systemd returns the path of systemd.
 func systemd(t *testing.T) string {
 	t.Helper()
 	for _, p := range []string{"/usr/lib/systemd/systemd", "/lib/systemd/systemd"} {
@@ -125,8 +123,7 @@ func ourJudgement(t *testing.T, root string, found kubeletService) judged {
 	return j
 }
 
-// askSystemd has systemd read the units of a root directory and tell what it
-// has. As root it refuses to.
+// askSystemd returns a unit as systemd reads it. systemd refuses this as root.
 func askSystemd(t *testing.T, program, root, unit string) judged {
 	t.Helper()
 	var dirs []string
@@ -134,7 +131,7 @@ func askSystemd(t *testing.T, program, root, unit string) judged {
 		dirs = append(dirs, filepath.Join(root, dir))
 		retarget(t, root, filepath.Join(root, dir))
 	}
-	basics := filepath.Join(root, "basics") // what every unit hangs on
+	basics := filepath.Join(root, "basics") // dependencies of every unit
 	dirs = append(dirs, basics)
 	for _, name := range []string{"sysinit.target", "basic.target", "shutdown.target", "network-online.target", "kubelet-dependencies.target", "crio.service", "containerd.service"} {
 		if err := plantFile(filepath.Join(basics, name), "file", []byte("[Unit]\nDescription=x\n[Service]\nExecStart=/bin/true\n")); err != nil {
@@ -160,8 +157,8 @@ func askSystemd(t *testing.T, program, root, unit string) judged {
 	return parseJudged(string(text))
 }
 
-// retarget makes the absolute links of a directory, but for masks, lead where
-// they do below another root directory.
+// retarget moves the targets of a directory's absolute symlinks, except masks, below a
+// root directory.
 func retarget(t *testing.T, root, dir string) {
 	t.Helper()
 	entries, _ := os.ReadDir(dir)
@@ -178,7 +175,7 @@ func retarget(t *testing.T, root, dir string) {
 	}
 }
 
-// open lets others into a directory below that of tests.
+// open makes a directory of a test readable for other users.
 func open(t *testing.T, dir string) {
 	t.Helper()
 	for ; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
@@ -204,7 +201,7 @@ func parseJudged(text string) (j judged) {
 		case "KillMode":
 			j.KillMode = value
 		case "Command Line":
-			j.Command = nil // ExecStartPre stands before it
+			j.Command = nil // without ExecStartPre
 			j.Command = splitPlain(value)
 		}
 		if strings.HasPrefix(key, "-> ExecStop") || strings.HasPrefix(key, "-> ExecReload") {

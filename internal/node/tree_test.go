@@ -21,13 +21,13 @@ import (
 
 var update = flag.Bool("update", false, "write what is found as what is wanted")
 
-// golden is the file of a tree that says what is found there.
+// golden is the file with the expected Setup of a tree.
 const golden = "setup.json"
 
-// plant makes a node of an archive. A file's name is its path on the node; before
-// it may stand what it is else: "link" with its target as content, "fifo", "dir",
-// "exec" for a program, "crlf" for one with such ends of lines, "closed" for one
-// that nobody may read, "large" for one with a megabyte before its content.
+// plant creates a node from an archive. A file's name is its path on the node, after an
+// optional type: "link" with the target as content, "fifo", "dir", "exec" for a program,
+// "crlf" for these line ends, "closed" for mode 0, or "large" for a megabyte before the
+// content.
 func plant(t *testing.T, archive *txtar.Archive) (root string) {
 	t.Helper()
 	root = newRoot(t, nil)
@@ -61,7 +61,7 @@ func plantFile(at, kind string, data []byte) error {
 		return os.WriteFile(at, data, 0o755)
 	case "closed":
 		return os.WriteFile(at, data, 0)
-	case "large": // a megabyte of others before it
+	case "large": // a megabyte of other variables first
 		data = append(bytes.Repeat([]byte("OTHER=\"some value\"\n"), 1<<20/19), data...)
 	case "crlf":
 		data = bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
@@ -84,7 +84,7 @@ func trees(t *testing.T) map[string]*txtar.Archive {
 	return list
 }
 
-// TestTrees reads nodes as distributions make them, and worse ones.
+// TestTrees reads the nodes of distributions, and broken nodes.
 func TestTrees(t *testing.T) {
 	for file, archive := range trees(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestTrees(t *testing.T) {
 	}
 }
 
-// shownSetup is a setup as JSON, without where the tree is.
+// shownSetup returns a Setup as JSON, without the root directory.
 func shownSetup(t *testing.T, s *Setup, root string) string {
 	t.Helper()
 	var b bytes.Buffer

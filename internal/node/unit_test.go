@@ -26,7 +26,7 @@ const (
 	others = "--image-credential-provider-config=/other --image-credential-provider-bin-dir=/other"
 )
 
-// TestUnits: where systemd would start a kubelet with which flags.
+// TestUnits compares the kubelet's flags with those that systemd would pass.
 func TestUnits(t *testing.T) {
 	service := func(lines ...string) string { return "[Service]\n" + strings.Join(lines, "\n") + "\n" }
 	for _, tt := range []struct {
@@ -57,7 +57,7 @@ func TestUnits(t *testing.T) {
 			},
 		},
 		{
-			// docs: an empty KUBELET_EXTRA_ARGS= is what the packages ship.
+			// The packages ship an empty KUBELET_EXTRA_ARGS=.
 			name: "a file wins over Environment", files: map[string]string{
 				usr:                    service("EnvironmentFile=-/etc/default/kubelet", "ExecStart=kubelet $KUBELET_EXTRA_ARGS"),
 				etc + ".d/30.conf":     service(`Environment="KUBELET_EXTRA_ARGS=` + both + `"`),
@@ -89,7 +89,7 @@ func TestUnits(t *testing.T) {
 			if loc != nil {
 				got = strings.ReplaceAll(loc.config+" "+loc.binDir, root, "")
 				for name := range tt.files {
-					// Who may change any of them may change the flags.
+					// Users who can change any of these files can change the flags.
 					if strings.Contains(loc.name, name) && !slices.Contains(loc.via, filepath.Join(root, name)) {
 						t.Errorf("%s is not among %v", name, loc.via)
 					}
@@ -102,7 +102,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestMaskedUnit: /dev/null in place of a unit stands for none.
+// TestMaskedUnit: a symlink to /dev/null masks a unit.
 func TestMaskedUnit(t *testing.T) {
 	root := newRoot(t, map[string]string{usr: "[Service]\nExecStart=kubelet " + both, etc + ".d/x": ""})
 	if err := os.Symlink("/dev/null", filepath.Join(root, etc)); err != nil {
@@ -128,7 +128,7 @@ func TestSplitWords(t *testing.T) {
 	}
 }
 
-// FuzzUnit: no unit or environment file makes the search fail or never end.
+// FuzzUnit: parsing any unit and environment file ends.
 func FuzzUnit(f *testing.F) {
 	f.Add("[Service]\nExecStart=kubelet $A ${A} \\\n#\n", "A=\"x\" 'y\n")
 	f.Fuzz(func(t *testing.T, unit, env string) {

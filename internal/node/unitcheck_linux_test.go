@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// TestUnitFaults: what systemd passes over is named with its place, and without values.
-func TestUnitFaults(t *testing.T) {
+// TestCheckUnits: findings have the position, and no values.
+func TestCheckUnits(t *testing.T) {
 	secret := canary.Password
 	for value, want := range map[string]string{
 		`HTTPS_PROXY=http://u:` + secret + `@proxy:1`: "",
@@ -49,8 +49,8 @@ func TestUnitFaults(t *testing.T) {
 	}
 }
 
-// TestUnitFaultsTrees: in nodes as distributions make them there are none.
-func TestUnitFaultsTrees(t *testing.T) {
+// TestCheckUnitsTrees: nodes of distributions have no findings.
+func TestCheckUnitsTrees(t *testing.T) {
 	for file, archive := range trees(t) {
 		if strings.HasPrefix(filepath.Base(file), "bad-") {
 			continue
@@ -68,8 +68,8 @@ func put(t *testing.T, file, text string) {
 	}
 }
 
-// TestUnitFaultsWord: a word that was meant as a flag.
-func TestUnitFaultsWord(t *testing.T) {
+// TestCheckUnitsWord: a typographic dash is found.
+func TestCheckUnitsWord(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "lib/systemd/system/kubelet.service"), "[Service]\nEnvironmentFile=/etc/default/kubelet\nExecStart=/usr/bin/kubelet $ARGS\n")
 	put(t, filepath.Join(dir, "etc/default/kubelet"), "# ours\nARGS=--v=2 \u2013\u2013node-ip=1\n")
@@ -79,7 +79,7 @@ func TestUnitFaultsWord(t *testing.T) {
 	}
 }
 
-// TestGateSet: a feature gate is found wherever it is set, and nowhere else.
+// TestGateSet: all settings of a feature gate are found, and only these.
 func TestGateSet(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "lib/systemd/system/kubelet.service"), "[Service]\nExecStart=/usr/bin/kubelet --feature-gates=A=true,Gate=true --config=/c.yaml \\\n  --config-dir=/d\n")
@@ -94,8 +94,8 @@ func TestGateSet(t *testing.T) {
 	}
 }
 
-// TestGateRancher: kubelet-arg of a later file takes the place of what was there, and all
-// places of a gate are those of the kubelet inside.
+// TestGateRancher: kubelet-arg in a later file replaces earlier ones, and gates are searched
+// for in the settings of the kubelet.
 func TestGateRancher(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "etc/systemd/system/k3s.service"), "[Service]\nExecStart=/usr/local/bin/k3s server\n")
@@ -117,8 +117,7 @@ func TestGateRancher(t *testing.T) {
 	}
 }
 
-// TestRancherArgs: how k3s puts together what its kubelet is told, and by which of the
-// two paths it goes.
+// TestRancherArgs: arguments and paths are merged as k3s does.
 func TestRancherArgs(t *testing.T) {
 	for name, tt := range map[string]struct {
 		first, second string
@@ -150,7 +149,7 @@ func TestRancherArgs(t *testing.T) {
 	}
 }
 
-// TestBothRoles: of two units of k3s the one counts that is enabled.
+// TestBothRoles: of two k3s units, the enabled one is used.
 func TestBothRoles(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "etc/systemd/system/k3s.service"), "[Service]\nExecStart=/usr/local/bin/k3s server\n")
