@@ -148,7 +148,7 @@ func (n Node) runningSetup(ctx context.Context, pid int) *Setup {
 	if dir, err := os.Readlink(p.at("cwd")); err == nil {
 		flags = absoluteConfigFlags(args, dir)
 	}
-	r := n.Read().reader(ctx) // the next start may use other files
+	r := n.cache().reader(ctx) // the next start may use other files
 	gates := gatesOf(args, r.kubeletConfig(r.configFiles(flags)))
 	return &Setup{Version: n.runVersion(ctx, "kubelet", p.at("exe")), Gates: gates, Unread: r.unread}
 }

@@ -13,13 +13,6 @@ import (
 	"strings"
 )
 
-// location is where a node has its provider configuration. Paths do not include
-// [Node.Root].
-type location struct {
-	name, config, binDir string
-	via                  []string // the files that set the two paths
-}
-
 // The paths of a machine that is not a node.
 const (
 	OwnConfig = "/etc/regcred/credential-providers.yaml"
@@ -46,7 +39,7 @@ func (r *Reading) location(ctx context.Context) (loc *location, unread []string,
 		return nil, nil, nil
 	}
 	rd := r.reader(ctx)
-	if loc, err = rd.flaggedLocation(); loc != nil || err != nil {
+	if loc, err = rd.flaggedLocation(r.kubeletService(rd)); loc != nil || err != nil {
 		return loc, rd.unread, err
 	}
 	for _, loc := range wellKnown() {
@@ -62,8 +55,8 @@ func (r *Reading) location(ctx context.Context) (loc *location, unread []string,
 
 // flaggedLocation returns the location in the flags of the kubelet's service; nil if
 // they set none.
-func (r *reader) flaggedLocation() (*location, error) {
-	flags := r.serviceFlags(r.kubeletService())
+func (r *reader) flaggedLocation(s kubeletService) (*location, error) {
+	flags := r.serviceFlags(s)
 	config, binDir := flags[configFlag], flags[binDirFlag]
 	switch {
 	case config == "" && binDir == "":

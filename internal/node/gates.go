@@ -5,10 +5,8 @@ package node
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,27 +61,4 @@ func (s *Setup) Target() config.Target {
 		return config.Target{}
 	}
 	return config.Target{KubeletVersion: s.Version.Kubelet, FeatureGates: s.Gates}
-}
-
-// GateSet returns where a feature gate of the kubelet's next start is set: in flags
-// and in the kubelet's configuration.
-func (r *Reading) GateSet(ctx context.Context, gate string) (list []Given) {
-	rd := r.reader(ctx)
-	next := rd.nextStart()
-	for _, g := range givenIn(next.args, gatesFlag)[gatesFlag] {
-		for _, part := range strings.Split(g.Value, ",") {
-			if name, _, _ := strings.Cut(part, "="); strings.TrimSpace(name) == gate {
-				list = append(list, Given{File: r.Host(g.File), Line: g.Line, By: g.By})
-			}
-		}
-	}
-	key := regexp.MustCompile(`^[^#]*\b` + regexp.QuoteMeta(gate) + `["']?\s*:`)
-	for _, file := range next.configs {
-		for i, line := range physicalLines(rd.file(file.path)) {
-			if key.MatchString(line) {
-				list = append(list, Given{File: r.Host(file.path), Line: i + 1})
-			}
-		}
-	}
-	return list
 }

@@ -3,38 +3,7 @@
 
 package node
 
-import (
-	"path"
-	"slices"
-)
-
-// Kind is a distribution of nodes, or a tool that creates nodes.
-type Kind string
-
-// The kinds of nodes.
-const (
-	Kubeadm      Kind = "kubeadm"    // packages from pkgs.k8s.io or a Linux distribution
-	KindNode     Kind = "kind"       // node image of kind
-	EKS2023      Kind = "eks-al2023" // nodeadm
-	EKSAL2       Kind = "eks-al2"    // bootstrap.sh
-	K3sServer    Kind = "k3s-server" // API server, datastore and kubelet in one process
-	K3sAgent     Kind = "k3s-agent"
-	RKE2Server   Kind = "rke2-server" // the kubelet is a child process
-	RKE2Agent    Kind = "rke2-agent"
-	Kubespray    Kind = "kubespray"
-	PlainUnit    Kind = "kubelet.service" // any other kubelet.service
-	OpenRCUnit   Kind = "openrc"          // any other kubelet started by OpenRC
-	NoKubelet    Kind = "none"            // no service starts a kubelet
-	GKE          Kind = "gke"
-	AKS          Kind = "aks"
-	KOps         Kind = "kops"
-	Talos        Kind = "talos"
-	Bottlerocket Kind = "bottlerocket"
-	OpenShift    Kind = "openshift"
-	Minikube     Kind = "minikube"
-	MicroK8s     Kind = "microk8s"
-	K0s          Kind = "k0s"
-)
+import "slices"
 
 // kindInfo is a row of the table of kinds: how a kind is detected, how its nodes
 // start the kubelet, and why regcred might not be able to change them.
@@ -65,11 +34,24 @@ type kindInfo struct {
 	values    string // additional lines of the values that the template prints
 }
 
+// location is where a node has its provider configuration. Paths do not include
+// [Node.Root].
+type location struct {
+	name, config, binDir string
+	via                  []string // the files that set the two paths
+}
+
 // sign identifies a kind by a file.
 type sign struct {
 	file string
 	has  string // text of a line; "" if it is enough that the file exists
 }
+
+// Default paths of k3s and rke2.
+const (
+	rancherConfig = "/var/lib/rancher/credentialprovider/config.yaml"
+	rancherBinDir = "/var/lib/rancher/credentialprovider/bin"
+)
 
 const osRelease = "/etc/os-release"
 
@@ -180,16 +162,6 @@ func (kind Kind) isRancher() bool { return kind.info().registries != "" }
 // disabled. Other kinds start the unit in another way.
 func (kind Kind) MustBeEnabled() bool { return kind.info().enabled }
 
-// KubeletLog returns the path of the kubelet's log; "" if the service manager has
-// the log.
-func (s *Setup) KubeletLog() string {
-	log := s.Kind.info().log
-	if log == "" || s.Rancher == nil {
-		return ""
-	}
-	return path.Join(s.Rancher.DataDir, log)
-}
-
 // RuntimeConfig names the files of a runtime that a distribution includes.
 type RuntimeConfig struct {
 	Product    string // "k3s" or "rke2"
@@ -206,33 +178,4 @@ func RuntimeConfigs() (list []RuntimeConfig) {
 		}
 	}
 	return list
-}
-
-// refusalOf returns why changes on a node do not last; nil if they do.
-func refusalOf(s *Setup) *Refusal {
-	k := s.Kind.info()
-	switch {
-	case k.refusal != "":
-		return &Refusal{Why: k.refusal, Reapplied: k.reapplied}
-	case s.Way == ByHand:
-		return &Refusal{Why: unsupported(s)}
-	}
-	return nil
-}
-
-// unsupported returns why regcred cannot set the kubelet's flags.
-func unsupported(s *Setup) string {
-	switch {
-	case s.Kind == NoKubelet:
-		return "found no kubelet.service, k3s, rke2 or OpenRC service that starts a kubelet"
-	case s.Unit != nil && s.Unit.Problem != "":
-		return "a drop-in cannot set this kubelet's flags: " + s.Unit.Problem
-	case s.Rancher != nil && s.Config.Fixed != "":
-		return s.Config.Fixed
-	case s.Rancher != nil:
-		return s.BinDir.Fixed
-	case s.Init == OpenRC:
-		return "OpenRC does not support drop-ins; set this kubelet's flags manually in /etc/conf.d/kubelet"
-	}
-	return "regcred cannot set this kubelet's flags"
 }

@@ -18,12 +18,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/regularfile"
@@ -58,21 +55,6 @@ func (n Node) fs() inroot.FS { return inroot.FS{Root: n.Root} }
 // hasPaths reports whether the well-known paths are absolute on this machine. On
 // Windows they are relative to the current drive, where any user can create them.
 func (n Node) hasPaths() bool { return filepath.IsAbs(n.Host("/")) }
-
-// StartTime returns when a process of this machine started, to a hundredth of a
-// second. It is zero if the time is unknown.
-func (n Node) StartTime(r *Running) time.Time {
-	now := time.Now()
-	data, err := readFile(n.Host(proc + "/uptime"))
-	up, _, _ := strings.Cut(string(data), " ")
-	seconds, parseErr := strconv.ParseFloat(up, 64)
-	if err != nil || parseErr != nil || seconds > math.MaxInt32 {
-		return time.Time{}
-	}
-	const hertz = 100 // USER_HZ is 100 on every architecture that Go supports
-	age := time.Duration(seconds*float64(time.Second)) - time.Duration(r.Start)*(time.Second/hertz)
-	return now.Add(-age)
-}
 
 // readFile reads a file of this machine.
 func readFile(path string) ([]byte, error) {

@@ -51,7 +51,7 @@ func (r *Reading) noProviders(ctx context.Context) (*Without, error) {
 // without describes the kubelet's service. pid is the kubelet's process ID, if it is
 // known. No program is run.
 func (r *Reading) without(ctx context.Context, pid int) *Without {
-	s := r.reader(ctx).surveyed()
+	s := r.surveyed(ctx)
 	w := &Without{Kind: s.Kind, Service: s.Service, PID: pid}
 	for _, loc := range wellKnown() {
 		w.Looked = append(w.Looked, r.Host(loc.config))

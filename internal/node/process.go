@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/regcred/regcred/internal/regularfile"
 )
@@ -122,6 +124,21 @@ func (n Node) kubeletPIDs() (pids []int, here bool, err error) {
 		return contained, false, err
 	}
 	return pids, true, err
+}
+
+// StartTime returns when a process of this machine started, to a hundredth of a
+// second. It is zero if the time is unknown.
+func (n Node) StartTime(r *Running) time.Time {
+	now := time.Now()
+	data, err := readFile(n.Host(proc + "/uptime"))
+	up, _, _ := strings.Cut(string(data), " ")
+	seconds, parseErr := strconv.ParseFloat(up, 64)
+	if err != nil || parseErr != nil || seconds > math.MaxInt32 {
+		return time.Time{}
+	}
+	const hertz = 100 // USER_HZ is 100 on every architecture that Go supports
+	age := time.Duration(seconds*float64(time.Second)) - time.Duration(r.Start)*(time.Second/hertz)
+	return now.Add(-age)
 }
 
 // Close closes the directory.

@@ -13,12 +13,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Default paths of k3s and rke2.
-const (
-	rancherConfig = "/var/lib/rancher/credentialprovider/config.yaml"
-	rancherBinDir = "/var/lib/rancher/credentialprovider/bin"
-)
-
 const (
 	kubeletArg = "kubelet-arg"
 	dataDir    = "data-dir"

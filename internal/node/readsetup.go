@@ -23,7 +23,7 @@ func (r *Reading) Setup(ctx context.Context) (*Setup, error) {
 	if r.setup != nil {
 		return r.setup, nil
 	}
-	s := *r.reader(ctx).surveyed()
+	s := *r.surveyed(ctx)
 	if s.Kind != NoKubelet {
 		s.Version = r.version(ctx, s.Program)
 	}
@@ -35,30 +35,31 @@ func (r *Reading) Setup(ctx context.Context) (*Setup, error) {
 }
 
 // surveyed returns the Setup without Version.
-func (r *reader) surveyed() *Setup {
+func (r *Reading) surveyed(ctx context.Context) *Setup {
 	if r.survey != nil {
 		return r.survey
 	}
-	next := r.nextStart()
+	rd := r.reader(ctx)
+	next := r.nextStart(rd)
 	s := &Setup{Kind: next.kind, Init: next.init, Service: next.name}
 	if next.kind != NoKubelet {
 		s.Flags, s.Vendor, s.Rancher = next.flags, next.vendor, next.rancher
-		config := r.kubeletConfig(next.configs)
+		config := rd.kubeletConfig(next.configs)
 		s.Health, s.Gates = healthOf(texts(next.args), config), gatesOf(texts(next.args), config)
-		s.Unit = r.unitOf(next.kubeletService)
+		s.Unit = rd.unitOf(next.kubeletService)
 		s.Program = programOf(next.kubeletService.args, next.program)
-		s.Running = r.running(next.kubeletService)
+		s.Running = rd.running(next.kubeletService)
 	} else {
-		s.Running = r.findRunning(func(p *process) bool { return p.comm() == "kubelet" })
+		s.Running = rd.findRunning(func(p *process) bool { return p.comm() == "kubelet" })
 	}
-	s.Nodeadm = r.nodeadm(next.kind.info().nodeConfigDir)
+	s.Nodeadm = rd.nodeadm(next.kind.info().nodeConfigDir)
 	s.Way = wayOf(s)
 	s.Refusal = refusalOf(s)
 	if s.Kind != NoKubelet && s.Running != nil {
 		s.Running.Differs = s.Running.Flags != nil && *s.Running.Flags != s.Next()
 	}
-	s.Unread = r.unread
-	if r.ctx.Err() == nil {
+	s.Unread = rd.unread
+	if ctx.Err() == nil {
 		r.survey = s
 	}
 	return s
@@ -74,23 +75,23 @@ type nextStart struct {
 	rancher *Rancher
 }
 
-func (r *reader) nextStart() nextStart {
-	next := nextStart{kubeletService: r.kubeletService()}
+func (r *Reading) nextStart(rd *reader) nextStart {
+	next := nextStart{kubeletService: r.kubeletService(rd)}
 	s := next.kubeletService
 	var dirs []string
 	if s.kind.isRancher() {
-		next.flags, next.rancher = r.rancherFlags(s)
+		next.flags, next.rancher = rd.rancherFlags(s)
 		next.vendor = next.flags
-		next.args, dirs = r.rancherArgs(s, next.rancher.Files), []string{next.rancher.dropIns()}
+		next.args, dirs = rd.rancherArgs(s, next.rancher.Files), []string{next.rancher.dropIns()}
 	} else {
-		next.args = r.command(s)
-		next.vendor = r.flags(slices.Concat(s.args, s.embedded))
+		next.args = rd.command(s)
+		next.vendor = rd.flags(slices.Concat(s.args, s.embedded))
 		next.flags = next.vendor
 		if s.installed() != (setting{}) {
-			next.flags = r.flags(next.args)
+			next.flags = rd.flags(next.args)
 		}
 	}
-	next.configs = r.configFiles(texts(next.args), dirs...)
+	next.configs = rd.configFiles(texts(next.args), dirs...)
 	return next
 }
 
@@ -181,13 +182,4 @@ func wayOf(s *Setup) Way {
 		return ByDropIn
 	}
 	return ByHand
-}
-
-// Next returns the flags of the kubelet's next start. k3s and rke2 set both flags or
-// none.
-func (s *Setup) Next() RunningFlags {
-	if s.Rancher != nil && len(s.Rancher.Args) == 0 && (s.Config.Type != File || s.BinDir.Type != Directory) {
-		return RunningFlags{}
-	}
-	return RunningFlags{s.Config.Path, s.BinDir.Path}
 }

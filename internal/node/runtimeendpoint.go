@@ -95,7 +95,7 @@ func absoluteConfigFlags(args []string, dir string) (list []string) {
 // files that other users can change, because credentials are sent to the socket that
 // they name.
 func (n Node) readTrustedConfig(args []string, dir string) (cfg kubeletFields, err error) {
-	r := Node{}.Read().reader(context.Background()) // the process has this machine's root directory
+	r := Node{}.cache().reader(context.Background()) // the process has this machine's root directory
 	args = absoluteConfigFlags(args, dir)
 	files := r.configFiles(args)
 	if len(r.unread) > 0 {

@@ -71,7 +71,7 @@ func TestAutoEndpoint(t *testing.T) {
 // order of their paths.
 func TestKubeletDropIns(t *testing.T) {
 	root := newRoot(t, map[string]string{"20.conf": "", "10.conf/50.conf": "", "README": "", "30.conf.bak": "", "40.yaml": ""})
-	got := Node{}.Read().reader(t.Context()).configFiles([]string{"--config-dir", root})
+	got := Node{}.cache().reader(t.Context()).configFiles([]string{"--config-dir", root})
 	want := []configFile{{filepath.Join(root, "10.conf/50.conf"), true}, {filepath.Join(root, "20.conf"), true}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(configFile{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

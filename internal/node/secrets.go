@@ -18,7 +18,7 @@ import (
 // values of variables, flags and k3s or rke2 settings with names such as "token".
 func (r *Reading) Secrets(ctx context.Context) (values []string) {
 	rd := r.reader(ctx)
-	s := rd.kubeletService()
+	s := r.kubeletService(rd)
 	for name, v := range s.vars {
 		if isSecretName(name) {
 			values = append(values, v.value)

@@ -25,21 +25,6 @@ type kubeletService struct {
 	by       *reader // that has found the service
 }
 
-// kubeletService returns the service that starts the kubelet.
-func (r *reader) kubeletService() kubeletService {
-	found := r.service
-	if found == nil {
-		by := r.Reading.reader(r.ctx)
-		s := by.findKubeletService()
-		s.by, found = by, &s
-		if r.ctx.Err() == nil {
-			r.service = found
-		}
-	}
-	r.include(found.by)
-	return *found
-}
-
 func (r *reader) findKubeletService() kubeletService {
 	kind := r.detect()
 	if kind == "" {
@@ -77,7 +62,7 @@ func (r *reader) complete(s kubeletService, kind Kind) kubeletService {
 
 // detect returns the kind that a file on the node identifies; "" if none does.
 func (r *reader) detect() (kind Kind) {
-	signs := r.Reading.reader(r.ctx) // the kubelet's flags do not depend on the signs
+	signs := r.fileCache.reader(r.ctx) // the kubelet's flags do not depend on the signs
 	applies := func(s sign) bool {
 		return s.has == "" && signs.exists(s.file) || s.has != "" && signs.hasLine(s.file, s.has)
 	}

@@ -34,6 +34,34 @@ type Setup struct {
 	Unread []string `json:",omitempty"` // paths that this user has no permission to read, so the result may be wrong
 }
 
+// Kind is a distribution of nodes, or a tool that creates nodes.
+type Kind string
+
+// The kinds of nodes.
+const (
+	Kubeadm      Kind = "kubeadm"    // packages from pkgs.k8s.io or a Linux distribution
+	KindNode     Kind = "kind"       // node image of kind
+	EKS2023      Kind = "eks-al2023" // nodeadm
+	EKSAL2       Kind = "eks-al2"    // bootstrap.sh
+	K3sServer    Kind = "k3s-server" // API server, datastore and kubelet in one process
+	K3sAgent     Kind = "k3s-agent"
+	RKE2Server   Kind = "rke2-server" // the kubelet is a child process
+	RKE2Agent    Kind = "rke2-agent"
+	Kubespray    Kind = "kubespray"
+	PlainUnit    Kind = "kubelet.service" // any other kubelet.service
+	OpenRCUnit   Kind = "openrc"          // any other kubelet started by OpenRC
+	NoKubelet    Kind = "none"            // no service starts a kubelet
+	GKE          Kind = "gke"
+	AKS          Kind = "aks"
+	KOps         Kind = "kops"
+	Talos        Kind = "talos"
+	Bottlerocket Kind = "bottlerocket"
+	OpenShift    Kind = "openshift"
+	Minikube     Kind = "minikube"
+	MicroK8s     Kind = "microk8s"
+	K0s          Kind = "k0s"
+)
+
 // Way is how regcred can set the kubelet's configuration and plugin directory.
 type Way string
 
@@ -184,4 +212,13 @@ type Refusal struct {
 	// Reapplied: install works if it is repeated after each boot or upgrade
 	// (--reapplied).
 	Reapplied bool
+}
+
+// Next returns the flags of the kubelet's next start. k3s and rke2 set both flags or
+// none.
+func (s *Setup) Next() RunningFlags {
+	if s.Rancher != nil && len(s.Rancher.Args) == 0 && (s.Config.Type != File || s.BinDir.Type != Directory) {
+		return RunningFlags{}
+	}
+	return RunningFlags{s.Config.Path, s.BinDir.Path}
 }

@@ -38,7 +38,8 @@ func TestSystemdAgrees(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		t.Run(name, func(t *testing.T) {
 			root := plant(t, archive)
-			found := Node{Root: root}.Read().reader(t.Context()).kubeletService()
+			r := Node{Root: root}.Read()
+			found := r.kubeletService(r.reader(t.Context()))
 			if found.unit == nil || found.unit.masked || len(found.unit.execs) != 1 || strings.Contains(found.unit.exec().value, " ; ") || name == "bad-open-quote" || name == "bad-unit-fifo" {
 				return // systemd does not run a single command, or hangs
 			}

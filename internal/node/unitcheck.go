@@ -19,7 +19,7 @@ func (r *Reading) CheckUnits(ctx context.Context) (list []finding.Finding) {
 		list = append(list, finding.Finding{Rule: "units", Severity: finding.SeverityWarning, File: r.Host(at.file), Line: at.line, Message: message, Fix: fix})
 	}
 	rd := r.reader(ctx)
-	s := rd.kubeletService()
+	s := r.kubeletService(rd)
 	units := []*systemdUnit{s.unit}
 	for _, runtime := range runtimes() {
 		units = append(units, rd.unit(runtime.unit, ""))
