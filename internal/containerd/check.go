@@ -20,25 +20,40 @@ import (
 // maxHosts bounds the directories that are checked, and the tables of a hosts.toml.
 const maxHosts = 1000
 
-// Check says what of the configuration and its hosts.toml files works otherwise than
-// it reads. It reads them all, once.
+// RuleVersion is the rule of the note that the version of containerd is unknown.
+const RuleVersion = "mirror-version"
+
+// Check returns findings about the configuration and all hosts.toml files. It reads
+// the files only once.
 func (r *Runtime) Check() []finding.Finding {
-	r.once.Do(func() { r.checked = r.check() })
+	r.once.Do(func() { r.checked = r.withVersionNote(r.check()) })
 	return slices.Clone(r.checked)
 }
 
 func (r *Runtime) check() []finding.Finding {
-	c := &checker{runtime: r}
-	c.config()
-	for _, root := range c.roots() {
-		c.root(root)
+	c := &checker{runtime: r, release: r.release()}
+	c.checkConfig()
+	for _, dir := range c.configPath() {
+		c.checkDirectory(dir)
 	}
 	return c.found
 }
 
-// checker collects findings.
+// withVersionNote adds a note to warnings and errors if the version is unknown.
+func (r *Runtime) withVersionNote(found []finding.Finding) []finding.Finding {
+	if r.Version.Known() || finding.Worst(found).Compare(finding.SeverityInfo) <= 0 {
+		return found
+	}
+	return append(found, finding.Finding{
+		Rule: RuleVersion, Severity: finding.SeverityInfo, File: r.File,
+		Message: fmt.Sprintf("the containerd version is unknown; the configuration was checked for containerd %v", r.release()),
+	})
+}
+
+// checker collects findings for one release.
 type checker struct {
 	runtime *Runtime
+	release Version
 	found   []finding.Finding
 }
 
@@ -49,18 +64,21 @@ func (c *checker) add(rule string, severity finding.Severity, file string, line 
 	}
 }
 
-// Hosts are those of images for which there are settings of their own.
+func (c *checker) registry() *registry { return c.runtime.registry(c.release) }
+
+// configPath returns the directories of config_path.
+func (c *checker) configPath() []string { return c.registry().certs }
+
+// Hosts returns the image hosts that have their own settings, sorted.
 func (r *Runtime) Hosts() (list []string) {
-	c := &checker{runtime: r}
-	for _, root := range c.roots() {
-		for _, name := range c.directories(root) {
-			list = append(list, hostOf(name))
+	c := &checker{runtime: r, release: r.release()}
+	for _, dir := range c.configPath() {
+		for _, name := range c.subdirectories(dir) {
+			list = append(list, imageHost(name))
 		}
 	}
-	for _, v := range r.Releases() {
-		for name := range r.registry(v).mirrors {
-			list = append(list, name)
-		}
+	for name := range c.registry().mirrors {
+		list = append(list, name)
 	}
 	slices.Sort(list)
 	return slices.DeleteFunc(slices.Compact(list), func(host string) bool {
@@ -69,8 +87,8 @@ func (r *Runtime) Hosts() (list []string) {
 	})
 }
 
-// hostOf is the host that a directory is for: "quay.io_8443_" is quay.io:8443.
-func hostOf(name string) string {
+// imageHost returns the host that a directory is for: "quay.io_8443_" is for quay.io:8443.
+func imageHost(name string) string {
 	if rest, ok := strings.CutSuffix(name, "_"); ok {
 		if i := strings.LastIndexByte(rest, '_'); i > 0 {
 			return rest[:i] + ":" + rest[i+1:]
@@ -79,143 +97,94 @@ func hostOf(name string) string {
 	return name
 }
 
-// releases picks those of the possible releases for which something is so, and
-// names them: "" if it is all of them.
-func (c *checker) releases(is func(Version) bool) (some bool, names string) {
-	var list []string
-	all := c.runtime.Releases()
-	for _, v := range all {
-		if is(v) {
-			list = append(list, v.String())
+// checkConfig checks config.toml and the files that it imports.
+func (c *checker) checkConfig() {
+	r, reg := c.runtime, c.registry()
+	p := &planner{runtime: r, registry: reg, version: c.release}
+	if reg.invalidPath {
+		file, line := r.at("registry", "config_path")
+		c.add("mirror-config-path", finding.SeverityError, file, line, "set config_path = \"/etc/containerd/certs.d\"", "config_path is not a string: the CRI plugin fails to load, and the kubelet cannot use containerd")
+	} else if p.loadError() != "" {
+		file, line := r.at("registry", "mirrors")
+		if len(reg.mirrors) == 0 {
+			file, line = r.at("registry", "configs")
+		}
+		c.add("mirror-config-path", finding.SeverityError, file, line, "move these settings to hosts.toml files, or remove config_path",
+			"config_path and registry.mirrors or registry.configs.*.tls are mutually exclusive: the CRI plugin fails to load, and the kubelet cannot use containerd")
+	}
+	for host := range reg.tls {
+		if c.release.two() {
+			file, line := r.at("registry", "configs", host)
+			c.add("mirror-old-tls", finding.SeverityWarning, file, line, "set ca, client or skip_verify in a hosts.toml for "+host, "containerd 2 does not read registry.configs.*.tls")
 		}
 	}
-	if len(list) == len(all) {
-		return len(list) > 0, ""
+	if len(reg.logins) > 0 {
+		file, line := r.at("registry", "configs")
+		if line == 0 {
+			file, line = r.at("registry", "auths")
+		}
+		c.add("mirror-own-login", finding.SeverityInfo, file, line, "", "this password is used only if the kubelet sends no credential: "+
+			"a matching pull secret or provider overrides this password, even for mirrors")
 	}
-	return len(list) > 0, strings.Join(list, ", ")
+	c.checkUnset()
+	c.checkTwoDirectories()
+	c.checkSections()
 }
 
-// whom is a subject for the releases that [checker.releases] names.
-func whom(names string) string {
-	if names == "" {
-		return "containerd"
-	}
-	return "containerd (" + names + ", one of the possible versions)"
-}
-
-// roots are the directories of config_path, for any of the releases.
-func (c *checker) roots() (list []string) {
-	for _, v := range c.runtime.Releases() {
-		for _, root := range c.runtime.registry(v).certs {
-			if !slices.Contains(list, root) {
-				list = append(list, root)
-			}
-		}
-	}
-	return list
-}
-
-// config checks config.toml and what it imports.
-func (c *checker) config() {
-	r := c.runtime
-	for _, v := range r.Releases() {
-		reg := r.registry(v)
-		w := &way{runtime: r, registry: reg, version: v}
-		if reg.noText {
-			file, line := r.at("registry", "config_path")
-			c.add("mirror-config-path", finding.SeverityError, file, line, "set config_path = \"/etc/containerd/certs.d\"", "config_path is not a string: the CRI plugin fails to load, and the kubelet cannot use containerd")
-		} else if why := w.refused(); why != "" {
-			file, line := r.at("registry", "mirrors")
-			if len(reg.mirrors) == 0 {
-				file, line = r.at("registry", "configs")
-			}
-			c.add("mirror-config-path", finding.SeverityError, file, line, "move these settings to hosts.toml files, or remove config_path",
-				"config_path and registry.mirrors or registry.configs.*.tls are mutually exclusive: the CRI plugin fails to load, and the kubelet cannot use containerd")
-		}
-		for host := range reg.tls {
-			if v.two() {
-				file, line := r.at("registry", "configs", host)
-				c.add("mirror-old-tls", finding.SeverityWarning, file, line, "set ca, client or skip_verify in a hosts.toml for "+host, "containerd 2 does not read registry.configs.*.tls")
-			}
-		}
-		if len(reg.logins) > 0 {
-			file, line := r.at("registry", "configs")
-			if line == 0 {
-				file, line = r.at("registry", "auths")
-			}
-			c.add("mirror-own-login", finding.SeverityInfo, file, line, "", "this password is used only if the kubelet sends no credential: "+
-				"a matching pull secret or provider overrides this password, even for mirrors")
-		}
-	}
-	c.unset()
-	c.twoRoots()
-	c.section()
-}
-
-// unset is the rule of [checker.unset], and usualCerts where all documents have it.
 const (
-	unset      = "mirror-unset"
-	usualCerts = "/etc/containerd/certs.d"
+	ruleUnset    = "mirror-unset"
+	usualCertDir = "/etc/containerd/certs.d" // config_path in containerd's documentation
 )
 
-// unset is about files that nobody reads, since no config_path leads there.
-func (c *checker) unset() {
-	deaf, names := c.releases(func(v Version) bool {
-		reg := c.runtime.registry(v)
-		return len(reg.mirrors) == 0 && (len(reg.certs) == 0 || !reg.explicit && reg.blind(v))
-	})
-	if !deaf || !c.hasHosts(usualCerts) {
+// checkUnset reports hosts.toml files that are not read because config_path is not set.
+func (c *checker) checkUnset() {
+	reg := c.registry()
+	read := len(reg.mirrors) > 0 || len(reg.certs) > 0 && (reg.explicit || !reg.asOneDirectory(c.release))
+	if read || !c.hasHosts(usualCertDir) {
 		return
 	}
 	file, line := c.runtime.at("registry")
-	c.add(unset, finding.SeverityWarning, file, max(line, 1), fmt.Sprintf("set config_path = %q in [plugins.%q.registry], and restart containerd", usualCerts, place(c.runtime.format)),
-		"config_path is not set, so %s reads no hosts.toml in %s and pulls every image directly from its registry", whom(names), usualCerts)
+	c.add(ruleUnset, finding.SeverityWarning, file, max(line, 1), fmt.Sprintf("set config_path = %q in [plugins.%q.registry], and restart containerd", usualCertDir, registryPlugin(c.runtime.format)),
+		"config_path is not set, so containerd reads no hosts.toml in %s and pulls every image directly from its registry", usualCertDir)
 }
 
-// blind reports whether no hosts.toml is read, since config_path is taken for one directory.
-func (reg *registry) blind(v Version) bool { return reg.transfer && v.oneRoot() && len(reg.certs) > 1 }
+// asOneDirectory reports whether containerd takes a list of directories for the name
+// of one, and so reads no hosts.toml.
+func (reg *registry) asOneDirectory(v Version) bool {
+	return reg.transfer && v.oneDirectory() && len(reg.certs) > 1
+}
 
-// twoRoots is about releases that read no hosts.toml of two directories.
-func (c *checker) twoRoots() {
-	blind, names := c.releases(func(v Version) bool {
-		reg := c.runtime.registry(v)
-		return reg.explicit && reg.blind(v)
-	})
-	if !blind || !slices.ContainsFunc(c.roots(), c.hasHosts) {
+// checkTwoDirectories reports a config_path with two directories, of which some
+// releases read none.
+func (c *checker) checkTwoDirectories() {
+	reg := c.registry()
+	if !reg.explicit || !reg.asOneDirectory(c.release) || !slices.ContainsFunc(c.configPath(), c.hasHosts) {
 		return
 	}
-	severity := finding.SeverityError
-	if !c.runtime.Version.Known() {
-		severity = finding.SeverityWarning
-	}
 	file, line := c.runtime.at("registry", "config_path")
-	c.add("mirror-two-directories", severity, file, line, "set config_path to one directory, or set use_local_image_pull = true",
-		"config_path lists two directories, so %s reads no hosts.toml at all (containerd#12415) and pulls every image directly from its registry", whom(names))
+	c.add("mirror-two-directories", finding.SeverityError, file, line, "set config_path to one directory, or set use_local_image_pull = true",
+		"config_path lists two directories, so containerd reads no hosts.toml at all (containerd#12415) and pulls every image directly from its registry")
 }
 
-func (c *checker) hasHosts(root string) bool {
-	return slices.ContainsFunc(c.directories(root), func(name string) bool { return c.runtime.hasFile(filepath.Join(root, name)) })
+func (c *checker) hasHosts(dir string) bool {
+	return slices.ContainsFunc(c.subdirectories(dir), func(name string) bool { return c.runtime.hasHostsFile(filepath.Join(dir, name)) })
 }
 
-// section is about a registry where another version of files has it.
-func (c *checker) section() {
+// checkSections reports registry tables that belong to another version of the file.
+func (c *checker) checkSections() {
 	for _, s := range c.runtime.files {
 		for _, plugin := range []string{criV1, criV2, images} {
 			line := s.Line("plugins", plugin, "registry")
-			if line == 0 {
-				continue
-			}
-			deaf, names := c.releases(func(v Version) bool { return !reads(s.format, plugin, v) })
-			if deaf {
-				c.add("mirror-section", finding.SeverityWarning, s.Path, line, fmt.Sprintf("in a configuration file of version %d, use [plugins.%q.registry]", s.format, place(s.format)),
-					"%s ignores [plugins.%q.registry] in a configuration file of version %d", whom(names), plugin, s.format)
+			if line > 0 && !readsPlugin(s.format, plugin, c.release) {
+				c.add("mirror-section", finding.SeverityWarning, s.Path, line, fmt.Sprintf("in a configuration file of version %d, use [plugins.%q.registry]", s.format, registryPlugin(s.format)),
+					"containerd ignores [plugins.%q.registry] in a configuration file of version %d", plugin, s.format)
 			}
 		}
 	}
 }
 
-// place is the plugin that has the registries in a file of a version.
-func place(format int) string {
+// registryPlugin returns the plugin that has the registry table in a file of a version.
+func registryPlugin(format int) string {
 	switch format {
 	case 1:
 		return criV1
@@ -225,29 +194,29 @@ func place(format int) string {
 	return images
 }
 
-// reads reports whether a release reads a plugin in a file of a version.
-func reads(format int, plugin string, v Version) bool {
+// readsPlugin reports whether a release reads a plugin's table in a file of a version.
+func readsPlugin(format int, plugin string, v Version) bool {
 	switch {
-	case plugin == place(format):
+	case plugin == registryPlugin(format):
 		return true
 	case !v.two():
 		return false
 	case plugin == images:
 		return true
 	case plugin == criV2:
-		return format <= 2 || format == 3 && v.fourth()
+		return format <= 2 || format == 3 && v.formatFour()
 	}
 	return false
 }
 
-// directories lists those of a root, the plausible hosts.
-func (c *checker) directories(root string) (names []string) {
-	entries, err := c.runtime.fs().ReadDir(root)
+// subdirectories returns the names of the directories in dir, which are image hosts.
+func (c *checker) subdirectories(dir string) (names []string) {
+	entries, err := c.runtime.fs().ReadDir(dir)
 	if err != nil {
 		return nil
 	}
 	for _, e := range entries[:min(len(entries), maxHosts)] {
-		info, err := c.runtime.fs().Stat(filepath.Join(root, e.Name())) // a link may lead to one
+		info, err := c.runtime.fs().Stat(filepath.Join(dir, e.Name())) // follows symlinks
 		if err == nil && info.IsDir() {
 			names = append(names, e.Name())
 		}
@@ -255,23 +224,23 @@ func (c *checker) directories(root string) (names []string) {
 	return names
 }
 
-// root checks a directory of config_path.
-func (c *checker) root(root string) {
-	c.misplaced(root)
-	names := c.directories(root)
+// checkDirectory checks a directory of config_path.
+func (c *checker) checkDirectory(root string) {
+	c.checkMisplaced(root)
+	names := c.subdirectories(root)
 	for _, name := range names {
 		dir := filepath.Join(root, name)
-		c.name(dir, name)
-		if !c.runtime.hasFile(dir) {
-			c.without(dir, name, names)
+		c.checkName(dir, name)
+		if !c.runtime.hasHostsFile(dir) {
+			c.checkHidesDefault(dir, name, names)
 			continue
 		}
-		c.hosts(dir, name)
+		c.checkHostsFile(dir, name)
 	}
 }
 
-// misplaced is about files that stand where the directories of hosts are.
-func (c *checker) misplaced(root string) {
+// checkMisplaced reports hosts files where directories of hosts are expected.
+func (c *checker) checkMisplaced(root string) {
 	entries, err := c.runtime.fs().ReadDir(root)
 	if err != nil {
 		return
@@ -288,11 +257,11 @@ func (c *checker) misplaced(root string) {
 			continue
 		}
 		c.add("mirror-directory", finding.SeverityError, path, 1, fmt.Sprintf("rename this file, create a directory with its old name, and move the file to %s", filepath.Join(path, "hosts.toml")),
-			"this is a file, but it must be a directory that contains a hosts.toml: every pull from %s fails", hostOf(e.Name()))
+			"this is a file, but it must be a directory that contains a hosts.toml: every pull from %s fails", imageHost(e.Name()))
 	}
 }
 
-// isHostsFile reports whether a file says what a hosts.toml does, whatever its name.
+// isHostsFile reports whether a file has the content of a hosts.toml, whatever its name.
 func (c *checker) isHostsFile(path string) bool {
 	f, err := tomlfile.Read(context.Background(), c.runtime.fs(), path)
 	if f == nil || err != nil {
@@ -301,8 +270,8 @@ func (c *checker) isHostsFile(path string) bool {
 	return f.Line("server") > 0 || f.Line("host") > 0 || filepath.Base(path) == "docker.io"
 }
 
-// name is about a directory whose name is that of no image's host.
-func (c *checker) name(dir, name string) {
+// checkName reports a directory whose name is never an image's host.
+func (c *checker) checkName(dir, name string) {
 	const rule = "mirror-directory"
 	switch {
 	case name == "registry-1.docker.io" || name == "index.docker.io":
@@ -314,67 +283,42 @@ func (c *checker) name(dir, name string) {
 	}
 }
 
-// without is about a directory that has no hosts.toml, and hides what is for all.
-func (c *checker) without(dir, name string, names []string) {
-	if name == "_default" || !slices.Contains(names, "_default") {
-		return
-	}
-	if !c.runtime.hasFile(filepath.Join(filepath.Dir(dir), "_default")) {
+// checkHidesDefault reports a directory without hosts.toml that overrides _default.
+func (c *checker) checkHidesDefault(dir, name string, names []string) {
+	if name == "_default" || !slices.Contains(names, "_default") || !c.runtime.hasHostsFile(filepath.Join(filepath.Dir(dir), "_default")) {
 		return
 	}
 	c.add("mirror-hides-default", finding.SeverityWarning, dir, 0, "add a hosts.toml, or remove the directory",
 		"this directory has no hosts.toml and overrides _default, so only the host itself is queried")
 }
 
-// hosts checks a hosts.toml.
-func (c *checker) hosts(dir, name string) {
-	path := filepath.Join(dir, "hosts.toml")
-	var sound *hostsFile
-	var last *brokenError
-	var unreadable error
-	bad, names := c.releases(func(v Version) bool {
-		h, err := c.runtime.readHosts(dir, v)
-		if err != nil {
-			unreadable = err
-			return false
-		}
-		if h.broken != nil {
-			last = h.broken
-			return true
-		}
-		sound = h
-		return false
-	})
-	if unreadable != nil {
-		c.add("mirror-unread", finding.SeverityError, path, 1, "replace this file with a readable regular file, or remove it", "%v: every pull from this host fails", unreadable)
+// checkHostsFile checks the hosts.toml in dir, which is for images of the host name.
+func (c *checker) checkHostsFile(dir, name string) {
+	h, err := c.runtime.readHosts(dir, c.release)
+	if err != nil {
+		c.add("mirror-unread", finding.SeverityError, filepath.Join(dir, "hosts.toml"), 1, "replace this file with a readable regular file, or remove it", "%v: every pull from this host fails", err)
 		return
 	}
-	if bad {
-		severity := finding.SeverityWarning
-		if sound == nil {
-			severity = finding.SeverityError
-		}
-		fix := "correct the file, then run regcred doctor --image IMAGE"
-		if strings.HasPrefix(last.what, "the file has no host table") {
-			fix = "add an empty [host] table at the end of the file"
-		}
-		c.add("mirror-unread", severity, path, max(last.line, 1), fix, "%s; %s silently ignores the whole file and pulls only from the image's own host", last.what, whom(names))
-	}
-	if sound == nil || sound.file == nil {
+	if h.broken != nil {
+		fix := cmp.Or(h.broken.fix, "correct the file, then run regcred doctor --image IMAGE")
+		c.add("mirror-unread", finding.SeverityError, h.path, max(h.broken.line, 1), fix, "%s; containerd silently ignores the whole file and pulls only from the image's own host", h.broken.what)
 		return
 	}
-	for i := range sound.hosts {
-		c.host(sound, &sound.hosts[i], name, i == len(sound.hosts)-1)
+	if h.file == nil {
+		return
 	}
-	c.unordered(sound)
-	c.unknown(sound)
+	for i := range h.hosts {
+		c.checkHost(h, &h.hosts[i], name, i == len(h.hosts)-1)
+	}
+	c.checkTables(h)
+	c.checkKeys(h)
 }
 
-// mode is whether a file may be read by others than its owner.
-func (c *checker) open(path string) bool {
+// openToOthers reports whether users other than the file's owner can read it.
+func (c *checker) openToOthers(path string) bool {
 	info, err := c.runtime.fs().Stat(path)
 	return err == nil && info.Mode()&fs.FileMode(0o044) != 0
 }
 
-// line is where a host stands, or else the file begins.
-func (h *host) place() int { return cmp.Or(h.line, 1) }
+// lineOrFirst returns the line of the host's table, or the file's first line.
+func (h *host) lineOrFirst() int { return cmp.Or(h.line, 1) }

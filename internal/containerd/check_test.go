@@ -4,6 +4,7 @@
 package containerd_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
@@ -27,36 +28,40 @@ func TestCheck(t *testing.T) {
 		return []string{fmt.Sprintf("%s %s %s:%d", severity, rule, file, line)}
 	}
 	for name, tt := range map[string]struct {
-		hosts string
-		want  []string
+		hosts   string
+		want    []string
+		version string // "" means 2.4.3
 	}{
-		"as it should be":        {"server = 'https://m.example/v2/q'\noverride_path = true\n[host.'https://m.example/v2/q']\noverride_path = true\n", nil},
-		"on loopback":            {"[host.'http://localhost:5000']\n", nil},
-		"a capability":           {"[host.'https://m.example']\ncapabilities = ['fetch']\n", at(2, "mirror-unread", "error")},
-		"a capability of later":  {"[host.'https://m.example']\ncapabilities = ['pull', 'resolve', 'referrers']\n", at(2, "mirror-unread", "warning")},
-		"no host table":          {"server = 'https://m.example'\n", at(1, "mirror-unread", "warning")},
-		"no TOML":                {"[host.'https://m.example']\n[", at(2, "mirror-unread", "error")},
-		"a missing file":         {"[host.'https://m.example']\nskip_verify = false\nca = 'ca.pem'\n", at(3, "mirror-missing-file", "error")},
-		"a missing key":          {"[host.'https://m.example']\nclient = [['hosts.toml', 'key.pem']]\n", at(2, "mirror-missing-file", "error")},
-		"/v2 twice":              {"\n[host.'https://m.example/v2/q']\n", at(2, "mirror-path", "warning")},
-		"/v2 never":              {"[host.'https://m.example/q']\noverride_path = true\n", at(2, "mirror-path", "warning")},
-		"/v2 after the path":     {"[host.'https://m.example/q']\n[host.'https://m.example/q/v2']\n[host.'https://m.example/v2/']\n", nil},
-		"plain http":             {"[host.'http://m.example']\n", at(1, "mirror-plain-http", "info")},
-		"a header":               {"[host.'https://m.example'.header]\nAuthorization = 'Basic " + canary.Password + "'\n", at(2, "mirror-header", "info")},
-		"a header in lower case": {"[host.'https://m.example'.header]\nauthorization = 'Basic " + canary.Password + "'\n", at(2, "mirror-header", "warning")},
-		"server below a header":  {"[host.'https://m.example']\nserver = 'https://m.example'\n", at(2, "mirror-unknown-key", "warning")},
-		"a key in upper case":    {"[host.'https://m.example']\nCapabilities = ['pull']\n", at(2, "mirror-unknown-key", "warning")},
-		"a byte order mark":      {"\ufeff[host.'https://m.example']\n", at(1, "mirror-unread", "warning")},
-		"a key with a dash":      {"[host.'https://m.example']\nskip-verify = true\n", at(2, "mirror-unknown-key", "warning")},
-		"inline":                 {"host = {'https://m.example' = {}}\n", at(1, "mirror-inline", "warning")},
-		"tables apart":           {"[host.'https://m.example']\n[host.'https://n.example']\n[host.'https://m.example'.header]\nx-a = 'b'\n", at(1, "mirror-twice", "info")},
-		"two URLs in one":        {"server = 'https://u:" + canary.Password + "@m.i://u:" + canary.Password + "@m.example'\n[host]\n", at(1, "mirror-path", "warning")},
-		"a password, inline":     {"host = {'https://u:" + canary.Password + "@m.example' = {}}\n", at(1, "mirror-inline", "warning")},
-		"a password, /v2 twice":  {"[host.'https://u:" + canary.Password + "@m.example/v2/q']\n", at(1, "mirror-path", "warning")},
-		"no host in it":          {"[host.'https:///x']\n", at(1, "mirror-path", "warning")},
+		"as it should be":        {"server = 'https://m.example/v2/q'\noverride_path = true\n[host.'https://m.example/v2/q']\noverride_path = true\n", nil, ""},
+		"on loopback":            {"[host.'http://localhost:5000']\n", nil, ""},
+		"a capability":           {"[host.'https://m.example']\ncapabilities = ['fetch']\n", at(2, "mirror-unread", "error"), ""},
+		"a capability of later":  {"[host.'https://m.example']\ncapabilities = ['pull', 'resolve', 'referrers']\n", at(2, "mirror-unread", "error"), "2.1.0"},
+		"no host table":          {"server = 'https://m.example'\n", at(1, "mirror-unread", "error"), "1.7.29"},
+		"no TOML":                {"[host.'https://m.example']\n[", at(2, "mirror-unread", "error"), ""},
+		"a missing file":         {"[host.'https://m.example']\nskip_verify = false\nca = 'ca.pem'\n", at(3, "mirror-missing-file", "error"), ""},
+		"a missing key":          {"[host.'https://m.example']\nclient = [['hosts.toml', 'key.pem']]\n", at(2, "mirror-missing-file", "error"), ""},
+		"/v2 twice":              {"\n[host.'https://m.example/v2/q']\n", at(2, "mirror-path", "warning"), ""},
+		"/v2 never":              {"[host.'https://m.example/q']\noverride_path = true\n", at(2, "mirror-path", "warning"), ""},
+		"/v2 after the path":     {"[host.'https://m.example/q']\n[host.'https://m.example/q/v2']\n[host.'https://m.example/v2/']\n", nil, ""},
+		"plain http":             {"[host.'http://m.example']\n", at(1, "mirror-plain-http", "info"), ""},
+		"a header":               {"[host.'https://m.example'.header]\nAuthorization = 'Basic " + canary.Password + "'\n", at(2, "mirror-header", "info"), ""},
+		"a header in lower case": {"[host.'https://m.example'.header]\nauthorization = 'Basic " + canary.Password + "'\n", at(2, "mirror-header", "warning"), ""},
+		"server below a header":  {"[host.'https://m.example']\nserver = 'https://m.example'\n", at(2, "mirror-unknown-key", "warning"), ""},
+		"a key in upper case":    {"[host.'https://m.example']\nCapabilities = ['pull']\n", at(2, "mirror-unknown-key", "warning"), "1.7.29"},
+		"a byte order mark":      {"\ufeff[host.'https://m.example']\n", at(1, "mirror-unread", "error"), ""},
+		"a key with a dash":      {"[host.'https://m.example']\nskip-verify = true\n", at(2, "mirror-unknown-key", "warning"), ""},
+		"inline":                 {"host = {'https://m.example' = {}}\n", at(1, "mirror-inline", "warning"), ""},
+		"tables apart":           {"[host.'https://m.example']\n[host.'https://n.example']\n[host.'https://m.example'.header]\nx-a = 'b'\n", at(1, "mirror-twice", "info"), ""},
+		"two URLs in one":        {"server = 'https://u:" + canary.Password + "@m.i://u:" + canary.Password + "@m.example'\n[host]\n", at(1, "mirror-path", "warning"), ""},
+		"a password, inline":     {"host = {'https://u:" + canary.Password + "@m.example' = {}}\n", at(1, "mirror-inline", "warning"), ""},
+		"a password, /v2 twice":  {"[host.'https://u:" + canary.Password + "@m.example/v2/q']\n", at(1, "mirror-path", "warning"), ""},
+		"no host in it":          {"[host.'https:///x']\n", at(1, "mirror-path", "warning"), ""},
+		"a capability, 2.4.3":    {"[host.'https://m.example']\ncapabilities = ['pull', 'resolve', 'referrers']\n", nil, ""},
+		"no host table, 2.4.3":   {"server = 'https://m.example'\n", nil, ""},
+		"upper case, 2.4.3":      {"[host.'https://m.example']\nCapabilities = ['pull']\n", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := node(t, fmt.Sprintf(version2, certs), map[string]string{file: tt.hosts})
+			r := nodeOf(t, cmp.Or(tt.version, "2.4.3"), fmt.Sprintf(version2, certs), map[string]string{file: tt.hosts})
 			checkFindings(t, r.Check(), tt.want)
 		})
 	}
@@ -69,7 +74,7 @@ func checkFindings(t *testing.T, found []finding.Finding, want []string) {
 		got = append(got, fmt.Sprintf("%s %s %s:%d", f.Severity, f.Rule, f.File, f.Line))
 		canary.Check(t, "a finding", fmt.Sprint(f))
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s\n%v", diff, found)
 	}
 }
@@ -133,10 +138,10 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestPort: a directory for a host is not one for its ports, which is said.
+// TestPort: a directory for a host does not apply to its ports, which is reported.
 func TestPort(t *testing.T) {
 	r := node(t, fmt.Sprintf(version2, "/certs"), map[string]string{"/certs/quay.io/hosts.toml": "[host.'https://m.example']\n"})
-	for image, want := range map[string][]string{"quay.io/a": nil, "quay.io:8443/a": {"warning mirror-directory /certs/quay.io/hosts.toml:1"}, "a.example:1/a": nil} {
+	for image, want := range map[string][]string{"quay.io/a": nil, "quay.io:8443/a": {"warning mirror-directory /certs/quay.io/hosts.toml:1", "info mirror-version /etc/containerd/config.toml:0"}, "a.example:1/a": nil} {
 		ref, err := route.Parse(image)
 		if err != nil {
 			t.Fatal(err)
@@ -190,4 +195,22 @@ func FuzzRoute(f *testing.F) {
 		}
 		r.Origin("docker.io")
 	})
+}
+
+// TestUnknownVersion: the newest release's rules apply, and one note reports it.
+func TestUnknownVersion(t *testing.T) {
+	const config, file = "/etc/containerd/config.toml", "/certs/quay.io/hosts.toml"
+	for hosts, want := range map[string][]string{
+		"server = 'https://m.example'\n":                         nil, // containerd 1 would refuse it
+		"[host.'http://m.example']\n":                            {"info mirror-plain-http " + file + ":1"},
+		"[host.'https://m.example']\ncapabilities = ['fetch']\n": {"error mirror-unread " + file + ":2", "info mirror-version " + config + ":0"},
+	} {
+		r := node(t, fmt.Sprintf(version2, "/certs"), map[string]string{file: hosts})
+		checkFindings(t, r.Check(), want)
+		ref, err := route.Parse("quay.io/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkFindings(t, r.Route(ref).Findings, want)
+	}
 }

@@ -16,64 +16,64 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// host checks a table of a hosts.toml, which is in the directory of that name.
-func (c *checker) host(f *hostsFile, h *host, dir string, last bool) {
-	c.files(f, h)
-	c.headers(f, h)
+// checkHost checks a table of a hosts.toml. dir is the name of the file's directory.
+func (c *checker) checkHost(f *hostsFile, h *host, dir string, last bool) {
+	c.checkFiles(f, h)
+	c.checkHeaders(f, h)
 	if h.url == nil || h.url.Host == "" {
 		if !last || h.name != "" {
-			c.add("mirror-path", finding.SeverityWarning, f.path, h.place(), "use https://HOST", "it has no host")
+			c.add("mirror-path", finding.SeverityWarning, f.path, h.lineOrFirst(), "use https://HOST", "it has no host")
 		}
 		return
 	}
-	c.path(f, h)
+	c.checkPath(f, h)
 	if h.url.Scheme == "http" && !isLoopback(h.url.Host) {
-		c.add("mirror-plain-http", finding.SeverityInfo, f.path, h.place(), "write https://", "%s is used without TLS: anyone on the network path can read the credential", h.url.Host)
+		c.add("mirror-plain-http", finding.SeverityInfo, f.path, h.lineOrFirst(), "write https://", "%s is used without TLS: anyone on the network path can read the credential", h.url.Host)
 	}
 	if dir == "_default" {
-		c.add("mirror-default", finding.SeverityInfo, f.path, h.place(), "add a separate directory for each registry",
+		c.add("mirror-default", finding.SeverityInfo, f.path, h.lineOrFirst(), "add a separate directory for each registry",
 			"%s is used for every registry that has no directory, and receives all their credentials", h.url.Host)
 	}
 }
 
-// path is about the path under which a host is asked.
-func (c *checker) path(f *hostsFile, h *host) {
+// checkPath reports a path below which no registry is expected.
+func (c *checker) checkPath(f *hostsFile, h *host) {
 	const rule = "mirror-path"
 	_, written, _ := strings.Cut(h.name, "://")
 	_, written, _ = strings.Cut(written, "/")
 	written = "/" + strings.TrimSuffix(written, "/") + "/"
 	switch {
 	case strings.LastIndex(h.name, "://") > len("https"):
-		c.add(rule, finding.SeverityWarning, f.path, h.place(), fmt.Sprintf("write https://%s", lastURL(h.name)),
-			"%s%s contains more than one URL: %s gets requests for %s/NAME/manifests/TAG", h.what(), shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
+		c.add(rule, finding.SeverityWarning, f.path, h.lineOrFirst(), fmt.Sprintf("write https://%s", lastURL(h.name)),
+			"%s%s contains more than one URL: %s gets requests for %s/NAME/manifests/TAG", h.key(), shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
 	case h.table.OverridePath && !strings.Contains(h.url.Path+"/", "/v2/"):
 		c.add(rule, finding.SeverityWarning, f.path, h.at(f.file, "override_path"), fmt.Sprintf("add /v2 to the path (https://%s/v2%s), or remove override_path", h.url.Host, route.Masked(strings.TrimSuffix(written, "/"))),
 			"with override_path, the path is used unchanged: %s gets requests for %s/NAME/manifests/TAG, without the /v2 that registries expect", h.url.Host, route.Masked(strings.TrimSuffix(h.url.Path, "/")))
 	case !h.table.OverridePath && strings.HasPrefix(written, "/v2/") && written != "/v2/" && !strings.HasSuffix(written, "/v2/"):
-		c.add(rule, finding.SeverityWarning, f.path, h.place(), "add override_path = true",
+		c.add(rule, finding.SeverityWarning, f.path, h.lineOrFirst(), "add override_path = true",
 			"containerd adds /v2 to the path of %s, which already contains /v2: %s gets requests for %s/NAME/manifests/TAG", shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
 	}
 }
 
-// what is the key that has the host.
-func (h *host) what() string {
+// key returns the start of a sentence about the host.
+func (h *host) key() string {
 	if h.keys == nil {
 		return "server = "
 	}
 	return "the host "
 }
 
-// shownURL is a host as it is written, without a password before its name.
+// shownURL returns a host as configured, without a password.
 func shownURL(name string) string { return strconv.Quote(route.Masked(name)) }
 
-// lastURL is the last one in a text that has several, without its scheme.
+// lastURL returns the last of several URLs in a text, without its scheme.
 func lastURL(name string) string {
 	name = name[strings.LastIndex(name, "://")+len("://"):]
 	return name[strings.LastIndexByte(name, '@')+1:]
 }
 
-// files is about certificates that are not there.
-func (c *checker) files(f *hostsFile, h *host) {
+// checkFiles reports certificates and keys that cannot be read.
+func (c *checker) checkFiles(f *hostsFile, h *host) {
 	check := func(key, name string) {
 		if name == "" {
 			return
@@ -92,8 +92,8 @@ func (c *checker) files(f *hostsFile, h *host) {
 	}
 }
 
-// headers is about secrets in them.
-func (c *checker) headers(f *hostsFile, h *host) {
+// checkHeaders checks Authorization headers.
+func (c *checker) checkHeaders(f *hostsFile, h *host) {
 	for _, name := range slices.Sorted(maps.Keys(h.table.Header)) {
 		if !isAuthorization(name) {
 			continue
@@ -102,7 +102,7 @@ func (c *checker) headers(f *hostsFile, h *host) {
 		switch {
 		case name != "Authorization":
 			c.add("mirror-header", finding.SeverityWarning, f.path, line, "use Authorization", "the header %q is sent in addition to the runtime's own Authorization header", name)
-		case c.open(f.path):
+		case c.openToOthers(f.path):
 			c.add("mirror-header", finding.SeverityWarning, f.path, line, "chmod 600 "+f.path, "the file contains an Authorization header but is readable by other users")
 		default:
 			c.add("mirror-header", finding.SeverityInfo, f.path, line, "", "this Authorization header is tried first; if the host rejects it, the kubelet's credential is used")
@@ -110,15 +110,14 @@ func (c *checker) headers(f *hostsFile, h *host) {
 	}
 }
 
-// unordered is about host tables that do not count, or count twice.
-func (c *checker) unordered(f *hostsFile) {
+// checkTables reports host tables that containerd ignores or uses twice.
+func (c *checker) checkTables(f *hostsFile) {
 	var top struct {
 		Hosts map[string]any `toml:"host"`
 	}
 	if f.file.Decode(&top) != nil {
 		return
 	}
-	two, _ := c.releases(Version.two)
 	for _, name := range slices.Sorted(maps.Keys(top.Hosts)) {
 		n := 0
 		for i := range f.hosts {
@@ -128,7 +127,7 @@ func (c *checker) unordered(f *hostsFile) {
 		}
 		line := f.file.Line("host", name)
 		switch {
-		case n == 0 && two:
+		case n == 0 && c.release.two():
 			c.add("mirror-inline", finding.SeverityWarning, f.path, line, "use a table: [host."+shownURL(name)+"]", "containerd 2 ignores a host that is not a table")
 		case n > 1:
 			c.add("mirror-twice", finding.SeverityInfo, f.path, line, "put the host's tables next to each other", "the host's tables are not adjacent, so containerd 2 queries the host %d times", n)
@@ -136,29 +135,31 @@ func (c *checker) unordered(f *hostsFile) {
 	}
 }
 
-// keysKnown are what a table of a hosts.toml may have.
-var keysKnown = []string{"capabilities", "ca", "client", "skip_verify", "override_path", "header", "dial_timeout"}
+// hostKeys returns the keys that a host table may have.
+func hostKeys() []string {
+	return []string{"capabilities", "ca", "client", "skip_verify", "override_path", "header", "dial_timeout"}
+}
 
-// unknown is about keys that nobody reads: containerd says nothing of them.
-func (c *checker) unknown(f *hostsFile) {
+// checkKeys reports unknown keys, which containerd ignores without a message.
+func (c *checker) checkKeys(f *hostsFile) {
 	var top map[string]any
 	if f.file.Decode(&top) != nil {
 		return
 	}
-	c.keys(f, top, nil, append([]string{"server", "host"}, keysKnown...))
+	c.checkTableKeys(f, top, nil, append([]string{"server", "host"}, hostKeys()...))
 	for name, t := range table(top["host"]) {
-		c.keys(f, table(t), []string{"host", name}, keysKnown)
+		c.checkTableKeys(f, table(t), []string{"host", name}, hostKeys())
 	}
 }
 
-func (c *checker) keys(f *hostsFile, t map[string]any, at, known []string) {
+func (c *checker) checkTableKeys(f *hostsFile, t map[string]any, at, known []string) {
 	for _, key := range slices.Sorted(maps.Keys(t)) {
 		if slices.Contains(known, key) {
 			continue
 		}
 		if lower := strings.ToLower(key); slices.Contains(known, lower) {
-			if one, names := c.releases(func(v Version) bool { return !v.two() }); one {
-				c.add("mirror-unknown-key", finding.SeverityWarning, f.path, f.file.Near(append(slices.Clone(at), key)...), "write "+lower, "%s ignores the key %q here", whom(names), key)
+			if !c.release.two() { // its parser is case-sensitive
+				c.add("mirror-unknown-key", finding.SeverityWarning, f.path, f.file.Near(append(slices.Clone(at), key)...), "write "+lower, "containerd ignores the key %q here", key)
 			}
 			continue
 		}

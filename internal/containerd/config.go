@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package containerd reads what a containerd is told about registries: which hosts
-// it asks for an image, in which order, and that each of them is shown the
-// credential that a kubelet gave it for the image.
+// Package containerd reads containerd's registry configuration: which hosts containerd
+// queries for an image, in which order, and which credential each host receives.
 //
 //	r, err := containerd.Read("", containerd.DefaultFile, containerd.ParseVersion("2.1.4"))
 //	…
-//	fmt.Println(r.Route(image)) // containerd asks mirror.example, then docker.io itself; …
+//	fmt.Println(r.Route(image)) // containerd tries mirror.example, then docker.io itself; …
 package containerd
 
 import (
@@ -28,42 +27,41 @@ import (
 
 // Runtime is a containerd's configuration.
 type Runtime struct {
-	Root    string   // of the file system; "" means "/"
+	Root    string   // root directory; "" means "/"
 	File    string   // config.toml
-	Files   []string // that one and what it imports, in the order in which they are read
-	Version Version  // for which it is read; the zero Version if that is not known
+	Files   []string // File and its imports, in the order in which they are read
+	Version Version  // zero if unknown: the newest known release is assumed
 
 	once    sync.Once
-	checked []finding.Finding // after once
+	checked []finding.Finding // set by once
 
 	files  []*source
-	format int // the version of the file, 1 if it says none
+	format int // config version, 1 if not set
 }
 
-// source is one file, and the plugins in it.
+// source is one file with its plugins.
 type source struct {
 	*tomlfile.File
 	format  int
 	plugins map[string]any
 }
 
-// ErrNoCRI is the error of [Read] if a containerd pulls nothing for a kubelet:
-// that of Docker, whose package switches the CRI off.
+// ErrNoCRI means that a kubelet does not use this containerd. Docker's package disables
+// the CRI plugin.
 var ErrNoCRI = errors.New("the CRI plugin is disabled")
 
-// The plugins that have the registries, by the version of a file.
+// The plugins with a registry table, for config versions 1, 2 and 3.
 const (
 	criV1  = "cri"
 	criV2  = "io.containerd.grpc.v1.cri"
 	images = "io.containerd.cri.v1.images"
 )
 
-// maxImports bounds the files that a configuration has.
+// maxImports bounds the number of files.
 const maxImports = 64
 
-// Read reads a config.toml and what it imports, as the containerd of a version
-// does; of the zero Version, as any may. The error is an [fs.ErrNotExist] if there
-// is no file, and [ErrNoCRI] if it is for no kubelet.
+// Read reads a config.toml and its imports as a version of containerd does. The error is
+// an [fs.ErrNotExist] if there is no file, and [ErrNoCRI] if no kubelet uses it.
 func Read(root, path string, version Version) (*Runtime, error) {
 	r := &Runtime{Root: root, File: path, Version: version}
 	disabled := map[string]bool{}
@@ -90,9 +88,9 @@ func Read(root, path string, version Version) (*Runtime, error) {
 
 func (r *Runtime) fs() inroot.FS { return inroot.FS{Root: r.Root} }
 
-// read reads one file, and returns what it imports.
+// read reads one file and returns its imports.
 func (r *Runtime) read(path string, disabled map[string]bool) (imports []string, err error) {
-	f, err := r.Version.reader()(context.Background(), r.fs(), path)
+	f, err := r.release().parser()(context.Background(), r.fs(), path)
 	if e, ok := errors.AsType[*tomlfile.Error](err); ok {
 		return nil, fmt.Errorf("%s: invalid TOML: %w", path, e)
 	}
@@ -123,7 +121,7 @@ func (r *Runtime) read(path string, disabled map[string]bool) (imports []string,
 	return r.resolve(path, top.Imports)
 }
 
-// resolve finds the files that a file imports, relative to its own directory.
+// resolve expands the imports of a file, relative to its directory.
 func (r *Runtime) resolve(path string, imports []string) (found []string, err error) {
 	for _, pattern := range imports {
 		if !filepath.IsAbs(pattern) {
@@ -142,7 +140,7 @@ func (r *Runtime) resolve(path string, imports []string) (found []string, err er
 	return found, nil
 }
 
-// glob lists the files of a pattern, as the node names them.
+// glob returns the files that match a pattern, relative to the root directory.
 func (r *Runtime) glob(pattern string) (found []string, err error) {
 	root := cmp.Or(r.Root, "/")
 	matches, err := filepath.Glob(filepath.Join(root, pattern))
@@ -156,7 +154,7 @@ func (r *Runtime) glob(pattern string) (found []string, err error) {
 	return found, err
 }
 
-// at is where in the files a key of a plugin stands, the last that says it.
+// at returns the file and line of a plugin's key. The last file that sets it wins.
 func (r *Runtime) at(keys ...string) (file string, line int) {
 	for _, s := range slices.Backward(r.files) {
 		for _, plugin := range []string{images, criV2, criV1} {

@@ -24,8 +24,14 @@ const (
 	version3 = "version = 3\n[plugins.'io.containerd.cri.v1.images'.registry]\nconfig_path = %q\n[plugins.'io.containerd.gc.v1.scheduler']\npause_threshold = 0.02\n"
 )
 
-// node writes files below a root, and reads the runtime's configuration there.
+// node writes files below a root directory and reads the configuration there, without
+// a version.
 func node(t *testing.T, config string, files map[string]string) *containerd.Runtime {
+	t.Helper()
+	return nodeOf(t, "", config, files)
+}
+
+func nodeOf(t *testing.T, version, config string, files map[string]string) *containerd.Runtime {
 	t.Helper()
 	root := t.TempDir()
 	all := map[string]string{"/etc/containerd/config.toml": config}
@@ -41,7 +47,7 @@ func node(t *testing.T, config string, files map[string]string) *containerd.Runt
 			t.Fatal(err)
 		}
 	}
-	r, err := containerd.Read(root, "/etc/containerd/config.toml", containerd.Version{})
+	r, err := containerd.Read(root, "/etc/containerd/config.toml", containerd.ParseVersion(version))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +83,7 @@ func TestOrigin(t *testing.T) {
 		"no file":                  {"docker.io/ca.crt", "", "docker.io", "has no hosts.toml", certs},
 		"a file for another":       {"ghcr.io/hosts.toml", "server = \"" + mirror + "\"\n[host]\n", "docker.io", "no directory for this host", certs},
 		"its own before a default": {"docker.io/other", "", "docker.io", "has no hosts.toml", certs},
-		"does not set config_path":           {"docker.io/hosts.toml", "server = \"" + mirror + "\"\n[host]\n", "docker.io", "does not set config_path", ""},
+		"no config_path":           {"docker.io/hosts.toml", "server = \"" + mirror + "\"\n[host]\n", "docker.io", "does not set config_path", ""},
 		"two directories":          {"docker.io/hosts.toml", "server = \"" + mirror + "\"\n[host]\n", "docker.io", "2 directories", certs + ":/etc/docker/certs.d"},
 		"a directory as the file":  {"docker.io/hosts.toml/x", "", "docker.io", "", certs},
 		"a file as the directory":  {"docker.io", "", "docker.io", "", certs},
@@ -142,7 +148,7 @@ func hosts(t *testing.T, r *containerd.Runtime, image, version string) (list []s
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := r.RouteOf(ref, containerd.ParseVersion(version))
+	w := r.RouteFor(ref, containerd.ParseVersion(version))
 	if w.Fails != "" {
 		return []string{"fails: " + w.Fails}
 	}

@@ -21,21 +21,21 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// maxSaid bounds what a process says of itself in bytes.
-const maxSaid = 1 << 20
+// maxOutput bounds the output of the program in bytes.
+const maxOutput = 1 << 20
 
-// daemon is the process that serves a socket. All of it is read through one
-// open directory of /proc, which stays that of this process.
+// daemon is the process that serves a socket. It is read through one open directory of
+// /proc, so that a reused PID is never taken for it.
 type daemon struct {
 	pid  int
 	proc *os.File
-	args []string // of its command line
-	file string   // its config.toml
+	args []string // command line
+	file string   // config.toml
 }
 
-// daemonOf finds who listens on a socket, as the kernel noted it then (SO_PEERCRED).
-// The caller closes it.
-func daemonOf(ctx context.Context, socket string) (*daemon, error) {
+// findDaemon finds the process that listens on a socket (SO_PEERCRED). The caller must
+// close it.
+func findDaemon(ctx context.Context, socket string) (*daemon, error) {
 	cred, err := peer(ctx, socket)
 	if err != nil {
 		return nil, err
@@ -72,14 +72,14 @@ func peer(ctx context.Context, socket string) (cred *unix.Ucred, err error) {
 	return cred, errors.Join(failed, err)
 }
 
-// Close ends the use of the process.
-func (d *daemon) Close() { _ = d.proc.Close() } // a directory handle: nothing can be lost
+// Close releases the directory of the process.
+func (d *daemon) Close() { _ = d.proc.Close() } // read only
 
-// at is where a file of the process is read.
+// at returns the path of a file in the directory of the process.
 func (d *daemon) at(name string) string { return fmt.Sprintf("/proc/self/fd/%d/%s", d.proc.Fd(), name) }
 
 func (d *daemon) read() error {
-	cmdline, err := regularfile.Read(context.Background(), d.at("cmdline"), maxSaid)
+	cmdline, err := regularfile.Read(context.Background(), d.at("cmdline"), maxOutput)
 	if err != nil {
 		return regularfile.Cause(err)
 	}
@@ -91,24 +91,24 @@ func (d *daemon) read() error {
 		return denied(err)
 	}
 	d.file = configFile(d.args[1:], dir)
-	return cmp.Or(d.same("/"), d.same(d.file), d.ownProgram())
+	return cmp.Or(d.sameFile("/"), d.sameFile(d.file), d.checkProgram())
 }
 
-// same refuses a process that sees something else at a path than we do.
-func (d *daemon) same(path string) error {
+// sameFile returns an error if the process has another file at path than this process.
+func (d *daemon) sameFile(path string) error {
 	theirs, theirErr := os.Stat(d.at("root") + path)
 	if errors.Is(theirErr, fs.ErrPermission) {
 		return denied(theirErr)
 	}
 	ours, err := os.Stat(path)
 	if err != nil && theirErr != nil || err == nil && theirErr == nil && os.SameFile(ours, theirs) {
-		return nil // if there is nothing, the defaults count
+		return nil // without a file, containerd uses its defaults
 	}
 	return fmt.Errorf("containerd sees a different file at %s than this process does: run regcred where containerd runs", path)
 }
 
-// ownProgram refuses a set-user-ID program, whose owner says nothing of who started it.
-func (d *daemon) ownProgram() error {
+// checkProgram returns an error for a set-user-ID program, which any user can start.
+func (d *daemon) checkProgram() error {
 	exe, err := os.Stat(d.at("exe"))
 	if err != nil {
 		return denied(err)
@@ -119,7 +119,7 @@ func (d *daemon) ownProgram() error {
 	return nil
 }
 
-// denied says what it takes to look at another process.
+// denied adds the required capability to a permission error.
 func denied(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%w: root with CAP_SYS_PTRACE is required", regularfile.Cause(err))
@@ -127,16 +127,16 @@ func denied(err error) error {
 	return regularfile.Cause(err)
 }
 
-// dump is the whole configuration of the process.
+// dump returns the complete configuration of the process.
 func (d *daemon) dump(ctx context.Context) ([]byte, error) {
 	return d.run(ctx, "--config", d.file, "config", "dump")
 }
 
-// run runs the program of the process, and returns what it prints. That may have
-// passwords: nothing of it is for an error.
+// run runs the program of the process and returns its output, which may contain
+// passwords and must not reach an error.
 func (d *daemon) run(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, d.at("exe"))
-	// Under its own name: that of k3s is many programs.
+	// Keep argv[0]: k3s is one executable for several programs.
 	cmd.Args = append([]string{d.args[0]}, args...)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd.WaitDelay = time.Second
@@ -147,10 +147,10 @@ func (d *daemon) run(ctx context.Context, args ...string) ([]byte, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(out, maxSaid+1))
-	if len(text) > maxSaid {
+	text, err := io.ReadAll(io.LimitReader(out, maxOutput+1))
+	if len(text) > maxOutput {
 		_ = cmd.Process.Kill() // or it would block on a full pipe
-		err = fmt.Errorf("the output is longer than %d bytes", maxSaid)
+		err = fmt.Errorf("the output is longer than %d bytes", maxOutput)
 	}
 	if ended := cmd.Wait(); err == nil {
 		err = ended

@@ -16,11 +16,11 @@ type daemon struct {
 	file string
 }
 
-func daemonOf(context.Context, string) (*daemon, error) {
+func findDaemon(context.Context, string) (*daemon, error) {
 	return nil, errors.New("finding the process that serves a socket is supported only on Linux")
 }
 
-// Close ends the use of the process.
+// Close releases the process.
 func (*daemon) Close() {}
 
 func (*daemon) dump(context.Context) ([]byte, error) { return nil, errors.ErrUnsupported }

@@ -19,26 +19,26 @@ import (
 	"github.com/regcred/regcred/internal/tomlfile"
 )
 
-// hostsFile is a hosts.toml as a containerd of one version reads it.
+// hostsFile is a hosts.toml as one release reads it.
 type hostsFile struct {
 	path   string
-	file   *tomlfile.File // nil if there is none, or an empty one
-	hosts  []host         // the tables in their order, and at last the server, or what stands for the image's own host
-	broken *brokenError   // nil if it is read
+	file   *tomlfile.File // nil if the file is missing or empty
+	hosts  []host         // host tables in their order, then the server or the image's own host
+	broken *brokenError   // nil if containerd accepts the file
 }
 
-// host is a host as a hosts.toml has it.
+// host is a host table of a hosts.toml, or its server.
 type host struct {
-	name   string // as it is written; "" for the image's own
+	name   string // as configured; "" for the image's own host
 	keys   []string
 	line   int
-	url    *url.URL // nil for the image's own
+	url    *url.URL // nil for the image's own host
 	table  hostTable
 	ca     []string
 	client [][2]string
 }
 
-// hostTable is what a hosts.toml says of a host, or of the server.
+// hostTable has the settings of a host, or of the server.
 type hostTable struct {
 	Capabilities []string       `toml:"capabilities"`
 	CA           any            `toml:"ca"`
@@ -49,9 +49,9 @@ type hostTable struct {
 	DialTimeout  string         `toml:"dial_timeout"`
 }
 
-// exact empties what is written in another case than a key has: the parser of
-// containerd 1 heeds that, and the one of 2 does not.
-func (t *hostTable) exact(written map[string]any) {
+// dropOtherCase empties the settings whose keys have another case: the parser of
+// containerd 1 is case-sensitive, and that of containerd 2 is not.
+func (t *hostTable) dropOtherCase(written map[string]any) {
 	none := hostTable{}
 	for key, empty := range map[string]func(){
 		"capabilities":  func() { t.Capabilities = none.Capabilities },
@@ -68,25 +68,26 @@ func (t *hostTable) exact(written map[string]any) {
 	}
 }
 
-// brokenError is why containerd passes over a whole hosts.toml.
+// brokenError is the reason why containerd ignores a whole hosts.toml.
 type brokenError struct {
-	line int // 0 if not known
+	line int // 0 if unknown
 	what string
+	fix  string
 }
 
 func (e *brokenError) Error() string { return e.what }
 
 func brokenAt(line int, format string, args ...any) *brokenError {
-	return &brokenError{line, fmt.Sprintf(format, args...)}
+	return &brokenError{line: line, what: fmt.Sprintf(format, args...)}
 }
 
-// readHosts reads the hosts.toml of a directory. The error is one of reading it.
+// readHosts reads the hosts.toml of a directory. It returns an error only if reading fails.
 func (r *Runtime) readHosts(dir string, v Version) (*hostsFile, error) {
 	h := &hostsFile{path: filepath.Join(dir, "hosts.toml")}
-	f, err := v.reader()(context.Background(), r.fs(), h.path)
+	f, err := v.parser()(context.Background(), r.fs(), h.path)
 	switch bad, ok := errors.AsType[*tomlfile.Error](err); {
 	case ok:
-		h.file, h.broken = f, &brokenError{bad.Line, bad.Error()}
+		h.file, h.broken = f, brokenAt(bad.Line, "%v", bad)
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return nil, err
@@ -106,7 +107,7 @@ func (r *Runtime) readHosts(dir string, v Version) (*hostsFile, error) {
 	return h, nil
 }
 
-// parse fills in the hosts.
+// parse decodes the file into h.hosts.
 func (h *hostsFile) parse(v Version) *brokenError {
 	var file struct {
 		Server string               `toml:"server"`
@@ -119,15 +120,15 @@ func (h *hostsFile) parse(v Version) *brokenError {
 		return brokenAt(bad.Line, "%v", bad)
 	}
 	if _, isTable := top["host"].(map[string]any); !isTable && !v.two() {
-		return brokenAt(0, "the file has no host table, so containerd 1 treats it as invalid")
+		return &brokenError{what: "the file has no host table, so containerd 1 treats it as invalid", fix: "add an empty [host] table at the end of the file"}
 	}
 	if !v.two() {
-		file.hostTable.exact(top)
+		file.hostTable.dropOtherCase(top)
 		if top["server"] == nil {
 			file.Server = ""
 		}
 		for name, t := range file.Hosts {
-			t.exact(table(table(top["host"])[name]))
+			t.dropOtherCase(table(table(top["host"])[name]))
 			file.Hosts[name] = t
 		}
 	}
@@ -147,9 +148,9 @@ func (h *hostsFile) parse(v Version) *brokenError {
 	return nil
 }
 
-// order lists the names of host tables as containerd goes through them. Of 2, a table
-// that is written inline does not count, and one that is taken up again after
-// another counts twice.
+// order returns the names of the host tables in the order in which containerd queries
+// them. containerd 2 ignores inline tables, and queries a host twice whose tables are
+// not adjacent.
 func (h *hostsFile) order(v Version, hosts map[string]hostTable) (names []string) {
 	for _, keys := range h.file.Tables() {
 		if len(keys) < 2 || keys[0] != "host" {
@@ -177,7 +178,7 @@ func (h *hostsFile) order(v Version, hosts map[string]hostTable) (names []string
 	return names
 }
 
-// at is where a key of a host stands, or else the host.
+// at returns the line of a key of the host, or of its table.
 func (h *host) at(f *tomlfile.File, key ...string) int {
 	if line := f.Near(append(slices.Clone(h.keys), key...)...); line > 0 {
 		return line
@@ -185,7 +186,7 @@ func (h *host) at(f *tomlfile.File, key ...string) int {
 	return 1
 }
 
-// parse reads what a table says, as containerd's parseHostConfig does.
+// parse decodes a table as containerd's parseHostConfig does.
 func (h *host) parse(f *tomlfile.File, dir string, v Version) *brokenError {
 	h.line = f.Line(h.keys...)
 	if h.keys == nil {
@@ -236,7 +237,7 @@ func (h *host) parseURL(f *tomlfile.File) *brokenError {
 	return nil
 }
 
-// parseFiles reads ca, client and header.
+// parseFiles decodes ca, client and header.
 func (h *host) parseFiles(f *tomlfile.File, dir string) *brokenError {
 	abs := func(name string) string {
 		if filepath.IsAbs(name) {
@@ -267,7 +268,7 @@ func (h *host) parseFiles(f *tomlfile.File, dir string) *brokenError {
 	return nil
 }
 
-// list is a text, or a list of texts.
+// list decodes a string or a list of strings.
 func list(v any) (texts []string, ok bool) {
 	switch v := v.(type) {
 	case nil:
@@ -287,7 +288,7 @@ func list(v any) (texts []string, ok bool) {
 	return nil, false
 }
 
-// pairs is a text, or a list of texts or of pairs of them.
+// pairs decodes a string, a list of strings or a list of pairs.
 func pairs(v any) (found [][2]string, ok bool) {
 	items, isList := v.([]any)
 	if !isList {
@@ -307,8 +308,8 @@ func pairs(v any) (found [][2]string, ok bool) {
 	return found, true
 }
 
-// certificates is the image's own host with the certificates that stand in its
-// directory: *.crt are authorities, *.cert and *.key the client's.
+// certificates returns the image's own host with the certificates in its directory:
+// *.crt are CAs, *.cert and *.key are the client's.
 func (r *Runtime) certificates(dir string) (own host, err error) {
 	entries, err := r.fs().ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

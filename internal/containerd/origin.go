@@ -13,30 +13,46 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// Origin says whether images of a host may be asked of that host itself, by the
-// version of the runtime or, if that is not known, by any that reads such files,
-// and why: "" if it never is.
+// Origin returns why containerd may query host itself for images of host, or "" if it
+// never does. If the version is unknown, no possible release may query it: the check
+// decides whether a cloud's credential stays with its mirror.
 func (r *Runtime) Origin(host string) string {
 	image := route.Image{Repository: host + "/image", Host: host, Path: "image", Tag: "latest"}
-	for _, v := range r.Releases() {
-		if why := r.relative(v); why != "" {
+	for _, v := range r.originReleases() {
+		if why := r.relativePath(v); why != "" {
 			return why
 		}
-		w := r.RouteOf(image, v)
+		w := r.RouteFor(image, v)
 		if w.Fails != "" {
-			continue // nobody is asked
+			continue // no host is queried
 		}
 		for i := range w.Hops {
 			if h := &w.Hops[i]; h.Origin || h.Base.Host == "" {
-				return cmp.Or(r.why(host, v), r.named(h, i == len(w.Hops)-1))
+				return cmp.Or(r.whyHostItself(host, v), hostItself(h, i == len(w.Hops)-1))
 			}
 		}
 	}
 	return ""
 }
 
-// relative says that a directory is another one for another process.
-func (r *Runtime) relative(v Version) string {
+// originReleases returns the known version, or one release of each kind that differs
+// in when it queries an image's own host.
+func (r *Runtime) originReleases() []Version {
+	if r.Version.Known() {
+		return []Version{r.Version}
+	}
+	list := []Version{{2, 4, 2}, newest()}
+	if r.format < 4 {
+		list = slices.Insert(list, 0, Version{2, 0, 0})
+	}
+	if r.format <= 2 {
+		list = slices.Insert(list, 0, Version{1, 6, 20})
+	}
+	return list
+}
+
+// relativePath reports a relative config_path, whose meaning depends on the process.
+func (r *Runtime) relativePath(v Version) string {
 	certs := r.registry(v).certs
 	if i := slices.IndexFunc(certs, func(dir string) bool { return !filepath.IsAbs(dir) }); i >= 0 {
 		return fmt.Sprintf("config_path in %s contains %q, which is not an absolute path", r.File, certs[i])
@@ -44,8 +60,8 @@ func (r *Runtime) relative(v Version) string {
 	return ""
 }
 
-// why says what of the hosts.toml leads to the host itself.
-func (r *Runtime) why(host string, v Version) string {
+// whyHostItself returns why the settings for a host lead to the host itself.
+func (r *Runtime) whyHostItself(host string, v Version) string {
 	reg := r.registry(v)
 	if len(reg.certs) == 0 {
 		return fmt.Sprintf("%s does not set config_path, so no hosts.toml is read", r.File)
@@ -64,23 +80,15 @@ func (r *Runtime) why(host string, v Version) string {
 	case h.file == nil:
 		return fmt.Sprintf("%s has no hosts.toml, so only the host itself is queried", dir)
 	case h.broken != nil:
-		return fmt.Sprintf("%s: %v, so %s ignores the file and queries only the host itself", h.path, h.broken, forVersion(r, v))
-	case len(reg.certs) > 1 && v.oneRoot() && reg.transfer:
+		return fmt.Sprintf("%s: %v, so containerd %v ignores the file and queries only the host itself", h.path, h.broken, v)
+	case reg.asOneDirectory(v):
 		return fmt.Sprintf("config_path in %s lists %d directories, so containerd 2.1.0 to 2.4.2 does not read any hosts.toml", r.File, len(reg.certs))
 	}
 	return ""
 }
 
-// forVersion names a version that is known, or one of several.
-func forVersion(r *Runtime, v Version) string {
-	if r.Version.Known() {
-		return "containerd " + v.String()
-	}
-	return "containerd " + v.String() + " (and possibly others)"
-}
-
-// named says how a file leads to the host itself.
-func (r *Runtime) named(h *route.Hop, last bool) string {
+// hostItself returns how a hosts.toml names the host itself.
+func hostItself(h *route.Hop, last bool) string {
 	switch {
 	case h.Line == 0 && last:
 		return fmt.Sprintf("%s does not set server, so the host itself is queried last", h.File)

@@ -15,25 +15,22 @@ import (
 	"github.com/regcred/regcred/internal/tomlfile"
 )
 
-// DefaultFile is the config.toml of a containerd that is given none.
+// DefaultFile is containerd's config.toml without --config.
 const DefaultFile = "/etc/containerd/config.toml"
 
-// maxDump is how long containerd may take to say its configuration.
+// maxDump bounds the run time of "containerd config dump".
 const maxDump = 10 * time.Second
 
-// PauseImage returns the image in which the containerd behind a socket starts each
-// pod, and the file with which its configuration begins. containerd 2 does not say
-// it over CRI (containerd/containerd#11114), and what its files come to differs by
-// version: how imports are merged, which are read unasked, what the default is.
-// So the program that serves the socket is run once more, with the file of that
-// process: "containerd --config FILE config dump". That is the configuration as the
-// files have it now, which the process has read at its start.
+// PauseImage returns the pause image of the containerd that serves a socket, and its
+// config.toml. containerd 2 does not report the image over CRI
+// (containerd/containerd#11114), and imports and defaults differ by version. So
+// PauseImage runs the program of the process: "containerd --config FILE config dump".
 //
-// The process must be of root or of the caller, and have our root directory.
+// The process must belong to root or the caller, and have the caller's root directory.
 func PauseImage(ctx context.Context, socket string) (image, file string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxDump, fmt.Errorf("no response within %s: %w", maxDump, context.DeadlineExceeded))
 	defer cancel()
-	d, err := daemonOf(ctx, socket)
+	d, err := findDaemon(ctx, socket)
 	if err != nil {
 		return "", "", fmt.Errorf("find the containerd process that serves %s: %w", socket, err)
 	}
@@ -42,38 +39,38 @@ func PauseImage(ctx context.Context, socket string) (image, file string, err err
 	if err != nil {
 		return "", "", fmt.Errorf("running %q: %w", "containerd --config "+d.file+" config dump", cmp.Or(context.Cause(ctx), err))
 	}
-	if image, err = dumped(out); err != nil {
+	if image, err = parseDump(out); err != nil {
 		return "", "", fmt.Errorf("read the output of %q: %w", "containerd --config "+d.file+" config dump", err)
 	}
 	return image, d.file, nil
 }
 
-// Served is the containerd behind a socket.
+// Served is the containerd that serves a socket.
 type Served struct {
 	PID     int
-	File    string  // with which its configuration begins
-	Version Version // zero if its program does not say it
+	File    string  // config.toml
+	Version Version // zero if unknown
 }
 
-// Serving finds the containerd behind a socket, and runs its program once more to
-// be told its version. The process must be as for [PauseImage].
+// Serving finds the containerd that serves a socket, and runs its program with
+// --version. The requirements are those of [PauseImage].
 func Serving(ctx context.Context, socket string) (*Served, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxDump)
 	defer cancel()
-	d, err := daemonOf(ctx, socket)
+	d, err := findDaemon(ctx, socket)
 	if err != nil {
 		return nil, fmt.Errorf("find the containerd process that serves %s: %w", socket, err)
 	}
 	defer d.Close()
 	s := &Served{PID: d.pid, File: d.file}
-	if said, err := d.run(ctx, "--version"); err == nil {
-		s.Version = ParseVersion(string(said))
+	if output, err := d.run(ctx, "--version"); err == nil {
+		s.Version = ParseVersion(string(output))
 	}
 	return s, nil
 }
 
-// dumped finds the pause image in a whole configuration, where every key has a value.
-func dumped(dump []byte) (string, error) {
+// parseDump returns the pause image of a complete configuration.
+func parseDump(dump []byte) (string, error) {
 	var file struct {
 		Plugins map[string]map[string]any `toml:"plugins"`
 	}
@@ -93,8 +90,8 @@ func dumped(dump []byte) (string, error) {
 	return image, nil
 }
 
-// configFile is the file that a containerd's command line names. (Its flags are of
-// Go's package flag, by which "-config" is "--config"; the last one counts.)
+// configFile returns the file that containerd's command line names. Go's package flag
+// parses it: "-config" is "--config", and the last one wins.
 func configFile(args []string, dir string) string {
 	file := DefaultFile
 	for i, arg := range args {

@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// registry is what a containerd of one version is told about registries.
+// registry is the registry table as one release reads it.
 type registry struct {
-	certs    []string            // config_path
-	explicit bool                // that is set, and not the default
-	mirrors  map[string][]string // endpoints, by host or "*" (deprecated)
-	logins   map[string]bool     // hosts for which there is a password (deprecated)
-	tls      map[string]tlsFiles // by host; containerd 1 has them (deprecated)
-	noText   bool                // config_path is of another type
-	headers  []string            // names of those that every host is sent
-	transfer bool                // images are pulled by the transfer service
+	certs       []string            // config_path
+	explicit    bool                // config_path is set, not the default
+	mirrors     map[string][]string // endpoints, by host or "*" (deprecated)
+	logins      map[string]bool     // hosts with a password (deprecated)
+	tls         map[string]tlsFiles // by host, for containerd 1 (deprecated)
+	invalidPath bool                // config_path is not a string
+	headers     []string            // names of headers that are sent to every host
+	transfer    bool                // pulls go through the transfer service
 }
 
 type tlsFiles struct {
@@ -29,15 +29,14 @@ type tlsFiles struct {
 	skipVerify    bool
 }
 
-// defaultCerts is the config_path of containerd 2.2.0 on, if neither that nor
-// mirrors are set.
+// defaultCerts is the default of config_path from containerd 2.2.0, without mirrors.
 const defaultCerts = "/etc/containerd/certs.d:/etc/docker/certs.d"
 
-// registry reads what a version is told.
+// registry decodes the registry table for a release.
 func (r *Runtime) registry(v Version) *registry {
 	plugin := r.plugin(v)
 	raw := table(plugin["registry"])
-	if v.two() { // its parser does not heed the case of keys
+	if v.two() { // its parser is case-insensitive
 		lower := map[string]any{}
 		for key, value := range raw {
 			lower[strings.ToLower(key)] = value
@@ -51,7 +50,7 @@ func (r *Runtime) registry(v Version) *registry {
 	reg.readConfigs(raw)
 	reg.headers = slices.Sorted(maps.Keys(table(raw["headers"])))
 	path, isText := raw["config_path"].(string)
-	reg.noText = !isText && raw["config_path"] != nil
+	reg.invalidPath = !isText && raw["config_path"] != nil
 	reg.explicit = path != ""
 	if path == "" && v.defaultCerts() && len(reg.mirrors) == 0 {
 		path = defaultCerts
@@ -81,7 +80,7 @@ func (reg *registry) readConfigs(raw map[string]any) {
 	}
 }
 
-// pullsLocally reports whether a setting switches the transfer service off.
+// pullsLocally reports whether a setting disables the transfer service.
 // containerd: CheckLocalImagePullConfigs.
 func pullsLocally(plugin, registry map[string]any) bool {
 	is := func(key string, value bool) bool { b, ok := plugin[key].(bool); return ok && b == value }
@@ -91,7 +90,7 @@ func pullsLocally(plugin, registry map[string]any) bool {
 		len(table(registry["mirrors"]))+len(table(registry["configs"]))+len(table(registry["auths"])) > 0
 }
 
-// plugin is the plugin that pulls images, of all files together.
+// plugin returns the table of the plugin that pulls images, merged from all files.
 func (r *Runtime) plugin(v Version) map[string]any {
 	if !v.two() {
 		return r.pluginOfOne()
@@ -103,7 +102,7 @@ func (r *Runtime) plugin(v Version) map[string]any {
 	return merged
 }
 
-// pluginOfOne is that of containerd 1, of which a later file replaces the whole.
+// pluginOfOne returns the table for containerd 1, where a later file replaces it.
 func (r *Runtime) pluginOfOne() (found map[string]any) {
 	id := criV2
 	if r.format == 1 {
@@ -117,8 +116,8 @@ func (r *Runtime) pluginOfOne() (found map[string]any) {
 	return found
 }
 
-// migrated is the plugin of one file as containerd 2 makes it out of what older
-// versions of files have. containerd: plugins/cri/images, migrateConfig.
+// migrated returns the plugin's table of one file after containerd 2 has migrated it
+// from an older version. containerd: plugins/cri/images, migrateConfig.
 func (s *source) migrated(v Version) map[string]any {
 	plugin := maps.Clone(table(s.plugins[images]))
 	if plugin == nil {
@@ -128,7 +127,7 @@ func (s *source) migrated(v Version) map[string]any {
 	if s.format == 1 && s.plugins[criV1] != nil {
 		old = table(s.plugins[criV1])
 	}
-	if s.format > 3 || s.format == 3 && !v.fourth() || old == nil {
+	if s.format > 3 || s.format == 3 && !v.formatFour() || old == nil {
 		return plugin
 	}
 	snapshots := table(old["containerd"])
@@ -145,8 +144,7 @@ func (s *source) migrated(v Version) map[string]any {
 	return plugin
 }
 
-// merge puts what a later file says over what others said, key by key; lists and
-// the rest are replaced.
+// merge copies from into to, key by key. Lists and other values are replaced.
 func merge(to, from map[string]any) {
 	for key, value := range from {
 		next, isTable := value.(map[string]any)
@@ -175,7 +173,7 @@ func texts(v any) (list []string) {
 	return list
 }
 
-// endpoints are those of a host's mirrors.
+// endpoints returns the endpoints of a host's mirrors, and the key that has them.
 func (reg *registry) endpoints(host string) (list []string, key string) {
 	key = host
 	if _, ok := reg.mirrors[host]; !ok {

@@ -21,43 +21,40 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// hub is where images of Docker Hub are.
+// hub is the registry of Docker Hub images.
 const hub = "registry-1.docker.io"
 
-// Route is the way of an image, for the version of the runtime; if that is not
-// known, for the newest one that reads such files. Its findings are about files
-// that count for the image.
+// Route returns the hosts that containerd queries for an image. Its findings are about
+// the files that apply to the image.
 func (r *Runtime) Route(image route.Image) *route.Route {
-	releases := r.Releases()
-	if len(releases) == 0 {
-		return r.start(image, r.Version)
-	}
-	w := r.RouteOf(image, releases[len(releases)-1])
+	w := r.RouteFor(image, r.release())
 	for _, f := range r.Check() {
-		if f.Rule == unset && !r.usual(image.Host) {
-			continue // nothing there is for it
+		if f.Rule == RuleVersion || f.Rule == ruleUnset && !r.hasUsualDir(image.Host) {
+			continue
 		}
 		if slices.Contains(w.Files, f.File) {
 			w.Findings = append(w.Findings, f)
 		}
 	}
-	return r.withoutPort(w, image.Host)
+	r.addOtherPort(w, image.Host)
+	w.Findings = r.withVersionNote(w.Findings)
+	return w
 }
 
-// usual reports whether the usual directory has one that would count for a host.
-func (r *Runtime) usual(host string) bool {
-	dir, err := r.hostDir([]string{usualCerts}, host)
+// hasUsualDir reports whether the usual directory has a directory for a host.
+func (r *Runtime) hasUsualDir(host string) bool {
+	dir, err := r.hostDir([]string{usualCertDir}, host)
 	return err != nil || dir != ""
 }
 
-// withoutPort adds that a directory for a host does not count for its ports.
-func (r *Runtime) withoutPort(w *route.Route, host string) *route.Route {
+// addOtherPort reports a directory that is for the same host without its port.
+func (r *Runtime) addOtherPort(w *route.Route, host string) {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
-		return w
+		return
 	}
-	for _, root := range (&checker{runtime: r}).roots() {
-		if dir := filepath.Join(root, name); len(w.Files) == len(r.Files) && r.hasFile(dir) {
+	for _, root := range r.registry(r.release()).certs {
+		if dir := filepath.Join(root, name); len(w.Files) == len(r.Files) && r.hasHostsFile(dir) {
 			w.Findings = append(w.Findings, finding.Finding{
 				Rule: "mirror-directory", Severity: finding.SeverityWarning, File: filepath.Join(dir, "hosts.toml"), Line: 1,
 				Message: fmt.Sprintf("this file is for %s and does not apply to images from %s", name, host),
@@ -65,29 +62,25 @@ func (r *Runtime) withoutPort(w *route.Route, host string) *route.Route {
 			})
 		}
 	}
-	return w
 }
 
-func (r *Runtime) hasFile(dir string) bool {
+func (r *Runtime) hasHostsFile(dir string) bool {
 	_, err := r.fs().Stat(filepath.Join(dir, "hosts.toml"))
 	return err == nil
 }
 
-func (r *Runtime) start(image route.Image, v Version) *route.Route {
-	return &route.Route{Runtime: "containerd", Version: v.String(), Repository: image.Repository, Files: slices.Clone(r.Files), Hops: []route.Hop{}}
-}
-
-// RouteOf is the way of an image through one version.
-func (r *Runtime) RouteOf(image route.Image, v Version) *route.Route {
-	w := &way{runtime: r, registry: r.registry(v), image: image, version: v, Route: r.start(image, v)}
-	if why := w.refused(); why != "" {
+// RouteFor returns the hosts that one release queries for an image, without findings.
+func (r *Runtime) RouteFor(image route.Image, v Version) *route.Route {
+	w := &planner{runtime: r, registry: r.registry(v), image: image, version: v}
+	w.Route = &route.Route{Runtime: "containerd", Version: v.String(), Repository: image.Repository, Files: slices.Clone(r.Files), Hops: []route.Hop{}}
+	if why := w.loadError(); why != "" {
 		w.Fails = why
 		return w.Route
 	}
 	if len(w.certs) == 0 {
-		w.throughMirrors()
+		w.addMirrors()
 	} else {
-		w.throughHosts()
+		w.addHosts()
 	}
 	if w.Fails != "" {
 		w.Hops = []route.Hop{}
@@ -95,8 +88,8 @@ func (r *Runtime) RouteOf(image route.Image, v Version) *route.Route {
 	return w.Route
 }
 
-// way is a route that is being made.
-type way struct {
+// planner collects the hosts of a route.
+type planner struct {
 	*registry
 	*route.Route
 	runtime *Runtime
@@ -104,10 +97,10 @@ type way struct {
 	version Version
 }
 
-// refused says why the CRI plugin does not load, or "".
-func (w *way) refused() string {
+// loadError returns why the CRI plugin does not load, or "".
+func (w *planner) loadError() string {
 	switch {
-	case w.noText:
+	case w.invalidPath:
 		file, line := w.runtime.at("registry", "config_path")
 		return fmt.Sprintf("%s:%d: the CRI plugin does not load: config_path is not a string", file, line)
 	case len(w.certs) == 0:
@@ -122,9 +115,9 @@ func (w *way) refused() string {
 	return ""
 }
 
-// throughHosts goes through the hosts.toml that counts.
-func (w *way) throughHosts() {
-	dir, err := w.runtime.hostDir(w.roots(), w.image.Host)
+// addHosts adds the hosts of the hosts.toml that applies to the image.
+func (w *planner) addHosts() {
+	dir, err := w.runtime.hostDir(w.directories(), w.image.Host)
 	if err != nil {
 		w.Fails = err.Error()
 		return
@@ -145,21 +138,21 @@ func (w *way) throughHosts() {
 		w.Files = append(w.Files, path)
 	}
 	for i := range own {
-		w.hop(&own[i], path, i == len(own)-1)
+		w.addHost(&own[i], path, i == len(own)-1)
 	}
 }
 
-// roots are the directories of config_path that count. The transfer service of some
-// versions takes several for the name of one, which is not there.
-func (w *way) roots() []string {
-	if w.blind(w.version) {
+// directories returns the directories of config_path. The transfer service of some
+// releases takes several for the name of one, which does not exist.
+func (w *planner) directories() []string {
+	if w.asOneDirectory(w.version) {
 		return nil
 	}
 	return w.certs
 }
 
-// hostDir is the directory that counts for a host: in the first of config_path that
-// has any for it; "" if none has.
+// hostDir returns the directory for a host, from the first directory of config_path
+// that has one; "" if none has.
 func (r *Runtime) hostDir(roots []string, host string) (string, error) {
 	names := []string{host, "_default"}
 	if i := strings.LastIndexByte(host, ':'); i > 0 {
@@ -169,7 +162,7 @@ func (r *Runtime) hostDir(roots []string, host string) (string, error) {
 		for _, name := range names {
 			dir := filepath.Join(root, name)
 			switch _, err := r.fs().Stat(dir); {
-			case err == nil: // be it a file, as containerd does not look
+			case err == nil: // containerd does not check whether it is a directory
 				return dir, nil
 			case !errors.Is(err, fs.ErrNotExist):
 				return "", fmt.Errorf("check %s: %w", dir, regularfile.Cause(err))
@@ -179,15 +172,15 @@ func (r *Runtime) hostDir(roots []string, host string) (string, error) {
 	return "", nil
 }
 
-// hop adds a host; the last one is the image's own if it has no name.
-func (w *way) hop(h *host, path string, last bool) {
+// addHost adds a host. The last one is the image's own host if it has no name.
+func (w *planner) addHost(h *host, path string, last bool) {
 	var hop route.Hop
 	if last && (h.url == nil || h.url.Host == "") {
 		hop = w.origin()
 	} else {
 		hop = route.NewHop(h.url.Scheme, h.url.Host, h.url.Path, w.image.Path)
 		hop.Origin = w.isOrigin(h.url.Host)
-		hop.Skipped = w.skipped(h.table.Capabilities)
+		hop.Skipped = w.whySkipped(h.table.Capabilities)
 		explicit := h.table.CA != nil || len(h.client) > 0 || h.table.SkipVerify != nil
 		hop.HTTPToo = h.url.Scheme == "http" && explicit && w.version.httpsFirst() && port(h.url.Host) != "80"
 	}
@@ -198,13 +191,13 @@ func (w *way) hop(h *host, path string, last bool) {
 		hop.Shown = route.ShownHeader
 	}
 	w.add(hop)
-	w.needFiles(h, path)
+	w.requireFiles(h, path)
 }
 
 func isAuthorization(name string) bool { return strings.EqualFold(name, "Authorization") }
 
-// add adds a hop, with what is said of all.
-func (w *way) add(hop route.Hop) {
+// add adds a host with the settings that apply to every host.
+func (w *planner) add(hop route.Hop) {
 	hop.Headers = slices.Concat(hop.Headers, w.headers)
 	if w.logins[hop.Base.Host] {
 		hop.OwnFile, _ = w.runtime.at("registry", "configs")
@@ -212,8 +205,8 @@ func (w *way) add(hop route.Hop) {
 	w.Hops = append(w.Hops, hop)
 }
 
-// skipped says why a host is not asked which image a tag or digest is.
-func (w *way) skipped(capabilities []string) string {
+// whySkipped returns why a host is not asked for the manifest, or "".
+func (w *planner) whySkipped(capabilities []string) string {
 	has := func(name string) bool {
 		return len(capabilities) == 0 || slices.ContainsFunc(capabilities, func(c string) bool { return strings.EqualFold(c, name) })
 	}
@@ -226,8 +219,8 @@ func (w *way) skipped(capabilities []string) string {
 	return ""
 }
 
-// needFiles notes that a pull fails for want of a file.
-func (w *way) needFiles(h *host, path string) {
+// requireFiles makes the pull fail if a certificate or key cannot be read.
+func (w *planner) requireFiles(h *host, path string) {
 	names := slices.Clone(h.ca)
 	for _, pair := range h.client {
 		names = append(names, pair[0])
@@ -242,8 +235,8 @@ func (w *way) needFiles(h *host, path string) {
 	}
 }
 
-// origin is the image's own host.
-func (w *way) origin() route.Hop {
+// origin returns the image's own host.
+func (w *planner) origin() route.Hop {
 	name, scheme := w.image.Host, "https"
 	if name == "docker.io" {
 		name = hub
@@ -255,7 +248,7 @@ func (w *way) origin() route.Hop {
 		if plain {
 			hop = route.NewHop("http", name, "/v2", w.image.Path)
 		}
-		// Its certificate is not verified, which is a setting for TLS.
+		// containerd does not verify its certificate, which counts as a TLS setting.
 		hop.SkipVerify = p != "80" || !w.version.httpsFirst()
 		hop.HTTPToo = plain && w.version.httpsFirst() && p != "80"
 	}
@@ -263,11 +256,13 @@ func (w *way) origin() route.Hop {
 	return hop
 }
 
-// isOrigin reports whether a host is the image's own.
-func (w *way) isOrigin(host string) bool { return plain(host) == plain(w.image.Host) }
+// isOrigin reports whether a host is the image's own host.
+func (w *planner) isOrigin(host string) bool {
+	return canonicalHost(host) == canonicalHost(w.image.Host)
+}
 
-// plain is a host in the one way to write it.
-func plain(host string) string {
+// canonicalHost returns one spelling for all names of a host.
+func canonicalHost(host string) string {
 	host = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(host), ":443"), ":80")
 	host = strings.TrimSuffix(host, ".")
 	if host == hub || host == "index.docker.io" {
@@ -288,8 +283,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
-// throughMirrors goes through the deprecated mirrors of config.toml.
-func (w *way) throughMirrors() {
+// addMirrors adds the deprecated registry.mirrors of config.toml.
+func (w *planner) addMirrors() {
 	endpoints, key := w.endpoints(w.image.Host)
 	own := false
 	for _, e := range endpoints {
@@ -303,7 +298,7 @@ func (w *way) throughMirrors() {
 			return
 		}
 		own = own || u.Host == w.image.Host
-		w.endpoint(u, key)
+		w.addEndpoint(u, key)
 	}
 	if own {
 		return
@@ -312,18 +307,18 @@ func (w *way) throughMirrors() {
 	if name == "docker.io" {
 		name = hub
 	}
-	w.endpoint(&url.URL{Scheme: w.scheme(name), Host: name}, "")
+	w.addEndpoint(&url.URL{Scheme: w.scheme(name), Host: name}, "")
 }
 
-func (w *way) scheme(endpoint string) string {
+func (w *planner) scheme(endpoint string) string {
 	if u, err := url.Parse("dummy://" + endpoint); err == nil && isLoopback(u.Host) {
 		return "http"
 	}
 	return "https"
 }
 
-// endpoint adds an endpoint, which key names among the mirrors; "" if it is not among them.
-func (w *way) endpoint(u *url.URL, key string) {
+// addEndpoint adds an endpoint of the mirrors under key, or the image's own host if key is "".
+func (w *planner) addEndpoint(u *url.URL, key string) {
 	hop := route.NewHop(u.Scheme, u.Host, cmp.Or(u.Path, "/v2"), w.image.Path)
 	hop.Origin = w.isOrigin(u.Host)
 	if key != "" {
