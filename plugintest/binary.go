@@ -17,7 +17,7 @@ import (
 
 // broken reports whether the plugin cannot run on this machine.
 func (s *suite) broken() bool {
-	return slices.ContainsFunc(checkRuns(s), func(f Finding) bool { return f.Severity == Error })
+	return slices.ContainsFunc(checkRuns(s), func(f Finding) bool { return f.Severity == finding.SeverityError })
 }
 
 func checkRuns(s *suite) []Finding {
@@ -25,7 +25,7 @@ func checkRuns(s *suite) []Finding {
 	var findings []Finding
 	for _, f := range lint.Binary(s.cmd.Path) {
 		if f.Severity == finding.SeverityError {
-			findings = append(findings, found(Error, did, f.Message,
+			findings = append(findings, found(finding.SeverityError, did, f.Message,
 				"The kubelet cannot run the plugin, so the kubelet exits or pulls anonymously.", firstOf(f.Fix, "Install a build for this machine with mode 0755."))...)
 		}
 		if f.Rule == "unreadable-binary" {
@@ -45,13 +45,13 @@ func checkStatic(s *suite) []Finding {
 		case f.Severity == finding.SeverityError || f.Rule == "unreadable-binary":
 			return skip("%s", f.Message)
 		case f.Rule == "dynamic-binary":
-			return found(Warning, did, f.Message,
+			return found(finding.SeverityWarning, did, f.Message,
 				"On a node with a different C library, the kubelet reports \"no such file or directory\" although the file exists.",
 				"Link the plugin statically (in Go, CGO_ENABLED=0 go build).")
 		}
 	}
 	if info, err := executable.Read(s.cmd.Path); err == nil && info.Format == executable.Script {
-		return found(Warning, did, fmt.Sprintf("a script for %q", shorten(strings.TrimSpace(info.Line))),
+		return found(finding.SeverityWarning, did, fmt.Sprintf("a script for %q", shorten(strings.TrimSpace(info.Line))),
 			"The kubelet cannot run the script on a node without the interpreter, and several node images have no shell.",
 			"Install the script's interpreter, or make the plugin a static binary.")
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 )
@@ -25,7 +26,7 @@ import (
 type row struct {
 	check  string
 	plugin string // a mode of the test binary, or a script if it begins with #!
-	want   Severity
+	want   finding.Severity
 	got    string // part of Got or Did
 	opts   Options
 	change func(testing.TB, *plugin.Command)
@@ -91,70 +92,70 @@ func rows() []row {
 
 func fileRows() []row {
 	return []row{
-		{check: "binary-runs", plugin: "good", want: Pass},
-		{check: "binary-runs", want: Error, got: "does not exist", change: path(func(dir string) string { return filepath.Join(dir, "missing") })},
-		{check: "binary-runs", want: Error, got: "no execute permission", change: path(func(dir string) string { return file(dir, "p", script, 0o644) })},
-		{check: "binary-runs", want: Error, got: "but this machine is", change: path(func(dir string) string {
+		{check: "binary-runs", plugin: "good", want: finding.SeverityOK},
+		{check: "binary-runs", want: finding.SeverityError, got: "does not exist", change: path(func(dir string) string { return filepath.Join(dir, "missing") })},
+		{check: "binary-runs", want: finding.SeverityError, got: "no execute permission", change: path(func(dir string) string { return file(dir, "p", script, 0o644) })},
+		{check: "binary-runs", want: finding.SeverityError, got: "but this machine is", change: path(func(dir string) string {
 			return file(dir, "p", elfForAnotherMachine+strings.Repeat("\x00", 40), 0o755)
 		})},
-		{check: "binary-runs", want: Error, got: "carriage return", change: path(func(dir string) string { return file(dir, "p", "#!/bin/sh\r\n", 0o755) })},
-		{check: "binary-static", plugin: script, want: Warning, got: `a script for "/bin/sh"`},
-		{check: "binary-static", want: Skip, got: "does not exist", change: path(func(dir string) string { return filepath.Join(dir, "missing") })},
+		{check: "binary-runs", want: finding.SeverityError, got: "carriage return", change: path(func(dir string) string { return file(dir, "p", "#!/bin/sh\r\n", 0o755) })},
+		{check: "binary-static", plugin: script, want: finding.SeverityWarning, got: `a script for "/bin/sh"`},
+		{check: "binary-static", want: finding.SeveritySkipped, got: "does not exist", change: path(func(dir string) string { return filepath.Join(dir, "missing") })},
 	}
 }
 
 func requestRows() []row {
 	return []row{
-		{check: "base-answer", plugin: "good", want: Pass, got: "1 auth key, cacheKeyType Registry"},
-		{check: "base-answer", plugin: "no-cloud", want: Warning, got: "metadata service: connection refused"},
-		{check: "base-answer", plugin: "hang", want: Error, got: "no response within", change: hasty},
-		{check: "base-answer", want: Error, got: "no such file", change: path(func(dir string) string { return filepath.Join(dir, "missing") })},
-		{check: "base-answer", plugin: "good", want: Error, got: "apiVersion", change: func(_ testing.TB, c *plugin.Command) { c.APIVersion = "v1" }},
-		{check: "base-answer", plugin: "only-v1beta1", want: Pass, got: "in v1beta1", change: anyVersion},
+		{check: "base-answer", plugin: "good", want: finding.SeverityOK, got: "1 auth key, cacheKeyType Registry"},
+		{check: "base-answer", plugin: "no-cloud", want: finding.SeverityWarning, got: "metadata service: connection refused"},
+		{check: "base-answer", plugin: "hang", want: finding.SeverityError, got: "no response within", change: hasty},
+		{check: "base-answer", want: finding.SeverityError, got: "no such file", change: path(func(dir string) string { return filepath.Join(dir, "missing") })},
+		{check: "base-answer", plugin: "good", want: finding.SeverityError, got: "apiVersion", change: func(_ testing.TB, c *plugin.Command) { c.APIVersion = "v1" }},
+		{check: "base-answer", plugin: "only-v1beta1", want: finding.SeverityOK, got: "in v1beta1", change: anyVersion},
 
-		{check: "version-v1", plugin: "good", want: Pass},
-		{check: "version-v1", plugin: "always-beta", want: Error, got: "a response with a different apiVersion than the request", change: anyVersion},
-		{check: "version-v1", plugin: "only-v1beta1", want: Warning, got: "refused", change: anyVersion},
-		{check: "version-v1", plugin: "no-cloud", want: Skip, got: "fails with every version"},
-		{check: "version-v1", plugin: "hang", want: Skip, got: "no response within", change: hasty},
-		{check: "version-v1beta1", plugin: "good", want: Pass},
-		{check: "version-v1beta1", plugin: "lenient", want: Error, got: "a response with a different apiVersion than the request"},
-		{check: "version-v1alpha1", plugin: "lenient", want: Error, got: "a response with a different apiVersion than the request"},
-		{check: "version-v1alpha1", plugin: "only-v1beta1", want: Pass, got: "refused", change: anyVersion},
+		{check: "version-v1", plugin: "good", want: finding.SeverityOK},
+		{check: "version-v1", plugin: "always-beta", want: finding.SeverityError, got: "a response with a different apiVersion than the request", change: anyVersion},
+		{check: "version-v1", plugin: "only-v1beta1", want: finding.SeverityWarning, got: "refused", change: anyVersion},
+		{check: "version-v1", plugin: "no-cloud", want: finding.SeveritySkipped, got: "fails with every version"},
+		{check: "version-v1", plugin: "hang", want: finding.SeveritySkipped, got: "no response within", change: hasty},
+		{check: "version-v1beta1", plugin: "good", want: finding.SeverityOK},
+		{check: "version-v1beta1", plugin: "lenient", want: finding.SeverityError, got: "a response with a different apiVersion than the request"},
+		{check: "version-v1alpha1", plugin: "lenient", want: finding.SeverityError, got: "a response with a different apiVersion than the request"},
+		{check: "version-v1alpha1", plugin: "only-v1beta1", want: finding.SeverityOK, got: "refused", change: anyVersion},
 
-		{check: "version-unknown", plugin: "good", want: Pass, got: "refused: exit status 2"},
-		{check: "version-unknown", plugin: "lenient", want: Warning, got: "exit code 0 and"},
-		{check: "version-unknown", plugin: "hang-on-bad", want: Error, got: "it did not exit", change: hasty},
-		{check: "request-kind", plugin: "good", want: Pass},
-		{check: "request-kind", plugin: "lenient", want: Warning, got: "exit code 0 and"},
-		{check: "request-kind", plugin: "hang-on-bad", want: Error, got: "it did not exit", change: hasty},
-		{check: "request-unknown-field", plugin: "good", want: Pass},
-		{check: "request-unknown-field", plugin: "strict", want: Error, got: "unknown field"},
-		{check: "request-unknown-field", plugin: "guess", want: Error, got: "user name for"},
-		{check: "request-unknown-field", plugin: "no-cloud", want: Skip, got: "see the base-answer check"},
-		{check: "request-unknown-field", plugin: "token-needed", want: Pass, opts: account(ServiceAccount{})},
-		{check: "request-strict", plugin: "good", want: Pass},
-		{check: "request-strict", plugin: "lenient", want: Info, got: "exit code 0 and"},
-		{check: "request-strict", plugin: "hang-on-bad", want: Error, got: "it did not exit", change: hasty},
-		{check: "stdin-garbage", plugin: "good", want: Pass},
-		{check: "stdin-garbage", plugin: "lenient", want: Warning, got: "exit code 0 and"},
-		{check: "stdin-garbage", plugin: script + "echo '" + scriptAnswer + "'\n", want: Warning, got: "exit code 0 and"},
-		{check: "stdin-garbage", plugin: "hang-on-bad", want: Error, got: "it did not exit", change: hasty},
-		{check: "stdin-empty", plugin: "good", want: Pass},
-		{check: "stdin-empty", plugin: "quiet-on-bad", want: Warning, got: "exit code 0 and nothing"},
-		{check: "stdin-empty", plugin: "hang-on-bad", want: Error, got: "it did not exit", change: hasty},
-		{check: "stdin-empty", plugin: "#!/bin/sh\nsleep 3600\n", want: Error, got: "it did not exit", change: hasty},
-		{check: "stdin-garbage", plugin: "no-cloud", want: Pass, got: "invalid JSON"},
-		{check: "stdin-garbage", plugin: "#!/bin/sh\nif grep -q image; then echo no cloud; else echo no request; fi >&2\nexit 1\n", want: Pass, got: "no request"},
-		{check: "stdin-garbage", plugin: "#!/bin/sh\necho no cloud after $$ >&2\nexit 1\n", want: Skip, got: "in the same way for a valid request"},
-		{check: "request-strict", plugin: "#!/bin/sh\necho no cloud after $$ >&2\nexit 1\n", want: Skip, got: "in the same way for a valid request"},
-		{check: "stdin-truncated", plugin: "good", want: Pass},
-		{check: "stdin-truncated", plugin: "lenient", want: Warning, got: "exit code 0 and"},
-		{check: "stdin-truncated", plugin: "hang-on-bad", want: Error, got: "it did not exit", change: hasty},
-		{check: "stdin-oversized", plugin: "good", want: Pass, got: "longer than 2097152 bytes"},
-		{check: "stdin-oversized", plugin: "token-guess", want: Pass, got: "a response with"},
-		{check: "stdin-oversized", plugin: "hang-on-big", want: Error, got: "it did not exit", change: func(_ testing.TB, c *plugin.Command) { c.Timeout = 3 * time.Second }},
-		{check: "stdin-oversized", plugin: "crash-on-big", want: Error, got: "invalid CredentialProviderResponse"},
+		{check: "version-unknown", plugin: "good", want: finding.SeverityOK, got: "refused: exit status 2"},
+		{check: "version-unknown", plugin: "lenient", want: finding.SeverityWarning, got: "exit code 0 and"},
+		{check: "version-unknown", plugin: "hang-on-bad", want: finding.SeverityError, got: "it did not exit", change: hasty},
+		{check: "request-kind", plugin: "good", want: finding.SeverityOK},
+		{check: "request-kind", plugin: "lenient", want: finding.SeverityWarning, got: "exit code 0 and"},
+		{check: "request-kind", plugin: "hang-on-bad", want: finding.SeverityError, got: "it did not exit", change: hasty},
+		{check: "request-unknown-field", plugin: "good", want: finding.SeverityOK},
+		{check: "request-unknown-field", plugin: "strict", want: finding.SeverityError, got: "unknown field"},
+		{check: "request-unknown-field", plugin: "guess", want: finding.SeverityError, got: "user name for"},
+		{check: "request-unknown-field", plugin: "no-cloud", want: finding.SeveritySkipped, got: "see the base-answer check"},
+		{check: "request-unknown-field", plugin: "token-needed", want: finding.SeverityOK, opts: account(ServiceAccount{})},
+		{check: "request-strict", plugin: "good", want: finding.SeverityOK},
+		{check: "request-strict", plugin: "lenient", want: finding.SeverityInfo, got: "exit code 0 and"},
+		{check: "request-strict", plugin: "hang-on-bad", want: finding.SeverityError, got: "it did not exit", change: hasty},
+		{check: "stdin-garbage", plugin: "good", want: finding.SeverityOK},
+		{check: "stdin-garbage", plugin: "lenient", want: finding.SeverityWarning, got: "exit code 0 and"},
+		{check: "stdin-garbage", plugin: script + "echo '" + scriptAnswer + "'\n", want: finding.SeverityWarning, got: "exit code 0 and"},
+		{check: "stdin-garbage", plugin: "hang-on-bad", want: finding.SeverityError, got: "it did not exit", change: hasty},
+		{check: "stdin-empty", plugin: "good", want: finding.SeverityOK},
+		{check: "stdin-empty", plugin: "quiet-on-bad", want: finding.SeverityWarning, got: "exit code 0 and nothing"},
+		{check: "stdin-empty", plugin: "hang-on-bad", want: finding.SeverityError, got: "it did not exit", change: hasty},
+		{check: "stdin-empty", plugin: "#!/bin/sh\nsleep 3600\n", want: finding.SeverityError, got: "it did not exit", change: hasty},
+		{check: "stdin-garbage", plugin: "no-cloud", want: finding.SeverityOK, got: "invalid JSON"},
+		{check: "stdin-garbage", plugin: "#!/bin/sh\nif grep -q image; then echo no cloud; else echo no request; fi >&2\nexit 1\n", want: finding.SeverityOK, got: "no request"},
+		{check: "stdin-garbage", plugin: "#!/bin/sh\necho no cloud after $$ >&2\nexit 1\n", want: finding.SeveritySkipped, got: "in the same way for a valid request"},
+		{check: "request-strict", plugin: "#!/bin/sh\necho no cloud after $$ >&2\nexit 1\n", want: finding.SeveritySkipped, got: "in the same way for a valid request"},
+		{check: "stdin-truncated", plugin: "good", want: finding.SeverityOK},
+		{check: "stdin-truncated", plugin: "lenient", want: finding.SeverityWarning, got: "exit code 0 and"},
+		{check: "stdin-truncated", plugin: "hang-on-bad", want: finding.SeverityError, got: "it did not exit", change: hasty},
+		{check: "stdin-oversized", plugin: "good", want: finding.SeverityOK, got: "longer than 2097152 bytes"},
+		{check: "stdin-oversized", plugin: "token-guess", want: finding.SeverityOK, got: "a response with"},
+		{check: "stdin-oversized", plugin: "hang-on-big", want: finding.SeverityError, got: "it did not exit", change: func(_ testing.TB, c *plugin.Command) { c.Timeout = 3 * time.Second }},
+		{check: "stdin-oversized", plugin: "crash-on-big", want: finding.SeverityError, got: "invalid CredentialProviderResponse"},
 	}
 }
 
@@ -165,140 +166,140 @@ func predecessorRows() []row {
 	behind := func(_ testing.TB, c *plugin.Command) { c.Args = plugin.NewSecrets("-v=3", "get-credentials") }
 	hastyOutOfTree := func(t testing.TB, c *plugin.Command) { hasty(t, c); inOutOfTree(t, c) }
 	return []row{
-		{check: "get-credentials", plugin: "good", want: Pass, got: "the same as the base response"},
-		{check: "get-credentials", plugin: "good", want: Pass, got: "the same as the base response", change: given},
-		{check: "get-credentials", plugin: "rotating", want: Pass},
-		{check: "get-credentials", plugin: "argument-refused", want: Info, got: "refused: exit status 1"},
-		{check: "get-credentials", plugin: "argument-login", want: Error, got: "an out-of-tree response to a request in the current protocol"},
-		{check: "get-credentials", plugin: "argument-other", want: Error, got: "the response differs from the base response: the user name"},
-		{check: "get-credentials", plugin: "argument-garbage", want: Error, got: "invalid JSON"},
-		{check: "get-credentials", plugin: "argument-hang", want: Error, got: "it did not exit", change: hasty},
-		{check: "get-credentials", plugin: "no-cloud", want: Skip, got: "see the base-answer check"},
-		{check: "get-credentials", want: Skip, got: "cannot be started", change: path(func(dir string) string { return filepath.Join(dir, "missing") })},
-		{check: "get-credentials", plugin: "good", want: Pass, got: "cacheKeyType Registry", change: inOutOfTree},
-		{check: "get-credentials", plugin: "login", want: Info, got: "an out-of-tree response to a request in the current protocol", change: inOutOfTree},
-		{check: "get-credentials", plugin: "no-cloud", want: Pass, got: "refused", change: inOutOfTree},
-		{check: "get-credentials", plugin: "hang", want: Error, got: "it did not exit", change: hastyOutOfTree},
+		{check: "get-credentials", plugin: "good", want: finding.SeverityOK, got: "the same as the base response"},
+		{check: "get-credentials", plugin: "good", want: finding.SeverityOK, got: "the same as the base response", change: given},
+		{check: "get-credentials", plugin: "rotating", want: finding.SeverityOK},
+		{check: "get-credentials", plugin: "argument-refused", want: finding.SeverityInfo, got: "refused: exit status 1"},
+		{check: "get-credentials", plugin: "argument-login", want: finding.SeverityError, got: "an out-of-tree response to a request in the current protocol"},
+		{check: "get-credentials", plugin: "argument-other", want: finding.SeverityError, got: "the response differs from the base response: the user name"},
+		{check: "get-credentials", plugin: "argument-garbage", want: finding.SeverityError, got: "invalid JSON"},
+		{check: "get-credentials", plugin: "argument-hang", want: finding.SeverityError, got: "it did not exit", change: hasty},
+		{check: "get-credentials", plugin: "no-cloud", want: finding.SeveritySkipped, got: "see the base-answer check"},
+		{check: "get-credentials", want: finding.SeveritySkipped, got: "cannot be started", change: path(func(dir string) string { return filepath.Join(dir, "missing") })},
+		{check: "get-credentials", plugin: "good", want: finding.SeverityOK, got: "cacheKeyType Registry", change: inOutOfTree},
+		{check: "get-credentials", plugin: "login", want: finding.SeverityInfo, got: "an out-of-tree response to a request in the current protocol", change: inOutOfTree},
+		{check: "get-credentials", plugin: "no-cloud", want: finding.SeverityOK, got: "refused", change: inOutOfTree},
+		{check: "get-credentials", plugin: "hang", want: finding.SeverityError, got: "it did not exit", change: hastyOutOfTree},
 
-		{check: "predecessor", plugin: "good", want: Pass, got: "a response with get-credentials, and an error without get-credentials"},
-		{check: "predecessor", plugin: "good", want: Pass, got: "a response with get-credentials, and an error without get-credentials", change: given},
-		{check: "predecessor", plugin: "good", want: Pass, got: "a response with get-credentials, and an error without get-credentials", change: inOutOfTree},
-		{check: "predecessor", plugin: "with-flags", want: Pass, got: "a response with get-credentials, and an error without get-credentials", change: behind},
-		{check: "predecessor", plugin: "only-today", want: Pass, got: "both rejected"},
-		{check: "predecessor", plugin: "no-cloud", want: Pass, got: "both rejected"},
-		{check: "predecessor", plugin: "argument-login", want: Pass, got: "a response with get-credentials"},
-		{check: "predecessor", plugin: "lenient", want: Warning, got: "returned neither an out-of-tree response nor an error: apiVersion"},
-		{check: "predecessor", plugin: "argument-garbage", want: Warning, got: "invalid JSON"},
-		{check: "predecessor", plugin: "login", want: Warning, got: "without the argument get-credentials\nexit code 0 and"},
-		{check: "predecessor", plugin: "argument-hang", want: Error, got: "it did not exit", change: hasty},
-		{check: "predecessor", plugin: "#!/bin/sh\necho no cloud after $$ >&2\nexit 1\n", want: Skip, got: "in the same way for a valid request"},
+		{check: "predecessor", plugin: "good", want: finding.SeverityOK, got: "a response with get-credentials, and an error without get-credentials"},
+		{check: "predecessor", plugin: "good", want: finding.SeverityOK, got: "a response with get-credentials, and an error without get-credentials", change: given},
+		{check: "predecessor", plugin: "good", want: finding.SeverityOK, got: "a response with get-credentials, and an error without get-credentials", change: inOutOfTree},
+		{check: "predecessor", plugin: "with-flags", want: finding.SeverityOK, got: "a response with get-credentials, and an error without get-credentials", change: behind},
+		{check: "predecessor", plugin: "only-today", want: finding.SeverityOK, got: "both rejected"},
+		{check: "predecessor", plugin: "no-cloud", want: finding.SeverityOK, got: "both rejected"},
+		{check: "predecessor", plugin: "argument-login", want: finding.SeverityOK, got: "a response with get-credentials"},
+		{check: "predecessor", plugin: "lenient", want: finding.SeverityWarning, got: "returned neither an out-of-tree response nor an error: apiVersion"},
+		{check: "predecessor", plugin: "argument-garbage", want: finding.SeverityWarning, got: "invalid JSON"},
+		{check: "predecessor", plugin: "login", want: finding.SeverityWarning, got: "without the argument get-credentials\nexit code 0 and"},
+		{check: "predecessor", plugin: "argument-hang", want: finding.SeverityError, got: "it did not exit", change: hasty},
+		{check: "predecessor", plugin: "#!/bin/sh\necho no cloud after $$ >&2\nexit 1\n", want: finding.SeveritySkipped, got: "in the same way for a valid request"},
 
-		{check: "base-answer", plugin: "good", want: Pass, got: "in the out-of-tree protocol", change: inOutOfTree},
-		{check: "base-answer", plugin: "login", want: Pass, got: "a response with 1 credential, after", change: inOutOfTree},
-		{check: "base-answer", plugin: "lenient", want: Error, got: "got a CredentialProviderResponse", change: inOutOfTree},
-		{check: "base-answer", plugin: "login", want: Error, got: "got a RegistryCredentialPluginResponse"},
-		{check: "answer-fields", plugin: "login", want: Pass, change: inOutOfTree},
-		{check: "answer-fields", plugin: "login-field", want: Error, got: "email: unknown field", change: inOutOfTree},
-		{check: "cache-duration", plugin: "good", want: Pass, got: "cacheDuration 9m", change: inOutOfTree},
-		{check: "cache-duration", plugin: "login", want: Warning, got: "expirationTimestamp is missing or in the past", change: inOutOfTree},
-		{check: "cache-duration", plugin: "login-until", want: Warning, got: "expirationTimestamp is missing or in the past", change: inOutOfTree},
-		{check: "cache-duration", plugin: "two-days", want: Warning, got: "47h59m", change: inOutOfTree},
-		{check: "answer-empty", plugin: "empty", want: Info, change: inOutOfTree},
-		{check: "answer-stable", plugin: "rotating", want: Pass, got: "a new password each time", change: inOutOfTree},
-		{check: "foreign-host", plugin: "good", want: Pass, change: inOutOfTree},
-		{check: "foreign-host", plugin: "login", want: Info, got: "a credential", change: inOutOfTree},
-		{check: "credential-empty", plugin: "login-half", want: Error, got: "\na user name without a password", change: inOutOfTree},
-		{check: "credential-space", plugin: "line-end", want: Warning, got: "\nthe password begins or ends", change: inOutOfTree},
-		{check: "request-strict", plugin: "good", want: Pass, got: "both rejected", change: inOutOfTree},
-		{check: "request-strict", plugin: "login-alone", want: Info, got: "exit code 0 and", change: inOutOfTree},
-		{check: "exit-code", plugin: "login-then-fail", want: Error, got: "exit code 1, with a response", change: inOutOfTree},
-		{check: "stderr-secret", plugin: "login-and-tell", want: Error, change: inOutOfTree},
-		{check: "stderr-usage", plugin: "argument-refused", want: Pass},
-		{check: "cache-scope", plugin: "good", want: Skip, got: "has no cacheKeyType", change: inOutOfTree},
+		{check: "base-answer", plugin: "good", want: finding.SeverityOK, got: "in the out-of-tree protocol", change: inOutOfTree},
+		{check: "base-answer", plugin: "login", want: finding.SeverityOK, got: "a response with 1 credential, after", change: inOutOfTree},
+		{check: "base-answer", plugin: "lenient", want: finding.SeverityError, got: "got a CredentialProviderResponse", change: inOutOfTree},
+		{check: "base-answer", plugin: "login", want: finding.SeverityError, got: "got a RegistryCredentialPluginResponse"},
+		{check: "answer-fields", plugin: "login", want: finding.SeverityOK, change: inOutOfTree},
+		{check: "answer-fields", plugin: "login-field", want: finding.SeverityError, got: "email: unknown field", change: inOutOfTree},
+		{check: "cache-duration", plugin: "good", want: finding.SeverityOK, got: "cacheDuration 9m", change: inOutOfTree},
+		{check: "cache-duration", plugin: "login", want: finding.SeverityWarning, got: "expirationTimestamp is missing or in the past", change: inOutOfTree},
+		{check: "cache-duration", plugin: "login-until", want: finding.SeverityWarning, got: "expirationTimestamp is missing or in the past", change: inOutOfTree},
+		{check: "cache-duration", plugin: "two-days", want: finding.SeverityWarning, got: "47h59m", change: inOutOfTree},
+		{check: "answer-empty", plugin: "empty", want: finding.SeverityInfo, change: inOutOfTree},
+		{check: "answer-stable", plugin: "rotating", want: finding.SeverityOK, got: "a new password each time", change: inOutOfTree},
+		{check: "foreign-host", plugin: "good", want: finding.SeverityOK, change: inOutOfTree},
+		{check: "foreign-host", plugin: "login", want: finding.SeverityInfo, got: "a credential", change: inOutOfTree},
+		{check: "credential-empty", plugin: "login-half", want: finding.SeverityError, got: "\na user name without a password", change: inOutOfTree},
+		{check: "credential-space", plugin: "line-end", want: finding.SeverityWarning, got: "\nthe password begins or ends", change: inOutOfTree},
+		{check: "request-strict", plugin: "good", want: finding.SeverityOK, got: "both rejected", change: inOutOfTree},
+		{check: "request-strict", plugin: "login-alone", want: finding.SeverityInfo, got: "exit code 0 and", change: inOutOfTree},
+		{check: "exit-code", plugin: "login-then-fail", want: finding.SeverityError, got: "exit code 1, with a response", change: inOutOfTree},
+		{check: "stderr-secret", plugin: "login-and-tell", want: finding.SeverityError, change: inOutOfTree},
+		{check: "stderr-usage", plugin: "argument-refused", want: finding.SeverityOK},
+		{check: "cache-scope", plugin: "good", want: finding.SeveritySkipped, got: "has no cacheKeyType", change: inOutOfTree},
 	}
 }
 
 func answerRows() []row {
 	one := images(DefaultImage)
 	return []row{
-		{check: "answer-json", plugin: "good", want: Pass},
-		{check: "answer-json", plugin: "log-on-stdout", want: Error, got: "invalid JSON"},
-		{check: "answer-json", plugin: "nothing", want: Error, got: "the plugin exited 0 and wrote nothing"},
-		{check: "answer-json", plugin: "flood", want: Error, got: "longer than"},
-		{check: "answer-json", plugin: "wrong-kind", want: Pass},
-		{check: "answer-json", plugin: "no-cloud", want: Skip},
-		{check: "answer-fields", plugin: "good", want: Pass},
-		{check: "answer-fields", plugin: "unknown-field", want: Error, got: "unknown field"},
-		{check: "answer-fields", plugin: "wrong-case", want: Error, got: "unknown field; use cacheKeyType"},
-		{check: "answer-fields", plugin: "duration-number", want: Error, got: "cacheDuration"},
-		{check: "answer-fields", plugin: "wrong-kind", want: Error, got: "kind"},
-		{check: "answer-fields", plugin: "log-on-stdout", want: Skip},
-		{check: "cache-key-type", plugin: "good", want: Pass},
-		{check: "cache-key-type", plugin: "no-cache-key", want: Error, got: "is missing"},
-		{check: "cache-key-type", plugin: "service-account", want: Error, got: "must be Image, Registry or Global"},
+		{check: "answer-json", plugin: "good", want: finding.SeverityOK},
+		{check: "answer-json", plugin: "log-on-stdout", want: finding.SeverityError, got: "invalid JSON"},
+		{check: "answer-json", plugin: "nothing", want: finding.SeverityError, got: "the plugin exited 0 and wrote nothing"},
+		{check: "answer-json", plugin: "flood", want: finding.SeverityError, got: "longer than"},
+		{check: "answer-json", plugin: "wrong-kind", want: finding.SeverityOK},
+		{check: "answer-json", plugin: "no-cloud", want: finding.SeveritySkipped},
+		{check: "answer-fields", plugin: "good", want: finding.SeverityOK},
+		{check: "answer-fields", plugin: "unknown-field", want: finding.SeverityError, got: "unknown field"},
+		{check: "answer-fields", plugin: "wrong-case", want: finding.SeverityError, got: "unknown field; use cacheKeyType"},
+		{check: "answer-fields", plugin: "duration-number", want: finding.SeverityError, got: "cacheDuration"},
+		{check: "answer-fields", plugin: "wrong-kind", want: finding.SeverityError, got: "kind"},
+		{check: "answer-fields", plugin: "log-on-stdout", want: finding.SeveritySkipped},
+		{check: "cache-key-type", plugin: "good", want: finding.SeverityOK},
+		{check: "cache-key-type", plugin: "no-cache-key", want: finding.SeverityError, got: "is missing"},
+		{check: "cache-key-type", plugin: "service-account", want: finding.SeverityError, got: "must be Image, Registry or Global"},
 
-		{check: "cache-scope", plugin: "good", want: Pass, got: "cacheKeyType Registry, with the same credential for each image"},
-		{check: "cache-scope", plugin: "rotating", want: Pass},
-		{check: "cache-scope", plugin: "global", want: Pass},
-		{check: "cache-scope", plugin: "image-password", want: Error, got: "the password for"},
-		{check: "cache-scope", plugin: "image-user", want: Error, got: "the user name for"},
-		{check: "cache-scope", plugin: "image-key", want: Error, got: "has no key for"},
-		{check: "cache-scope", plugin: "image-empty", want: Error, got: "unlike the plugin's response for that image"},
-		{check: "cache-scope", plugin: "global-one-key", want: Error, got: "has no key for"},
-		{check: "cache-scope", plugin: "global-one-key", want: Error, got: "other.example/team/app", opts: images(DefaultImage, "other.example/team/app")},
-		{check: "cache-scope", plugin: "one-image", want: Skip, got: "compare; specify more images"},
+		{check: "cache-scope", plugin: "good", want: finding.SeverityOK, got: "cacheKeyType Registry, with the same credential for each image"},
+		{check: "cache-scope", plugin: "rotating", want: finding.SeverityOK},
+		{check: "cache-scope", plugin: "global", want: finding.SeverityOK},
+		{check: "cache-scope", plugin: "image-password", want: finding.SeverityError, got: "the password for"},
+		{check: "cache-scope", plugin: "image-user", want: finding.SeverityError, got: "the user name for"},
+		{check: "cache-scope", plugin: "image-key", want: finding.SeverityError, got: "has no key for"},
+		{check: "cache-scope", plugin: "image-empty", want: finding.SeverityError, got: "unlike the plugin's response for that image"},
+		{check: "cache-scope", plugin: "global-one-key", want: finding.SeverityError, got: "has no key for"},
+		{check: "cache-scope", plugin: "global-one-key", want: finding.SeverityError, got: "other.example/team/app", opts: images(DefaultImage, "other.example/team/app")},
+		{check: "cache-scope", plugin: "one-image", want: finding.SeveritySkipped, got: "nothing to compare; specify more images"},
 
-		{check: "cache-duration", plugin: "good", want: Pass},
-		{check: "cache-duration", plugin: "forever", want: Info, got: "no cacheDuration"},
-		{check: "cache-duration", plugin: "uncached", want: Warning, got: "0s"},
-		{check: "cache-duration", plugin: "expired", want: Error, got: "-1s"},
-		{check: "cache-duration", plugin: "microseconds", want: Error, got: "21.6µs"},
-		{check: "cache-duration", plugin: "two-days", want: Warning, got: "48h"},
+		{check: "cache-duration", plugin: "good", want: finding.SeverityOK},
+		{check: "cache-duration", plugin: "forever", want: finding.SeverityInfo, got: "no cacheDuration"},
+		{check: "cache-duration", plugin: "uncached", want: finding.SeverityWarning, got: "0s"},
+		{check: "cache-duration", plugin: "expired", want: finding.SeverityError, got: "-1s"},
+		{check: "cache-duration", plugin: "microseconds", want: finding.SeverityError, got: "21.6µs"},
+		{check: "cache-duration", plugin: "two-days", want: finding.SeverityWarning, got: "48h"},
 
-		{check: "answer-empty", plugin: "good", want: Pass},
-		{check: "answer-empty", plugin: "empty", want: Info},
-		{check: "answer-empty", plugin: "empty", want: Warning, opts: one},
-		{check: "empty-global", plugin: "good", want: Pass},
-		{check: "empty-global", plugin: "empty-global", want: Warning, got: "conformance.invalid"},
-		{check: "answer-stable", plugin: "good", want: Pass, got: "the same response"},
-		{check: "answer-stable", plugin: "rotating", want: Pass, got: "a new password each time"},
-		{check: "answer-stable", plugin: "random-key", want: Warning, got: "run 2 differs: the auth keys are"},
+		{check: "answer-empty", plugin: "good", want: finding.SeverityOK},
+		{check: "answer-empty", plugin: "empty", want: finding.SeverityInfo},
+		{check: "answer-empty", plugin: "empty", want: finding.SeverityWarning, opts: one},
+		{check: "empty-global", plugin: "good", want: finding.SeverityOK},
+		{check: "empty-global", plugin: "empty-global", want: finding.SeverityWarning, got: "conformance.invalid"},
+		{check: "answer-stable", plugin: "good", want: finding.SeverityOK, got: "the same response"},
+		{check: "answer-stable", plugin: "rotating", want: finding.SeverityOK, got: "a new password each time"},
+		{check: "answer-stable", plugin: "random-key", want: finding.SeverityWarning, got: "run 2 differs: the auth keys are"},
 
-		{check: "foreign-host", plugin: "good", want: Pass},
-		{check: "foreign-host", plugin: "any-host", want: Info, got: "a credential"},
-		{check: "credential-empty", plugin: "good", want: Pass},
-		{check: "credential-empty", plugin: "empty-user", want: Warning, got: "an empty user name"},
-		{check: "credential-empty", plugin: "empty-password", want: Error, got: "without a password"},
-		{check: "credential-empty", plugin: "anonymous-elsewhere", want: Pass},
-		{check: "credential-empty", plugin: "empty", want: Skip, got: "see the answer-empty check"},
-		{check: "credential-space", plugin: "good", want: Pass},
-		{check: "credential-space", plugin: "line-end", want: Warning, got: "the password under"},
-		{check: "credential-space", plugin: "padded-user", want: Warning, got: "the user name under"},
+		{check: "foreign-host", plugin: "good", want: finding.SeverityOK},
+		{check: "foreign-host", plugin: "any-host", want: finding.SeverityInfo, got: "a credential"},
+		{check: "credential-empty", plugin: "good", want: finding.SeverityOK},
+		{check: "credential-empty", plugin: "empty-user", want: finding.SeverityWarning, got: "an empty user name"},
+		{check: "credential-empty", plugin: "empty-password", want: finding.SeverityError, got: "without a password"},
+		{check: "credential-empty", plugin: "anonymous-elsewhere", want: finding.SeverityOK},
+		{check: "credential-empty", plugin: "empty", want: finding.SeveritySkipped, got: "see the answer-empty check"},
+		{check: "credential-space", plugin: "good", want: finding.SeverityOK},
+		{check: "credential-space", plugin: "line-end", want: finding.SeverityWarning, got: "the password under"},
+		{check: "credential-space", plugin: "padded-user", want: finding.SeverityWarning, got: "the user name under"},
 	}
 }
 
 func keyRows() []row {
 	return []row{
-		{check: "auth-key-match", plugin: "good", want: Pass},
-		{check: "auth-key-match", plugin: "key-scheme", want: Pass},
-		{check: "auth-key-match", plugin: "key-443", want: Error, got: "the image has none", opts: images(home + "/team/app:v1")},
-		{check: "auth-key-match", plugin: "key-443", want: Error, got: "port:"},
-		{check: "auth-key-match", plugin: "key-capitals", want: Error, got: "matching is case-sensitive"},
-		{check: "auth-key-match", plugin: "key-glob", want: Error, got: "globs do not work in paths"},
-		{check: "auth-key-match", plugin: "key-slash", want: Error, got: "does not begin with"},
-		{check: "auth-key-match", plugin: "key-user", want: Error, got: `"…@other.example"`},
-		{check: "auth-key-dead", plugin: "good", want: Pass},
-		{check: "auth-key-dead", plugin: "key-dead-too", want: Warning, got: "globs do not work in paths"},
-		{check: "auth-key-dead", plugin: "key-broken-too", want: Warning, got: "is ignored"},
-		{check: "auth-key-dead", plugin: "key-capitals", want: Warning, got: "the same capitalization"},
-		{check: "auth-key-dead", plugin: "key-443", want: Warning, got: "port"},
-		{check: "auth-key-wide", plugin: "good", want: Pass},
-		{check: "auth-key-wide", plugin: "anonymous-elsewhere", want: Pass},
-		{check: "auth-key-wide", plugin: "wide", want: Warning, got: `"*.*"`},
-		{check: "auth-key-wide", plugin: "wide-tld", want: Warning, got: `"*.io"`},
-		{check: "auth-key-port", plugin: "good", want: Pass},
-		{check: "auth-key-port", plugin: "any-host", want: Pass},
-		{check: "auth-key-port", plugin: "key-static", want: Info, got: "none of the response's keys"},
+		{check: "auth-key-match", plugin: "good", want: finding.SeverityOK},
+		{check: "auth-key-match", plugin: "key-scheme", want: finding.SeverityOK},
+		{check: "auth-key-match", plugin: "key-443", want: finding.SeverityError, got: "the image has none", opts: images(home + "/team/app:v1")},
+		{check: "auth-key-match", plugin: "key-443", want: finding.SeverityError, got: "port:"},
+		{check: "auth-key-match", plugin: "key-capitals", want: finding.SeverityError, got: "matching is case-sensitive"},
+		{check: "auth-key-match", plugin: "key-glob", want: finding.SeverityError, got: "globs do not work in paths"},
+		{check: "auth-key-match", plugin: "key-slash", want: finding.SeverityError, got: "does not begin with"},
+		{check: "auth-key-match", plugin: "key-user", want: finding.SeverityError, got: `"…@other.example"`},
+		{check: "auth-key-dead", plugin: "good", want: finding.SeverityOK},
+		{check: "auth-key-dead", plugin: "key-dead-too", want: finding.SeverityWarning, got: "globs do not work in paths"},
+		{check: "auth-key-dead", plugin: "key-broken-too", want: finding.SeverityWarning, got: "is ignored"},
+		{check: "auth-key-dead", plugin: "key-capitals", want: finding.SeverityWarning, got: "matches only images with the same capitalization"},
+		{check: "auth-key-dead", plugin: "key-443", want: finding.SeverityWarning, got: "port"},
+		{check: "auth-key-wide", plugin: "good", want: finding.SeverityOK},
+		{check: "auth-key-wide", plugin: "anonymous-elsewhere", want: finding.SeverityOK},
+		{check: "auth-key-wide", plugin: "wide", want: finding.SeverityWarning, got: `"*.*"`},
+		{check: "auth-key-wide", plugin: "wide-tld", want: finding.SeverityWarning, got: `"*.io"`},
+		{check: "auth-key-port", plugin: "good", want: finding.SeverityOK},
+		{check: "auth-key-port", plugin: "any-host", want: finding.SeverityOK},
+		{check: "auth-key-port", plugin: "key-static", want: finding.SeverityInfo, got: "none of the response's keys"},
 	}
 }
 
@@ -307,78 +308,78 @@ func tokenRows() []row {
 		return account(ServiceAccount{Token: plugin.NewSecret(canary.Token), CacheType: cacheType})
 	}
 	return []row{
-		{check: "token-absent", plugin: "good", want: Pass},
-		{check: "token-absent", plugin: "token-needed", want: Pass, got: "a service-account token is needed", opts: account(ServiceAccount{Required: true, Annotations: map[string]string{"example.com/role": "r"}})},
-		{check: "token-absent", plugin: "good", want: Error, got: "without the required token", opts: account(ServiceAccount{Required: true})},
-		{check: "token-absent", plugin: "panic-on-no-token", want: Error, got: "exit status 2", opts: account(ServiceAccount{})},
-		{check: "token-absent", plugin: "annotations-need-token", want: Error, got: "invalid JSON"},
-		{check: "token-absent", plugin: "hang-on-no-token", want: Error, got: "it did not exit", change: hasty, opts: account(ServiceAccount{})},
-		{check: "token-absent", plugin: "only-v1beta1", want: Skip, got: "does not support v1", change: anyVersion},
-		{check: "token-used", plugin: "good", want: Pass, got: "needs no tokenAttributes"},
-		{check: "token-used", plugin: "good", want: Warning, opts: account(ServiceAccount{Token: plugin.NewSecret(canary.Token)})},
-		{check: "token-used", plugin: "token-echo", want: Pass, got: "the password for", opts: account(ServiceAccount{Token: plugin.NewSecret(canary.Token)})},
-		{check: "token-used", plugin: "token-refused", want: Pass, got: "no response with the token"},
-		{check: "token-used", plugin: "token-needed", want: Pass, got: "no response without the token", opts: account(ServiceAccount{})},
-		{check: "token-used", plugin: "rotating", want: Skip, got: "gets a new password"},
-		{check: "token-used", plugin: "no-cloud", want: Skip, got: "with or without the token: see the base-answer check"},
-		{check: "token-echo", plugin: "good", want: Pass},
-		{check: "token-echo", plugin: "token-echo", want: Warning, got: "the token itself"},
-		{check: "token-echo", plugin: "token-echo", want: Pass, opts: tokenType(config.CachePerToken)},
-		{check: "token-echo", plugin: "token-echo", want: Error, opts: tokenType(config.CachePerServiceAccount)},
-		{check: "token-echo", plugin: "token-refused", want: Skip, got: "generated"},
-		{check: "token-old-version", plugin: "good", want: Pass, got: "it is ignored"},
-		{check: "token-old-version", plugin: "token-guess", want: Warning, got: "the token is the password"},
-		{check: "token-old-version", plugin: "no-cloud", want: Skip, got: "neither v1beta1 nor"},
+		{check: "token-absent", plugin: "good", want: finding.SeverityOK},
+		{check: "token-absent", plugin: "token-needed", want: finding.SeverityOK, got: "a service-account token is needed", opts: account(ServiceAccount{Required: true, Annotations: map[string]string{"example.com/role": "r"}})},
+		{check: "token-absent", plugin: "good", want: finding.SeverityError, got: "without the required token", opts: account(ServiceAccount{Required: true})},
+		{check: "token-absent", plugin: "panic-on-no-token", want: finding.SeverityError, got: "exit status 2", opts: account(ServiceAccount{})},
+		{check: "token-absent", plugin: "annotations-need-token", want: finding.SeverityError, got: "invalid JSON"},
+		{check: "token-absent", plugin: "hang-on-no-token", want: finding.SeverityError, got: "it did not exit", change: hasty, opts: account(ServiceAccount{})},
+		{check: "token-absent", plugin: "only-v1beta1", want: finding.SeveritySkipped, got: "does not support v1", change: anyVersion},
+		{check: "token-used", plugin: "good", want: finding.SeverityOK, got: "needs no tokenAttributes"},
+		{check: "token-used", plugin: "good", want: finding.SeverityWarning, opts: account(ServiceAccount{Token: plugin.NewSecret(canary.Token)})},
+		{check: "token-used", plugin: "token-echo", want: finding.SeverityOK, got: "the password for", opts: account(ServiceAccount{Token: plugin.NewSecret(canary.Token)})},
+		{check: "token-used", plugin: "token-refused", want: finding.SeverityOK, got: "no response with the token"},
+		{check: "token-used", plugin: "token-needed", want: finding.SeverityOK, got: "no response without the token", opts: account(ServiceAccount{})},
+		{check: "token-used", plugin: "rotating", want: finding.SeveritySkipped, got: "gets a new password"},
+		{check: "token-used", plugin: "no-cloud", want: finding.SeveritySkipped, got: "with or without the token: see the base-answer check"},
+		{check: "token-echo", plugin: "good", want: finding.SeverityOK},
+		{check: "token-echo", plugin: "token-echo", want: finding.SeverityWarning, got: "the token itself"},
+		{check: "token-echo", plugin: "token-echo", want: finding.SeverityOK, opts: tokenType(config.CachePerToken)},
+		{check: "token-echo", plugin: "token-echo", want: finding.SeverityError, opts: tokenType(config.CachePerServiceAccount)},
+		{check: "token-echo", plugin: "token-refused", want: finding.SeveritySkipped, got: "generated"},
+		{check: "token-old-version", plugin: "good", want: finding.SeverityOK, got: "it is ignored"},
+		{check: "token-old-version", plugin: "token-guess", want: finding.SeverityWarning, got: "the token is the password"},
+		{check: "token-old-version", plugin: "no-cloud", want: finding.SeveritySkipped, got: "neither v1beta1 nor"},
 	}
 }
 
 func outputRows() []row {
 	return []row{
-		{check: "exit-code", plugin: "good", want: Pass},
-		{check: "exit-code", plugin: "nothing", want: Error, got: "nothing on standard output"},
-		{check: "exit-code", plugin: "answer-and-fail", want: Error, got: "exit code 1, with a response"},
-		{check: "failure-stdout", plugin: "good", want: Pass},
-		{check: "failure-stdout", plugin: "error-on-stdout", want: Warning, got: "34 bytes on standard output"},
-		{check: "failure-stdout", plugin: "#!/bin/sh\ncat >/dev/null\necho no cloud here\nexit 3\n", want: Warning, got: "exit status 3"},
-		{check: "failure-message", plugin: "good", want: Pass},
-		{check: "failure-message", plugin: "mute-on-bad", want: Warning, got: "and nothing on standard error"},
-		{check: "failure-message", plugin: "#!/bin/sh\nexit 3\n", want: Warning, got: "exit status 3"},
-		{check: "crash", plugin: "good", want: Pass, got: "no run crashed"},
-		{check: "crash", plugin: "panic-on-bad", want: Error, got: "a Go panic (and "},
-		{check: "crash", plugin: "trace", want: Error, got: "a Go panic"},
-		{check: "crash", plugin: "python-on-bad", want: Error, got: "a Python traceback"},
-		{check: "crash", plugin: "panic-on-big", want: Error, got: "a Go panic"},
-		{check: "crash", plugin: "die-on-bad", want: Error, got: "signal: killed"},
-		{check: "stderr-secret", plugin: "good", want: Pass},
-		{check: "stderr-secret", plugin: "stderr-password", want: Error},
-		{check: "stderr-secret", plugin: "password-then-fail", want: Error, got: "v9"},
-		{check: "stderr-secret", plugin: "stderr-token", want: Error, got: "generated"},
-		{check: "stderr-secret", plugin: "stderr-token", want: Error, opts: account(ServiceAccount{Token: plugin.NewSecret(canary.Token)})},
-		{check: "stderr-volume", plugin: "good", want: Pass},
-		{check: "stderr-volume", plugin: "stderr-verbose", want: Warning},
-		{check: "stderr-usage", plugin: "good", want: Pass},
-		{check: "stderr-usage", plugin: "usage", want: Warning, got: "exit status 1, with a usage message"},
-		{check: "leaves-process", plugin: "good", want: Pass},
-		{check: "leaves-process", plugin: "fork", want: Error, got: "in v1alpha1", change: locked},
+		{check: "exit-code", plugin: "good", want: finding.SeverityOK},
+		{check: "exit-code", plugin: "nothing", want: finding.SeverityError, got: "nothing on standard output"},
+		{check: "exit-code", plugin: "answer-and-fail", want: finding.SeverityError, got: "exit code 1, with a response"},
+		{check: "failure-stdout", plugin: "good", want: finding.SeverityOK},
+		{check: "failure-stdout", plugin: "error-on-stdout", want: finding.SeverityWarning, got: "34 bytes on standard output"},
+		{check: "failure-stdout", plugin: "#!/bin/sh\ncat >/dev/null\necho no cloud here\nexit 3\n", want: finding.SeverityWarning, got: "exit status 3"},
+		{check: "failure-message", plugin: "good", want: finding.SeverityOK},
+		{check: "failure-message", plugin: "mute-on-bad", want: finding.SeverityWarning, got: "and nothing on standard error"},
+		{check: "failure-message", plugin: "#!/bin/sh\nexit 3\n", want: finding.SeverityWarning, got: "exit status 3"},
+		{check: "crash", plugin: "good", want: finding.SeverityOK, got: "no run crashed"},
+		{check: "crash", plugin: "panic-on-bad", want: finding.SeverityError, got: "a Go panic (and "},
+		{check: "crash", plugin: "trace", want: finding.SeverityError, got: "a Go panic"},
+		{check: "crash", plugin: "python-on-bad", want: finding.SeverityError, got: "a Python traceback"},
+		{check: "crash", plugin: "panic-on-big", want: finding.SeverityError, got: "a Go panic"},
+		{check: "crash", plugin: "die-on-bad", want: finding.SeverityError, got: "signal: killed"},
+		{check: "stderr-secret", plugin: "good", want: finding.SeverityOK},
+		{check: "stderr-secret", plugin: "stderr-password", want: finding.SeverityError},
+		{check: "stderr-secret", plugin: "password-then-fail", want: finding.SeverityError, got: "v9"},
+		{check: "stderr-secret", plugin: "stderr-token", want: finding.SeverityError, got: "generated"},
+		{check: "stderr-secret", plugin: "stderr-token", want: finding.SeverityError, opts: account(ServiceAccount{Token: plugin.NewSecret(canary.Token)})},
+		{check: "stderr-volume", plugin: "good", want: finding.SeverityOK},
+		{check: "stderr-volume", plugin: "stderr-verbose", want: finding.SeverityWarning},
+		{check: "stderr-usage", plugin: "good", want: finding.SeverityOK},
+		{check: "stderr-usage", plugin: "usage", want: finding.SeverityWarning, got: "exit status 1, with a usage message"},
+		{check: "leaves-process", plugin: "good", want: finding.SeverityOK},
+		{check: "leaves-process", plugin: "fork", want: finding.SeverityError, got: "in v1alpha1", change: locked},
 	}
 }
 
 func processRows() []row {
 	return []row{
-		{check: "time-to-answer", plugin: "good", want: Pass},
-		{check: "time-to-answer", plugin: "good", want: Warning, tweak: func(s *suite) { s.slow = 1 }},
-		{check: "time-to-answer", plugin: "no-cloud", want: Warning, tweak: func(s *suite) { s.slow = 1 }},
-		{check: "time-to-answer", plugin: "good", want: Error, tweak: func(s *suite) { s.tooSlow = 1 }},
-		{check: "time-to-answer", plugin: "hang", want: Error, got: "still running after", change: hasty},
-		{check: "sigterm", plugin: "good", want: Pass, got: "exited after"},
-		{check: "sigterm", plugin: "#!/bin/sh\ncat >/dev/null\n", want: Pass, got: "exited after"},
-		{check: "sigterm", plugin: "ignore-term", want: Warning, got: "was killed", tweak: func(s *suite) { s.patience = 300 * time.Millisecond }},
-		{check: "sigterm", plugin: "#!/bin/sh\necho '" + scriptAnswer + "'\n", want: Skip, got: "does not wait"},
-		{check: "sigterm", plugin: "#!/bin/sh\nexit 1\n", want: Skip, got: "does not wait"},
-		{check: "concurrent", plugin: "good", want: Pass, got: "every run returned the same response"},
-		{check: "concurrent", plugin: "throttled", want: Error, got: `6 of 10 runs failed; first failure: exit status 1; stderr: "plugintest.test: the token service says 429"`, opts: Options{Concurrency: 10}},
-		{check: "concurrent", plugin: "drifting", want: Error, got: "cacheKeyType is Image, not Registry", opts: Options{Concurrency: 10}},
-		{check: "concurrent", plugin: "no-cloud", want: Skip, got: "see the base-answer check"},
+		{check: "time-to-answer", plugin: "good", want: finding.SeverityOK},
+		{check: "time-to-answer", plugin: "good", want: finding.SeverityWarning, tweak: func(s *suite) { s.slow = 1 }},
+		{check: "time-to-answer", plugin: "no-cloud", want: finding.SeverityWarning, tweak: func(s *suite) { s.slow = 1 }},
+		{check: "time-to-answer", plugin: "good", want: finding.SeverityError, tweak: func(s *suite) { s.tooSlow = 1 }},
+		{check: "time-to-answer", plugin: "hang", want: finding.SeverityError, got: "still running after", change: hasty},
+		{check: "sigterm", plugin: "good", want: finding.SeverityOK, got: "exited after"},
+		{check: "sigterm", plugin: "#!/bin/sh\ncat >/dev/null\n", want: finding.SeverityOK, got: "exited after"},
+		{check: "sigterm", plugin: "ignore-term", want: finding.SeverityWarning, got: "was killed", tweak: func(s *suite) { s.patience = 300 * time.Millisecond }},
+		{check: "sigterm", plugin: "#!/bin/sh\necho '" + scriptAnswer + "'\n", want: finding.SeveritySkipped, got: "does not wait"},
+		{check: "sigterm", plugin: "#!/bin/sh\nexit 1\n", want: finding.SeveritySkipped, got: "does not wait"},
+		{check: "concurrent", plugin: "good", want: finding.SeverityOK, got: "every run returned the same response"},
+		{check: "concurrent", plugin: "throttled", want: finding.SeverityError, got: `6 of 10 runs failed; first failure: exit status 1; stderr: "plugintest.test: the token service says 429"`, opts: Options{Concurrency: 10}},
+		{check: "concurrent", plugin: "drifting", want: finding.SeverityError, got: "cacheKeyType is Image, not Registry", opts: Options{Concurrency: 10}},
+		{check: "concurrent", plugin: "no-cloud", want: finding.SeveritySkipped, got: "see the base-answer check"},
 	}
 }
 
@@ -389,27 +390,27 @@ func redirections() []string {
 
 func environmentRows() []row {
 	return []row{
-		{check: "env-empty", plugin: "good", want: Pass},
-		{check: "env-empty", plugin: "needs-setting", want: Warning, got: "SETTING is not set", change: environ("SETTING=1")},
-		{check: "env-empty", plugin: "good", want: Skip, got: "(AWS_EC2_METADATA_SERVICE_ENDPOINT, AWS_ENDPOINT_URL_ECR)", change: environ(redirections()...)},
-		{check: "env-empty", plugin: "good", want: Pass, change: func(t testing.TB, c *plugin.Command) {
+		{check: "env-empty", plugin: "good", want: finding.SeverityOK},
+		{check: "env-empty", plugin: "needs-setting", want: finding.SeverityWarning, got: "SETTING is not set", change: environ("SETTING=1")},
+		{check: "env-empty", plugin: "good", want: finding.SeveritySkipped, got: "(AWS_EC2_METADATA_SERVICE_ENDPOINT, AWS_ENDPOINT_URL_ECR)", change: environ(redirections()...)},
+		{check: "env-empty", plugin: "good", want: finding.SeverityOK, change: func(t testing.TB, c *plugin.Command) {
 			environ(redirections()...)(t, c)
 			c.Env = append(c.Env, plugin.NewSecrets(redirections()...)...)
 		}},
-		{check: "env-empty", plugin: "needs-proxy", want: Pass, change: environ("https_proxy=http://127.0.0.1:1")},
-		{check: "env-empty", plugin: "needs-setting", want: Skip, got: "see the base-answer check"},
-		{check: "env-empty", plugin: "needs-setting", want: Pass, change: func(_ testing.TB, c *plugin.Command) { c.Env = append(c.Env, plugin.NewSecret("SETTING=1")) }},
-		{check: "env-no-home", plugin: "good", want: Pass},
-		{check: "env-no-home", plugin: "needs-home", want: Error, got: "exit status 1", change: environ("HOME=/root")},
-		{check: "env-no-home", plugin: "renewing", want: Pass, change: environ("HOME=/root")},
-		{check: "env-no-home", plugin: "home-decides", want: Error, got: "the response differs: the user name", change: environ("HOME=/root")},
-		{check: "dir-root", plugin: "good", want: Pass},
-		{check: "dir-root", plugin: "needs-file", want: Error, got: "exit status 1", change: inSettingsDir},
-		{check: "dir-read-only", plugin: "good", want: Pass},
-		{check: "dir-read-only", plugin: "writes-file", want: Error, got: "cache.json", change: inSettingsDir},
-		{check: "leaves-files", plugin: "good", want: Pass},
-		{check: "leaves-files", plugin: "writes-file", want: Warning, got: `"work/cache.json"`, change: inSettingsDir},
-		{check: "leaves-files", plugin: "writes-temp", want: Warning, got: `"temp/token-`},
+		{check: "env-empty", plugin: "needs-proxy", want: finding.SeverityOK, change: environ("https_proxy=http://127.0.0.1:1")},
+		{check: "env-empty", plugin: "needs-setting", want: finding.SeveritySkipped, got: "see the base-answer check"},
+		{check: "env-empty", plugin: "needs-setting", want: finding.SeverityOK, change: func(_ testing.TB, c *plugin.Command) { c.Env = append(c.Env, plugin.NewSecret("SETTING=1")) }},
+		{check: "env-no-home", plugin: "good", want: finding.SeverityOK},
+		{check: "env-no-home", plugin: "needs-home", want: finding.SeverityError, got: "exit status 1", change: environ("HOME=/root")},
+		{check: "env-no-home", plugin: "renewing", want: finding.SeverityOK, change: environ("HOME=/root")},
+		{check: "env-no-home", plugin: "home-decides", want: finding.SeverityError, got: "the response differs: the user name", change: environ("HOME=/root")},
+		{check: "dir-root", plugin: "good", want: finding.SeverityOK},
+		{check: "dir-root", plugin: "needs-file", want: finding.SeverityError, got: "exit status 1", change: inSettingsDir},
+		{check: "dir-read-only", plugin: "good", want: finding.SeverityOK},
+		{check: "dir-read-only", plugin: "writes-file", want: finding.SeverityError, got: "cache.json", change: inSettingsDir},
+		{check: "leaves-files", plugin: "good", want: finding.SeverityOK},
+		{check: "leaves-files", plugin: "writes-file", want: finding.SeverityWarning, got: `"work/cache.json"`, change: inSettingsDir},
+		{check: "leaves-files", plugin: "writes-temp", want: finding.SeverityWarning, got: `"temp/token-`},
 	}
 }
 
@@ -469,28 +470,30 @@ func checkFindings(t *testing.T, c check, tt row, findings []Finding) {
 		if f.Severity != tt.want {
 			t.Errorf("got severity %s, want %s:\n%v", f.Severity, tt.want, f)
 		}
-		if !strings.Contains(f.Did+"\n"+f.Got, tt.got) {
+		if !strings.Contains(f.Did+"\n"+f.Message, tt.got) {
 			t.Errorf("got:\n%v\nwant …%s…", f, tt.got)
 		}
 		checkFinding(t, c, f)
 	}
-	if f := findings[0]; len(findings) > 1 && (f.Severity == Pass || f.Severity == Skip) {
+	if f := findings[0]; len(findings) > 1 && (f.Severity == finding.SeverityOK || f.Severity == finding.SeveritySkipped) {
 		t.Errorf("%d findings, though the first is %s", len(findings), f.Severity)
 	}
 }
 
 // severities in rising order.
-func severities() []Severity { return []Severity{Pass, Skip, Info, Warning, Error} }
+func severities() []finding.Severity {
+	return []finding.Severity{finding.SeverityOK, finding.SeveritySkipped, finding.SeverityInfo, finding.SeverityWarning, finding.SeverityError}
+}
 
 func checkFinding(t *testing.T, c check, f Finding) {
 	t.Helper()
-	bad := f.Severity != Pass && f.Severity != Skip
+	bad := f.Severity != finding.SeverityOK && f.Severity != finding.SeveritySkipped
 	switch order := severities(); {
-	case f.Check != c.ID:
-		t.Errorf("the finding is of check %q", f.Check)
+	case f.Rule != c.ID:
+		t.Errorf("the finding is of check %q", f.Rule)
 	case slices.Index(order, f.Severity) > slices.Index(order, c.Severity):
 		t.Errorf("severity %s: Checks says that %s is the worst", f.Severity, c.Severity)
-	case f.Got == "" || f.Severity != Skip && f.Did == "":
+	case f.Message == "" || f.Severity != finding.SeveritySkipped && f.Did == "":
 		t.Errorf("the finding does not say what was done and what came back:\n%v", f)
 	case bad != (f.Kubelet != "") || bad != (f.Fix != ""):
 		t.Errorf("a finding says what a kubelet makes of it and how to mend it, if there is something to mend:\n%v", f)
@@ -506,7 +509,7 @@ func TestEveryCheckFails(t *testing.T) {
 		if !slices.ContainsFunc(all, worst) {
 			t.Errorf("%s: no plugin gets %s from it", c.ID, c.Severity)
 		}
-		passes := func(r row) bool { return r.check == c.ID && r.want == Pass }
+		passes := func(r row) bool { return r.check == c.ID && r.want == finding.SeverityOK }
 		if !slices.ContainsFunc(all, passes) && c.ID != "binary-static" { // for that, see TestRunGood
 			t.Errorf("%s: no plugin passes it", c.ID)
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -18,7 +19,7 @@ import (
 // the surroundings that it was given is not blamed for others.
 
 // elsewhere asks the base question in other surroundings, and compares.
-func (s *suite) elsewhere(severity Severity, where string, base *plugin.Response, change func(*plugin.Command), kubelet, fix string) []Finding {
+func (s *suite) elsewhere(severity finding.Severity, where string, base *plugin.Response, change func(*plugin.Command), kubelet, fix string) []Finding {
 	cmd := s.cmd
 	change(&cmd)
 	r := s.runWith(cmd, s.question(s.version()))
@@ -37,7 +38,7 @@ func checkEnvEmpty(s *suite, base *plugin.Response) []Finding {
 		return skip("the inherited environment sets a custom cloud endpoint (%s), and without this setting, the plugin might contact the real cloud; "+
 			"pass the plugin's whole configuration with --env (Command.Env)", strings.Join(names, ", "))
 	}
-	return s.elsewhere(Warning, "with only the configured environment", base,
+	return s.elsewhere(finding.SeverityWarning, "with only the configured environment", base,
 		func(c *plugin.Command) {
 			c.Environ = slices.DeleteFunc(s.environ(), func(entry string) bool { return !vital(entry) })
 		},
@@ -84,7 +85,7 @@ func redirects(name string) bool {
 }
 
 func checkEnvHome(s *suite, base *plugin.Response) []Finding {
-	return s.elsewhere(Error, "without HOME", base,
+	return s.elsewhere(finding.SeverityError, "without HOME", base,
 		func(c *plugin.Command) {
 			c.Environ = slices.DeleteFunc(s.environ(), func(entry string) bool {
 				name, _, _ := strings.Cut(entry, "=")
@@ -105,7 +106,7 @@ func (s *suite) environ() []string {
 }
 
 func checkDirRoot(s *suite, base *plugin.Response) []Finding {
-	return s.elsewhere(Error, "in the directory /", base,
+	return s.elsewhere(finding.SeverityError, "in the directory /", base,
 		func(c *plugin.Command) { c.Dir = filepath.VolumeName(c.Path) + string(filepath.Separator) },
 		"Under systemd, the working directory of the kubelet and the plugin is /.",
 		"Do not rely on the working directory. Use absolute paths.")
@@ -124,7 +125,7 @@ func checkDirReadOnly(s *suite, base *plugin.Response) []Finding {
 	if writable(dir) {
 		return skip("the current user can write to any directory")
 	}
-	return s.elsewhere(Error, "in a read-only directory", base,
+	return s.elsewhere(finding.SeverityError, "in a read-only directory", base,
 		func(c *plugin.Command) { c.Dir = dir },
 		"On many nodes, the kubelet's working directory is on a read-only file system.",
 		"Do not write files, or write them only to a configured directory.")
@@ -162,7 +163,7 @@ func checkLeavesFiles(s *suite) []Finding {
 	}
 	did := r.did + ", in an empty directory with an empty TMPDIR"
 	if left := files(dir, work, temp); len(left) > 0 {
-		return found(Warning, did, "it left behind "+listed(left),
+		return found(finding.SeverityWarning, did, "it left behind "+listed(left),
 			"The kubelet runs the plugin for many pulls, so files that the plugin leaves behind fill the disk and might contain credentials.",
 			"There is no need to write files, because the kubelet caches the response. Remove temporary files before exiting.")
 	}

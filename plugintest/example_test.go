@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
 )
@@ -32,8 +33,8 @@ func ExampleRun() {
 	os.WriteFile(cmd.Path, []byte(thoughtless), 0o755)
 
 	for _, f := range plugintest.Run(context.Background(), cmd, plugintest.Options{Images: []string{"registry.example/team/app"}}) {
-		if f.Severity == plugintest.Error {
-			fmt.Printf("%s: %s\n", f.Check, f.Got)
+		if f.Severity == finding.SeverityError {
+			fmt.Printf("%s: %s\n", f.Rule, f.Message)
 		}
 	}
 	// Output:

@@ -4,40 +4,53 @@
 package plugintest
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/regcred/regcred/finding"
 )
 
-// Severity says what a [Finding] means for a plugin. The values are stable:
-// they appear in `-o json`.
-type Severity string
-
-// The severities, in rising order.
-const (
-	Pass    Severity = "ok"      // it is as it should be
-	Skip    Severity = "skipped" // it could not be checked; Got says why
-	Info    Severity = "info"    // worth knowing
-	Warning Severity = "warning" // it works, but not always, or dangerously
-	Error   Severity = "error"   // a kubelet gets no credential, a wrong one, or leaks one
-)
-
-// Finding is what one check found. It never holds a password, a token, or
-// what the plugin wrote to standard output.
+// Finding is one result of a check. Rule is the ID of the [Check]; Message describes
+// the plugin's response, or why the check was skipped. A Finding contains no password,
+// no token and none of the plugin's standard output.
 type Finding struct {
-	Check    string   `json:"check"` // the id of a [Check]
-	Severity Severity `json:"severity"`
-	Did      string   `json:"did,omitempty"`     // what was done; empty if the check was skipped
-	Got      string   `json:"got"`               // what came back, or why the check was skipped
-	Kubelet  string   `json:"kubelet,omitempty"` // what a kubelet makes of it
-	Fix      string   `json:"fix,omitempty"`     // how to mend it
+	finding.Finding
+	Did     string // what the check did; empty if it was skipped
+	Kubelet string // how the kubelet treats such a plugin
 }
 
-// String is the finding on several lines, for a test's log.
+// jsonFinding has the fields of a Finding in JSON.
+type jsonFinding struct {
+	Check    string           `json:"check"`
+	Severity finding.Severity `json:"severity"`
+	Did      string           `json:"did,omitempty"`
+	Got      string           `json:"got"`
+	Kubelet  string           `json:"kubelet,omitempty"`
+	Fix      string           `json:"fix,omitempty"`
+}
+
+// MarshalJSON returns an object with check, severity, did, got, kubelet and fix.
+func (f Finding) MarshalJSON() ([]byte, error) {
+	return json.Marshal(jsonFinding{f.Rule, f.Severity, f.Did, f.Message, f.Kubelet, f.Fix})
+}
+
+// UnmarshalJSON reads what MarshalJSON returns.
+func (f *Finding) UnmarshalJSON(data []byte) error {
+	var j jsonFinding
+	if err := json.Unmarshal(data, &j); err != nil {
+		return err
+	}
+	*f = Finding{finding.Finding{Rule: j.Check, Severity: j.Severity, Message: j.Got, Fix: j.Fix}, j.Did, j.Kubelet}
+	return nil
+}
+
+// String returns the finding on several lines, for the log of a test.
 func (f Finding) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s", f.Severity, f.Got)
+	fmt.Fprintf(&b, "%s: %s", f.Severity, f.Message)
 	for _, part := range []struct{ label, text string }{
-		{"did", f.Did}, {"kubelet", f.Kubelet}, {"fix", f.Fix},
+		{"did", f.Did}, {"effect", f.Kubelet}, {"fix", f.Fix},
 	} {
 		if part.text != "" {
 			fmt.Fprintf(&b, "\n%8s: %s", part.label, part.text)
@@ -46,17 +59,17 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// found is a finding that is no pass. Check is filled in by [check.examine].
-func found(severity Severity, did, got, kubelet, fix string) []Finding {
-	return []Finding{{Severity: severity, Did: did, Got: got, Kubelet: kubelet, Fix: fix}}
+// found returns a finding without its rule, which [check.examine] sets.
+func found(severity finding.Severity, did, got, kubelet, fix string) []Finding {
+	return []Finding{{finding.Finding{Severity: severity, Message: got, Fix: fix}, did, kubelet}}
 }
 
 func pass(did, format string, args ...any) []Finding {
-	return []Finding{{Severity: Pass, Did: did, Got: fmt.Sprintf(format, args...)}}
+	return found(finding.SeverityOK, did, fmt.Sprintf(format, args...), "", "")
 }
 
 func skip(format string, args ...any) []Finding {
-	return []Finding{{Severity: Skip, Got: fmt.Sprintf(format, args...)}}
+	return found(finding.SeveritySkipped, "", fmt.Sprintf(format, args...), "", "")
 }
 
 // maxListed bounds how many keys, files or runs a finding names.

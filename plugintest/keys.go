@@ -28,7 +28,7 @@ func checkKeyMatch(s *suite, resp *plugin.Response) []Finding {
 	for _, key := range all[:min(len(all), maxListed)] {
 		reasons = append(reasons, fmt.Sprintf("%q: %s", shownKey(key), whyNot(key, s.image)))
 	}
-	return found(Error, s.base().did, fmt.Sprintf("the response has %s, and no key matches: %s", plural(len(all), "key"), strings.Join(reasons, "; ")),
+	return found(finding.SeverityError, s.base().did, fmt.Sprintf("the response has %s, and no key matches: %s", plural(len(all), "key"), strings.Join(reasons, "; ")),
 		"The kubelet matches keys the same way as matchImages patterns, finds no match, and pulls anonymously.",
 		fmt.Sprintf("Use the registry as the auth key: %q.", registry(s.image)))
 }
@@ -60,7 +60,7 @@ func checkKeyDead(s *suite, resp *plugin.Response) []Finding {
 	var findings []Finding
 	for _, key := range authKeys(resp) {
 		if reason := deadKey(key); reason != "" && len(findings) < maxListed {
-			findings = append(findings, found(Warning, s.base().did, reason,
+			findings = append(findings, found(finding.SeverityWarning, s.base().did, reason,
 				"The kubelet accepts the key but never uses it.",
 				"Write the registry as it appears in image names, in lowercase and with the port, if any; use a path only as a prefix.")...)
 		}
@@ -91,7 +91,7 @@ func checkKeyWide(s *suite, resp *plugin.Response) []Finding {
 		}
 		for _, f := range lintKey(key) {
 			if slices.Contains([]string{"open-domain", "glued-wildcard", "bare-wildcard"}, f.Rule) {
-				return found(Warning, s.base().did, fmt.Sprintf("the key %q matches registries outside your control", shownKey(key)),
+				return found(finding.SeverityWarning, s.base().did, fmt.Sprintf("the key %q matches registries outside your control", shownKey(key)),
 					"The kubelet sends the password to every registry that the key matches, within the response's cache scope.",
 					"Name the registry in the key. Use * only for one label of a domain that has a single owner, as in *.registry.example.")
 			}
@@ -114,7 +114,7 @@ func checkKeyPort(s *suite, _ *plugin.Response) []Finding {
 	if len(all) == 0 || len(selected(all, image)) > 0 {
 		return pass(r.did, "a response with %s", plural(len(all), "auth key"))
 	}
-	return found(Info, r.did, fmt.Sprintf("none of the response's keys (%s) match", shownKeys(all)),
+	return found(finding.SeverityInfo, r.did, fmt.Sprintf("none of the response's keys (%s) match", shownKeys(all)),
 		"The kubelet finds no key for the image and pulls anonymously.",
 		"Use the image's host and port as the key, or return no credential for a port that you do not serve.")
 }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -57,7 +58,7 @@ func every(one func(*run) []Finding, ok string) func(*suite) []Finding {
 			return pass(did, "%s", ok)
 		}
 		if n > 1 {
-			first[0].Got += fmt.Sprintf(" (and %s more)", plural(n-1, "run"))
+			first[0].Message += fmt.Sprintf(" (and %s more)", plural(n-1, "run"))
 		}
 		return first
 	}
@@ -66,11 +67,11 @@ func every(one func(*run) []Finding, ok string) func(*suite) []Finding {
 func exitCode(r *run) []Finding {
 	switch {
 	case r.x.ExitCode == 0 && r.silent() && !r.hung():
-		return found(Error, r.did, "exit code 0 and nothing on standard output",
+		return found(finding.SeverityError, r.did, "exit code 0 and nothing on standard output",
 			"The kubelet reports a decoding error and does not log standard error.",
 			"Exit with a nonzero code if there is no response. If there is no credential, return an empty auth.")
 	case r.x.ExitCode > 0 && hasAnswer(r.x.Stdout.Reveal()):
-		return found(Error, r.did, fmt.Sprintf("exit code %d, with a response on standard output", r.x.ExitCode),
+		return found(finding.SeverityError, r.did, fmt.Sprintf("exit code %d, with a response on standard output", r.x.ExitCode),
 			"The kubelet discards the response.", "Exit with code 0 after writing a response.")
 	}
 	return nil
@@ -91,7 +92,7 @@ func failureStdout(r *run) []Finding {
 	if !r.ended() || r.silent() || hasAnswer(r.x.Stdout.Reveal()) {
 		return nil
 	}
-	return found(Warning, r.did, fmt.Sprintf("%v, and %s on standard output", r.err.Err, plural(len(r.x.Stdout.Reveal()), "byte")),
+	return found(finding.SeverityWarning, r.did, fmt.Sprintf("%v, and %s on standard output", r.err.Err, plural(len(r.x.Stdout.Reveal()), "byte")),
 		"The kubelet discards a failed plugin's standard output and logs its standard error.",
 		"Write errors, help and logs to standard error, and only complete responses to standard output.")
 }
@@ -100,7 +101,7 @@ func failureMessage(r *run) []Finding {
 	if !r.ended() || strings.TrimSpace(r.x.Stderr) != "" {
 		return nil
 	}
-	return found(Warning, r.did, fmt.Sprintf("%v, and nothing on standard error", r.err.Err),
+	return found(finding.SeverityWarning, r.did, fmt.Sprintf("%v, and nothing on standard error", r.err.Err),
 		"The kubelet logs only an exit status, without a reason.",
 		"Print one line to standard error: what was attempted, why it failed and how to fix it.")
 }
@@ -110,7 +111,7 @@ func crash(r *run) []Finding {
 	if what == "" {
 		return nil
 	}
-	return found(Error, r.did, what, "The kubelet logs the whole trace, which hides the reason.",
+	return found(finding.SeverityError, r.did, what, "The kubelet logs the whole trace, which hides the reason.",
 		"Handle the error, print one line to standard error and exit with code 1.")
 }
 
@@ -118,7 +119,7 @@ func stderrSecret(r *run) []Finding {
 	if !r.x.StderrSecret {
 		return nil
 	}
-	return found(Error, r.did, "the token or a password on standard error",
+	return found(finding.SeverityError, r.did, "the token or a password on standard error",
 		"The kubelet logs a failed plugin's standard error, where many users can read it.",
 		"Do not log requests, responses, or any part of a token.")
 }
@@ -130,7 +131,7 @@ func stderrVolume(r *run) []Finding {
 	if len(r.x.Stderr) <= manyBytes {
 		return nil
 	}
-	return found(Warning, r.did, "more than 4 KiB of output on standard error",
+	return found(finding.SeverityWarning, r.did, "more than 4 KiB of output on standard error",
 		"The kubelet keeps all of standard error in memory and logs all of it if the plugin fails.",
 		"Print the error on one line, and log details only on request.")
 }
@@ -139,7 +140,7 @@ func stderrUsage(r *run) []Finding {
 	if !r.ended() || !regexp.MustCompile(`(?mi)^\s*(usage( of .*)?|(global )?flags|(available )?commands|options):`).MatchString(r.x.Stderr) {
 		return nil
 	}
-	return found(Warning, r.did, fmt.Sprintf("%v, with a usage message on standard error", r.err.Err),
+	return found(finding.SeverityWarning, r.did, fmt.Sprintf("%v, with a usage message on standard error", r.err.Err),
 		"The kubelet logs the usage message on each pull.",
 		"Print the usage message only for invalid arguments (with cobra, set SilenceUsage).")
 }
@@ -148,7 +149,7 @@ func lingering(r *run) []Finding {
 	if !r.x.Lingering {
 		return nil
 	}
-	return found(Error, r.did, "the plugin exited, but a process that it started kept its standard output or standard error open",
+	return found(finding.SeverityError, r.did, "the plugin exited, but a process that it started kept its standard output or standard error open",
 		"The kubelet, and therefore the pull, waits until the process exits, even past the one-minute timeout.",
 		"Do not start a process that outlives the plugin; if this is unavoidable, connect the process's three standard streams to /dev/null.")
 }

@@ -33,6 +33,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -78,10 +79,10 @@ func Test(t *testing.T, cmd plugin.Command, opts ...Options) {
 	byCheck := map[string][]Finding{}
 	var order []string
 	for _, f := range Run(t.Context(), cmd, o) {
-		if byCheck[f.Check] == nil {
-			order = append(order, f.Check)
+		if byCheck[f.Rule] == nil {
+			order = append(order, f.Rule)
 		}
-		byCheck[f.Check] = append(byCheck[f.Check], f)
+		byCheck[f.Rule] = append(byCheck[f.Rule], f)
 	}
 	for _, id := range order {
 		t.Run(id, func(t *testing.T) { report(t, byCheck[id]) })
@@ -101,12 +102,12 @@ func report(t reporter, findings []Finding) {
 	t.Helper()
 	for _, f := range findings {
 		switch f.Severity {
-		case Error:
+		case finding.SeverityError:
 			t.Error(f)
-		case Warning, Info:
+		case finding.SeverityWarning, finding.SeverityInfo:
 			t.Log(f)
-		case Skip:
-			t.Skip(f.Got)
+		case finding.SeveritySkipped:
+			t.Skip(f.Message)
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/jwt"
 	"github.com/regcred/regcred/plugin"
@@ -46,9 +47,9 @@ func TestRunGood(t *testing.T) {
 			want = append(want, c.ID)
 		}
 		for _, f := range Run(t.Context(), cmd, Options{}) {
-			got = append(got, f.Check)
-			if f.Severity != Pass {
-				t.Errorf("%s: %v", f.Check, f)
+			got = append(got, f.Rule)
+			if f.Severity != finding.SeverityOK {
+				t.Errorf("%s: %v", f.Rule, f)
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -58,8 +59,8 @@ func TestRunGood(t *testing.T) {
 	t.Run("relative path", func(t *testing.T) {
 		relative := plugin.Command{Path: filepath.Base(cmd.Path), Dir: filepath.Dir(cmd.Path)}
 		for _, f := range Run(t.Context(), relative, Options{Only: []string{"base-answer", "dir-root"}}) {
-			if f.Severity != Pass {
-				t.Errorf("%s: %v", f.Check, f)
+			if f.Severity != finding.SeverityOK {
+				t.Errorf("%s: %v", f.Rule, f)
 			}
 		}
 	})
@@ -72,11 +73,11 @@ func TestRunOutOfTree(t *testing.T) {
 	var skipped []string
 	for _, f := range Run(t.Context(), plugin.Command{Path: buildGood(t), APIVersion: plugin.OutOfTree}, Options{Concurrency: 2}) {
 		switch f.Severity {
-		case Pass:
-		case Skip:
-			skipped = append(skipped, f.Check)
+		case finding.SeverityOK:
+		case finding.SeveritySkipped:
+			skipped = append(skipped, f.Rule)
 		default:
-			t.Errorf("%s: %v", f.Check, f)
+			t.Errorf("%s: %v", f.Rule, f)
 		}
 	}
 	want := []string{"version-v1", "version-v1beta1", "version-v1alpha1", "version-unknown", "request-kind", "request-unknown-field",
@@ -94,7 +95,7 @@ func TestChecksAreDescribed(t *testing.T) {
 			t.Errorf("id %q is not kebab-case, or is there twice", c.ID)
 		}
 		seen[c.ID] = true
-		if !slices.Contains([]Severity{Info, Warning, Error}, c.Severity) {
+		if !slices.Contains([]finding.Severity{finding.SeverityInfo, finding.SeverityWarning, finding.SeverityError}, c.Severity) {
 			t.Errorf("%s: severity %q", c.ID, c.Severity)
 		}
 		for what, text := range map[string]string{"title": c.Title, "reason": c.Why} {
@@ -115,12 +116,12 @@ func TestNoAnswer(t *testing.T) {
 	skipped := 0
 	for _, f := range Run(t.Context(), self(t, "no-cloud"), Options{Concurrency: 2}) {
 		switch f.Severity {
-		case Pass:
-		case Skip:
+		case finding.SeverityOK:
+		case finding.SeveritySkipped:
 			skipped++
 		default:
-			if f.Check != "binary-static" { // the test binary may be linked to the system's libraries
-				spoken = append(spoken, f.Check)
+			if f.Rule != "binary-static" { // the test binary may be linked to the system's libraries
+				spoken = append(spoken, f.Rule)
 			}
 		}
 	}
@@ -134,8 +135,8 @@ func TestNoExecutable(t *testing.T) {
 	cmd := plugin.Command{Path: filepath.Join(t.TempDir(), "missing")}
 	var spoken []string
 	for _, f := range Run(t.Context(), cmd, Options{}) {
-		if f.Severity != Skip {
-			spoken = append(spoken, f.Check)
+		if f.Severity != finding.SeveritySkipped {
+			spoken = append(spoken, f.Rule)
 		}
 	}
 	if want := []string{"binary-runs", "base-answer"}; !slices.Equal(spoken, want) {
@@ -153,7 +154,7 @@ func TestOptions(t *testing.T) {
 	}
 	var got []string
 	for _, f := range Run(t.Context(), self(t, "good"), opts) {
-		got = append(got, f.Check)
+		got = append(got, f.Rule)
 	}
 	if want := []string{"base-answer", "cache-duration"}; !slices.Equal(got, want) {
 		t.Errorf("got findings of %q, want %q", got, want)
@@ -183,11 +184,11 @@ func TestStopped(t *testing.T) {
 		},
 	}
 	findings := Run(ctx, self(t, "good"), opts)
-	if f := findings[0]; f.Severity != Pass {
-		t.Errorf("%s: %v, want it to pass", f.Check, f)
+	if f := findings[0]; f.Severity != finding.SeverityOK {
+		t.Errorf("%s: %v, want it to pass", f.Rule, f)
 	}
-	if f := findings[1]; f.Severity != Skip || f.Got != "the test was canceled: enough" {
-		t.Errorf("%s: %v, want it skipped", f.Check, f)
+	if f := findings[1]; f.Severity != finding.SeveritySkipped || f.Message != "the test was canceled: enough" {
+		t.Errorf("%s: %v, want it skipped", f.Rule, f)
 	}
 }
 
@@ -196,18 +197,18 @@ func TestHangs(t *testing.T) {
 	cmd := self(t, "hang")
 	hasty(t, &cmd)
 	s := newSuite(t.Context(), cmd, Options{})
-	got := map[string]Severity{}
+	got := map[string]finding.Severity{}
 	for _, c := range checks() {
 		for _, f := range c.examine(s) {
-			got[f.Check] = f.Severity
+			got[f.Rule] = f.Severity
 		}
 	}
 	if len(s.runs) != maxLong {
 		t.Errorf("it was run %d times, want %d", len(s.runs), maxLong)
 	}
-	for check, want := range map[string]Severity{
-		"base-answer": Error, "time-to-answer": Error, "stderr-secret": Pass, "crash": Pass,
-		"stdin-garbage": Skip, "sigterm": Skip, "leaves-files": Skip, "concurrent": Skip,
+	for check, want := range map[string]finding.Severity{
+		"base-answer": finding.SeverityError, "time-to-answer": finding.SeverityError, "stderr-secret": finding.SeverityOK, "crash": finding.SeverityOK,
+		"stdin-garbage": finding.SeveritySkipped, "sigterm": finding.SeveritySkipped, "leaves-files": finding.SeveritySkipped, "concurrent": finding.SeveritySkipped,
 	} {
 		if got[check] != want {
 			t.Errorf("%s: got %q, want %q", check, got[check], want)
@@ -220,8 +221,8 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	for _, f := range Run(ctx, self(t, "hang"), Options{Only: []string{"base-answer", "time-to-answer"}}) {
-		if f.Severity != Skip {
-			t.Errorf("%s: %v, want it skipped", f.Check, f)
+		if f.Severity != finding.SeveritySkipped {
+			t.Errorf("%s: %v, want it skipped", f.Rule, f)
 		}
 	}
 }
@@ -264,7 +265,7 @@ func TestNoSecrets(t *testing.T) {
 			cmd.Env = append(cmd.Env, plugin.NewSecret("PASSWORD="+canary.Env))
 			opts := Options{ServiceAccount: &ServiceAccount{Token: plugin.NewSecret(canary.Token)}, Concurrency: 2}
 			for _, f := range Run(t.Context(), cmd, opts) {
-				canary.Check(t, f.Check, f.String())
+				canary.Check(t, f.Rule, f.String())
 			}
 			canary.Check(t, "Options", fmt.Sprintf("%v %+v %#v", opts, *opts.ServiceAccount, *opts.ServiceAccount))
 		})
@@ -284,18 +285,18 @@ func (r *recorder) Skip(args ...any)             { r.note("skip", args) }
 
 func TestReport(t *testing.T) {
 	r := &recorder{T: t}
-	report(r, []Finding{
-		{Severity: Pass, Got: "good"},
-		{Severity: Info, Got: "aha", Did: "asked"},
-		{Severity: Warning, Got: "hm"},
-		{Severity: Error, Got: "no", Did: "asked", Kubelet: "It fails.", Fix: "Mend it."},
-		{Severity: Skip, Got: "no answer"},
-	})
+	report(r, slices.Concat(
+		pass("", "good"),
+		found(finding.SeverityInfo, "asked", "aha", "", ""),
+		found(finding.SeverityWarning, "", "hm", "", ""),
+		found(finding.SeverityError, "asked", "no", "It fails.", "Fix it."),
+		skip("no response"),
+	))
 	want := []string{
 		"log info: aha\n     did: asked",
 		"log warning: hm",
-		"error error: no\n     did: asked\n kubelet: It fails.\n     fix: Mend it.",
-		"skip no answer",
+		"error error: no\n     did: asked\n  effect: It fails.\n     fix: Fix it.",
+		"skip no response",
 	}
 	if diff := cmp.Diff(want, r.log); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -343,7 +344,7 @@ func TestNarrower(t *testing.T) {
 func TestOnlyOfBroken(t *testing.T) {
 	cmd := plugin.Command{Path: filepath.Join(t.TempDir(), "missing"), APIVersion: plugin.V1}
 	findings := Run(t.Context(), cmd, Options{Only: []string{"sigterm"}})
-	if len(findings) != 2 || findings[0].Check != "binary-runs" || findings[0].Severity != Error || findings[1].Severity != Skip {
+	if len(findings) != 2 || findings[0].Rule != "binary-runs" || findings[0].Severity != finding.SeverityError || findings[1].Severity != finding.SeveritySkipped {
 		t.Errorf("got %v", findings)
 	}
 }

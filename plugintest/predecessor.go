@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -60,11 +61,11 @@ func checkGetCredentials(s *suite) []Finding {
 	}
 	switch base := s.base(); {
 	case isLogin(r) && s.outOfTree():
-		return found(Info, did, "an out-of-tree response to a request in the current protocol",
+		return found(finding.SeverityInfo, did, "an out-of-tree response to a request in the current protocol",
 			"The kubelet rejects the response, so this plugin cannot be used in a CredentialProviderConfig.",
 			"Respond to requests that have kind and apiVersion in the current protocol, or reject them.")
 	case isLogin(r):
-		return found(Error, did, "an out-of-tree response to a request in the current protocol",
+		return found(finding.SeverityError, did, "an out-of-tree response to a request in the current protocol",
 			"The kubelet rejects the response. GKE and EKS configurations pass the argument with the current protocol.",
 			"Use the out-of-tree protocol only if the request has neither kind nor apiVersion.")
 	case r.answered() && s.outOfTree():
@@ -74,14 +75,14 @@ func checkGetCredentials(s *suite) []Finding {
 	case !base.answered():
 		return skip("there is nothing to compare, because the plugin returned no response for %q; see the base-answer check", s.image)
 	case r.ended():
-		return found(Info, did, "refused: "+r.outcome(),
+		return found(finding.SeverityInfo, did, "refused: "+r.outcome(),
 			"If the configuration passes the argument, as GKE and EKS configurations do, the kubelet gets no credential.",
 			"Ignore the argument, or document that the plugin does not accept it.")
 	case !r.answered():
-		return found(Error, did, r.outcome(), "The kubelet rejects the response and pulls anonymously.", "Ignore or reject the argument.")
+		return found(finding.SeverityError, did, r.outcome(), "The kubelet rejects the response and pulls anonymously.", "Ignore or reject the argument.")
 	default:
 		if what := s.difference(base.x.Response, r.x.Response); what != "" {
-			return found(Error, did, "the response differs from the base response: "+what,
+			return found(finding.SeverityError, did, "the response differs from the base response: "+what,
 				"The kubelet uses this response if the configuration passes the argument.", "Ignore the argument.")
 		}
 		return pass(did, "the same as the base response")
@@ -110,11 +111,11 @@ func checkPredecessor(s *suite) []Finding {
 	}
 	switch {
 	case with.x.ExitCode == 0 && !with.answered():
-		return found(Warning, with.did, "returned neither an out-of-tree response nor an error: "+with.outcome(),
+		return found(finding.SeverityWarning, with.did, "returned neither an out-of-tree response nor an error: "+with.outcome(),
 			"The kubelet never sends this request. A host that uses the out-of-tree protocol rejects the response.",
 			"Return username and password, and expirationTimestamp if known, or exit with a nonzero code.")
 	case without.x.ExitCode == 0:
-		return found(Warning, without.did, fmt.Sprintf("exit code 0 and %s on standard output", plural(len(without.x.Stdout.Reveal()), "byte")),
+		return found(finding.SeverityWarning, without.did, fmt.Sprintf("exit code 0 and %s on standard output", plural(len(without.x.Stdout.Reveal()), "byte")),
 			"The kubelet never sends this request, but a caller that sends it by mistake gets a credential.",
 			"Check kind and apiVersion, unless the first argument is "+getCredentials+".")
 	case without.alike(s.base()):

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -25,11 +26,11 @@ func checkTime(s *suite) []Finding {
 	case r.failed(plugin.StageStart):
 		return notStarted()
 	case r.hung() || r.x.Duration >= s.tooSlow:
-		return found(Error, r.did, fmt.Sprintf("still running after %v", took),
+		return found(finding.SeverityError, r.did, fmt.Sprintf("still running after %v", took),
 			"The kubelet kills the plugin after a minute and pulls anonymously.",
 			"Limit the total waiting time to less than a minute, and report what the plugin was waiting for.")
 	case r.x.Duration >= s.slow:
-		return found(Warning, r.did, fmt.Sprintf("exited after %v", took),
+		return found(finding.SeverityWarning, r.did, fmt.Sprintf("exited after %v", took),
 			"Each pull without a cached response waits this long, and the kubelet kills the plugin after a minute.",
 			"Limit each attempt to a few seconds, retry less often, and use the nearest endpoint.")
 	}
@@ -90,7 +91,7 @@ func checkSIGTERM(s *suite) []Finding {
 	default:
 		return skip("the plugin does not wait for EOF on standard input")
 	}
-	return found(Warning, did, fmt.Sprintf("the plugin was still running after %v and was killed", s.patience),
+	return found(finding.SeverityWarning, did, fmt.Sprintf("the plugin was still running after %v and was killed", s.patience),
 		"On timeout, the kubelet sends SIGKILL rather than SIGTERM, but service managers and other hosts send SIGTERM and wait.",
 		"Keep SIGTERM's default action, or exit on SIGTERM regardless of what the plugin is waiting for.")
 }
@@ -126,7 +127,7 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 		}
 	}
 	if bad > 0 {
-		return found(Error, did, fmt.Sprintf("%d of %d runs failed; first failure: %s", bad, n, first),
+		return found(finding.SeverityError, did, fmt.Sprintf("%d of %d runs failed; first failure: %s", bad, n, first),
 			"When a node starts, the kubelet runs the plugin for many images at the same time, so some pulls fail.",
 			"Do not share files or locks between runs. Expect the token service to throttle requests, and retry with jitter before the timeout.")
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -19,11 +20,11 @@ func checkBase(s *suite) []Finding {
 	case r.answered():
 		return pass(r.did, "%s", r.outcome())
 	case r.ended() && r.crashed() == "":
-		return found(Warning, r.did, r.outcome(),
+		return found(finding.SeverityWarning, r.did, r.outcome(),
 			"The kubelet gets no credential from this plugin, pulls anonymously, and calls the plugin again on the next pull.",
 			"Specify an image that the plugin serves, and pass the arguments and environment that the plugin needs. Without access to the cloud, this failure is expected, and checks that need a response are skipped.")
 	}
-	return found(Error, r.did, r.outcome(),
+	return found(finding.SeverityError, r.did, r.outcome(),
 		"The kubelet discards the response, logs the error, and pulls anonymously.",
 		"See the other findings. The plugin did not start, hung, or returned invalid output.")
 }
@@ -36,7 +37,7 @@ func checkVersion(version string) func(*suite) []Finding {
 		case r.answered():
 			return pass(r.did, "%s", r.outcome())
 		case r.failed(plugin.StageAPIVersion):
-			return found(Error, r.did, "a response with a different apiVersion than the request",
+			return found(finding.SeverityError, r.did, "a response with a different apiVersion than the request",
 				"The kubelet rejects the response, logs the apiVersion mismatch, and pulls anonymously.",
 				"Copy apiVersion from the request to the response, or reject versions that you do not support.")
 		case !r.ended():
@@ -44,7 +45,7 @@ func checkVersion(version string) func(*suite) []Finding {
 		case r == base || !base.answered():
 			return skip("the plugin fails with every version, so its support for %s is unknown; see the base-answer check", short(version))
 		case version == plugin.V1:
-			return found(Warning, r.did, "refused: "+r.outcome(),
+			return found(finding.SeverityWarning, r.did, "refused: "+r.outcome(),
 				"The plugin works only with an older apiVersion in the provider's entry, and never in service-account mode.",
 				"Also support v1, which has every field of the older versions.")
 		}
@@ -71,7 +72,7 @@ func quote(s string) string {
 type malformed struct {
 	did    string
 	stdin  func(*suite) string
-	answer Severity // of an answer to it
+	answer finding.Severity // of an answer to it
 	fix    string
 }
 
@@ -79,7 +80,7 @@ func malformedUnknownVersion() malformed {
 	return malformed{
 		did:    "sent a request with version v9, which does not exist",
 		stdin:  func(s *suite) string { return s.rawRequest(plugin.KindRequest, plugin.Group+"/v9", "") },
-		answer: Warning,
+		answer: finding.SeverityWarning,
 		fix:    "Reject unknown apiVersion values with a nonzero exit code.",
 	}
 }
@@ -88,7 +89,7 @@ func malformedKind() malformed {
 	return malformed{
 		did:    "sent a request of kind CredentialProviderQuestion",
 		stdin:  func(s *suite) string { return s.rawRequest("CredentialProviderQuestion", s.version(), "") },
-		answer: Warning,
+		answer: finding.SeverityWarning,
 		fix:    "Exit with a nonzero code for any other kind.",
 	}
 }
@@ -97,7 +98,7 @@ func malformedGarbage() malformed {
 	return malformed{
 		did:    "sent the input of a docker credential helper (\"registry.example\") instead of a request",
 		stdin:  func(*suite) string { return "registry.example\n" },
-		answer: Warning,
+		answer: finding.SeverityWarning,
 		fix:    "Parse standard input as JSON, and exit with a nonzero code if parsing fails.",
 	}
 }
@@ -106,7 +107,7 @@ func malformedEmpty() malformed {
 	return malformed{
 		did:    "closed standard input without sending data",
 		stdin:  func(*suite) string { return "" },
-		answer: Warning,
+		answer: finding.SeverityWarning,
 		fix:    "If standard input is empty, exit with a nonzero code and print that a request is expected.",
 	}
 }
@@ -118,7 +119,7 @@ func malformedTruncated() malformed {
 			whole := s.rawRequest(plugin.KindRequest, s.version(), "")
 			return whole[:strings.LastIndex(whole, `"`)-2]
 		},
-		answer: Warning,
+		answer: finding.SeverityWarning,
 		fix:    "Decode all of standard input, and exit with a nonzero code if decoding fails.",
 	}
 }
@@ -162,11 +163,11 @@ func doubled() []malformed {
 func checkRequestStrict(s *suite) []Finding {
 	var bad, skipped []Finding
 	for _, m := range doubled() {
-		m.answer = Info
+		m.answer = finding.SeverityInfo
 		m.fix = "Decode strictly, and reject duplicate fields and trailing data."
 		switch f := refused(m)(s); f[0].Severity {
-		case Pass:
-		case Skip:
+		case finding.SeverityOK:
+		case finding.SeveritySkipped:
 			skipped = f
 		default:
 			bad = append(bad, f...)
@@ -188,12 +189,12 @@ func checkUnknownField(s *suite, base *plugin.Response) []Finding {
 	case r.hung():
 		return hangs(r)
 	case !r.answered():
-		return found(Error, r.did, r.outcome(),
+		return found(finding.SeverityError, r.did, r.outcome(),
 			"A newer kubelet that sends a new field gets no credential from this plugin.",
 			"Ignore unknown fields. Decode requests without DisallowUnknownFields or a similar option.")
 	}
 	if what := s.difference(base, r.x.Response); what != "" {
-		return found(Error, r.did, "the response differs from the base response: "+what,
+		return found(finding.SeverityError, r.did, "the response differs from the base response: "+what,
 			"A newer kubelet that sends a new field gets a different credential.", "Ignore unknown fields.")
 	}
 	return pass(r.did, "the same as the base response")
@@ -231,7 +232,7 @@ func checkOversized(s *suite) []Finding {
 	case !r.ended() && !s.base().answered():
 		return skip("the plugin fails in the same way for every request; see the base-answer check")
 	}
-	return found(Error, r.did, r.outcome(),
+	return found(finding.SeverityError, r.did, r.outcome(),
 		"The kubelet never sends such a large request, but a caller that sends one gets neither a response nor an error message.",
 		"Limit the size of standard input, and reject longer input with a one-line error.")
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -124,7 +125,7 @@ func (r *run) unfit() []Finding {
 func notStarted() []Finding { return skip("the plugin cannot be started; see the base-answer check") }
 
 func hangs(r *run) []Finding {
-	return found(Error, r.did, "it did not exit: "+r.outcome(),
+	return found(finding.SeverityError, r.did, "it did not exit: "+r.outcome(),
 		"The kubelet waits a minute, kills the plugin, and pulls anonymously.",
 		"Read all of standard input, check it, and then exit.")
 }

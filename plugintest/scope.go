@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -41,7 +42,7 @@ func checkScope(s *suite, resp *plugin.Response) []Finding {
 			continue
 		}
 		if what := s.wrongFor(image, resp, r.x.Response); what != "" {
-			return found(Error, fmt.Sprintf("%s, and for %q", s.base().did, image),
+			return found(finding.SeverityError, fmt.Sprintf("%s, and for %q", s.base().did, image),
 				fmt.Sprintf("cacheKeyType %s, but %s", scope, what),
 				fmt.Sprintf("The kubelet reuses the response for %[2]q when it pulls %[1]q.", image, s.image),
 				narrower(scope))
@@ -94,7 +95,7 @@ func checkForeign(s *suite, _ *plugin.Response) []Finding {
 	if len(resp.Auth) == 0 || !s.outOfTree() && len(pick(resp, image)) == 0 {
 		return pass(r.did, "no credential")
 	}
-	return found(Info, r.did, "a credential",
+	return found(finding.SeverityInfo, r.did, "a credential",
 		"The kubelet sends the password to the lookalike host if matchImages covers it.",
 		"If the plugin serves only certain registries, check the end of the image's host name first.")
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -35,15 +36,15 @@ func checkTokenAbsent(s *suite) []Finding {
 		case r.hung():
 			return hangs(r)
 		case r.answered() && s.required() && len(pick(r.x.Response, s.image)) > 0:
-			return found(Error, r.did, "a credential without the required token",
+			return found(finding.SeverityError, r.did, "a credential without the required token",
 				"With requireServiceAccount: true, the kubelet does not run the plugin without a token, but other hosts might run it and use the response.",
 				"Without a token, exit with a nonzero code and print that a token is required.")
 		case r.crashed() != "":
-			return found(Error, r.did, r.outcome(),
+			return found(finding.SeverityError, r.did, r.outcome(),
 				"For a pod without a service account, the kubelet gets neither a credential nor an error message.",
 				"Check that the request contains a token before using it.")
 		case !r.answered() && !r.ended() && s.base().answered():
-			return found(Error, r.did, r.outcome(),
+			return found(finding.SeverityError, r.did, r.outcome(),
 				"The kubelet gets no credential for a pod without a service account.",
 				"Return the node's credential, or exit with a nonzero code and print the reason.")
 		}
@@ -83,7 +84,7 @@ func checkTokenUsed(s *suite) []Finding {
 	if s.opts.ServiceAccount == nil {
 		return pass(did, "the same response, so this plugin needs no tokenAttributes")
 	}
-	return found(Warning, did, "the same response",
+	return found(finding.SeverityWarning, did, "the same response",
 		"The kubelet requests a token and runs the plugin for each service account, but always gets the same credential.",
 		"Configure this plugin without tokenAttributes.")
 }
@@ -104,10 +105,10 @@ func checkTokenEcho(s *suite) []Finding {
 	case s.opts.ServiceAccount != nil && s.opts.ServiceAccount.CacheType == config.CachePerToken:
 		return pass(r.did, "the token itself as the password (allowed because cacheType is Token)")
 	case s.opts.ServiceAccount != nil && s.opts.ServiceAccount.CacheType == config.CachePerServiceAccount:
-		return found(Error, r.did, "the token itself as the password, with cacheType ServiceAccount", kubelet,
+		return found(finding.SeverityError, r.did, "the token itself as the password, with cacheType ServiceAccount", kubelet,
 			"Set cacheType: Token for this plugin.")
 	}
-	return found(Warning, r.did, "the token itself as the password", kubelet,
+	return found(finding.SeverityWarning, r.did, "the token itself as the password", kubelet,
 		"Document that the plugin needs cacheType: Token, or exchange the token for a registry credential.")
 }
 
@@ -135,7 +136,7 @@ func checkTokenOldVersion(s *suite) []Finding {
 		case r.failed(plugin.StageStart):
 			return notStarted()
 		case r.hung():
-			return found(Warning, r.did, "it did not exit: "+r.outcome(), "The kubelet never sends this request.", "Ignore fields that are not part of the request's API version.")
+			return found(finding.SeverityWarning, r.did, "it did not exit: "+r.outcome(), "The kubelet never sends this request.", "Ignore fields that are not part of the request's API version.")
 		case !r.answered():
 			continue
 		}
@@ -147,7 +148,7 @@ func checkTokenOldVersion(s *suite) []Finding {
 			what = "the token is the password"
 		}
 		if what != "" {
-			return found(Warning, r.did, "the token is used: "+what,
+			return found(finding.SeverityWarning, r.did, "the token is used: "+what,
 				"The kubelet never sends this request. A plugin that accepts a token in an older version bypasses the kubelet's rules for tokens.",
 				"Read the service account fields only in v1 requests.")
 		}

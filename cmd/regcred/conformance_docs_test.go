@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/plugintest"
 )
 
@@ -59,7 +60,7 @@ func TestDocsPluginTestJSON(t *testing.T) {
 	if got, want := len(r.Counts), len(severities()); got != want {
 		t.Errorf("the example has %d counts, want %d", got, want)
 	}
-	for _, name := range append(fieldNames(t, &pluginTestReport{Provider: "x", Findings: []plugintest.Finding{{Kubelet: "x", Fix: "x"}}}),
+	for _, name := range append(fieldNames(t, &pluginTestReport{Provider: "x", Findings: []plugintest.Finding{{Finding: finding.Finding{Fix: "x"}, Kubelet: "x"}}}),
 		fieldNames(t, plugintest.Checks()[:1])...) {
 		if !strings.Contains(docs, "`"+name+"`") && !strings.Contains(docs, "."+name+"`") {
 			t.Errorf("docs/cli/plugin-test.md does not name the field %q of regcred plugin test", name)

@@ -188,6 +188,15 @@ func decodeResult(t *testing.T, command, document string, result any) {
 	if err := dec.Decode(result); err != nil {
 		t.Errorf("%s: %v", command, err)
 	}
+	written, err := json.Marshal(result) // a type with an UnmarshalJSON method ignores unknown fields
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range regexp.MustCompile(`"(\w+)":`).FindAllString(document, -1) {
+		if name != `"schemaVersion":` && !strings.Contains(string(written), name) {
+			t.Errorf("%s: the field %s is never written", command, name)
+		}
+	}
 }
 
 // jsonNames lists the names of all JSON fields in this package's source.

@@ -150,7 +150,7 @@ func (a *app) pluginTest(ctx context.Context, f *pluginTestFlags, path string) e
 	findings := plugintest.Run(ctx, s.command, s.options)
 	bars.Close()
 	if ctx.Err() != nil { // what it cut short says nothing
-		findings = findings[:max(0, slices.IndexFunc(findings, func(f plugintest.Finding) bool { return running == "" || f.Check == running }))]
+		findings = findings[:max(0, slices.IndexFunc(findings, func(f plugintest.Finding) bool { return running == "" || f.Rule == running }))]
 	}
 	r := newPluginTestReport(s, findings, f.strict)
 	if ctx.Err() != nil {

@@ -15,19 +15,21 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/spf13/cobra"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
 )
 
+func result(check string, severity finding.Severity) plugintest.Finding {
+	return plugintest.Finding{Finding: finding.Finding{Rule: check, Severity: severity}}
+}
+
 func TestPluginTestReport(t *testing.T) {
-	finding := func(check string, severity plugintest.Severity) plugintest.Finding {
-		return plugintest.Finding{Check: check, Severity: severity}
-	}
 	findings := []plugintest.Finding{
-		finding("a", plugintest.Pass),
-		finding("b", plugintest.Info), finding("b", plugintest.Warning), finding("b", plugintest.Info),
-		finding("c", plugintest.Skip),
+		result("a", finding.SeverityOK),
+		result("b", finding.SeverityInfo), result("b", finding.SeverityWarning), result("b", finding.SeverityInfo),
+		result("c", finding.SeveritySkipped),
 	}
 	tests := []struct {
 		name     string
@@ -39,8 +41,8 @@ func TestPluginTestReport(t *testing.T) {
 		{"none", nil, true, true, ""},
 		{"warning", findings, false, true, "1 warning, 1 skipped, 1 ok"},
 		{"strict", findings, true, false, "1 warning, 1 skipped, 1 ok"},
-		{"info is no failure", []plugintest.Finding{finding("a", plugintest.Info), finding("b", plugintest.Skip)}, true, true, "1 info, 1 skipped"},
-		{"errors", []plugintest.Finding{finding("a", plugintest.Error), finding("a", plugintest.Warning), finding("b", plugintest.Error)}, false, false, "2 errors"},
+		{"info is no failure", []plugintest.Finding{result("a", finding.SeverityInfo), result("b", finding.SeveritySkipped)}, true, true, "1 info, 1 skipped"},
+		{"errors", []plugintest.Finding{result("a", finding.SeverityError), result("a", finding.SeverityWarning), result("b", finding.SeverityError)}, false, false, "2 errors"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -83,15 +85,15 @@ func TestPluginTestJSON(t *testing.T) {
 		Env:         []string{"A"},
 		Images:      []string{plugintest.DefaultImage},
 		Checks:      2,
-		Counts: map[plugintest.Severity]int{
-			plugintest.Pass: 1, plugintest.Skip: 0, plugintest.Info: 0, plugintest.Warning: 0, plugintest.Error: 1,
+		Counts: map[finding.Severity]int{
+			finding.SeverityOK: 1, finding.SeveritySkipped: 0, finding.SeverityInfo: 0, finding.SeverityWarning: 0, finding.SeverityError: 1,
 		},
 		Findings: []plugintest.Finding{
-			{Check: "cache-key-type", Severity: plugintest.Pass},
-			{Check: "cache-duration", Severity: plugintest.Error},
+			result("cache-key-type", finding.SeverityOK),
+			result("cache-duration", finding.SeverityError),
 		},
 	}
-	texts := cmpopts.IgnoreFields(plugintest.Finding{}, "Did", "Got", "Kubelet", "Fix")
+	texts := cmpopts.IgnoreFields(plugintest.Finding{}, "Did", "Finding.Message", "Kubelet", "Finding.Fix")
 	if diff := cmp.Diff(want, got, texts, cmpopts.IgnoreFields(pluginTestReport{}, "DurationSeconds")); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

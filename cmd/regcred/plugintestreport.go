@@ -4,9 +4,9 @@
 package main
 
 import (
-	"slices"
 	"strings"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugintest"
 )
@@ -14,18 +14,18 @@ import (
 // pluginTestReport is the result of "regcred plugin test -o json". No secret
 // can be in it: findings hold none.
 type pluginTestReport struct {
-	Path            string                      `json:"path"`
-	Provider        string                      `json:"provider,omitempty"` // of the configuration, if one was given
-	Environment     string                      `json:"environment"`        // "caller" or "kubelet pid N"
-	Args            int                         `json:"args"`               // how many; their values may be secrets
-	Env             []string                    `json:"env"`                // names that the run adds
-	Images          []string                    `json:"images"`
-	Passed          bool                        `json:"passed"`                // exit code 0
-	Interrupted     bool                        `json:"interrupted,omitempty"` // the checks that are left are missing
-	Checks          int                         `json:"checks"`
-	Counts          map[plugintest.Severity]int `json:"counts"` // of checks, by the worst that each found
-	Findings        []plugintest.Finding        `json:"findings"`
-	DurationSeconds float64                     `json:"durationSeconds"`
+	Path            string                   `json:"path"`
+	Provider        string                   `json:"provider,omitempty"` // of the configuration, if one was given
+	Environment     string                   `json:"environment"`        // "caller" or "kubelet pid N"
+	Args            int                      `json:"args"`               // how many; their values may be secrets
+	Env             []string                 `json:"env"`                // names that the run adds
+	Images          []string                 `json:"images"`
+	Passed          bool                     `json:"passed"`                // exit code 0
+	Interrupted     bool                     `json:"interrupted,omitempty"` // the checks that are left are missing
+	Checks          int                      `json:"checks"`
+	Counts          map[finding.Severity]int `json:"counts"` // of checks, by the worst that each found
+	Findings        []plugintest.Finding     `json:"findings"`
+	DurationSeconds float64                  `json:"durationSeconds"`
 }
 
 func newPluginTestReport(s *subject, findings []plugintest.Finding, strict bool) *pluginTestReport {
@@ -36,7 +36,7 @@ func newPluginTestReport(s *subject, findings []plugintest.Finding, strict bool)
 		Args:        len(s.command.Args),
 		Env:         []string{},
 		Images:      s.options.Images,
-		Counts:      map[plugintest.Severity]int{},
+		Counts:      map[finding.Severity]int{},
 		Findings:    findings,
 	}
 	for _, entry := range s.command.Env {
@@ -50,21 +50,20 @@ func newPluginTestReport(s *subject, findings []plugintest.Finding, strict bool)
 		r.Counts[severity]++
 		r.Checks++
 	}
-	r.Passed = r.Counts[plugintest.Error] == 0 && (!strict || r.Counts[plugintest.Warning] == 0)
+	r.Passed = r.Counts[finding.SeverityError] == 0 && (!strict || r.Counts[finding.SeverityWarning] == 0)
 	return r
 }
 
-// severities are all that there are, in rising order.
-func severities() []plugintest.Severity {
-	return []plugintest.Severity{plugintest.Pass, plugintest.Skip, plugintest.Info, plugintest.Warning, plugintest.Error}
+func severities() []finding.Severity {
+	return []finding.Severity{finding.SeverityOK, finding.SeveritySkipped, finding.SeverityInfo, finding.SeverityWarning, finding.SeverityError}
 }
 
-// worstByCheck returns the worst that each check found, by its id.
-func worstByCheck(findings []plugintest.Finding) map[string]plugintest.Severity {
-	worst := map[string]plugintest.Severity{}
+// worstByCheck returns the highest severity of each check, by its ID.
+func worstByCheck(findings []plugintest.Finding) map[string]finding.Severity {
+	worst := map[string]finding.Severity{}
 	for _, f := range findings {
-		if slices.Index(severities(), f.Severity) > slices.Index(severities(), worst[f.Check]) {
-			worst[f.Check] = f.Severity
+		if f.Severity.Compare(worst[f.Rule]) > 0 {
+			worst[f.Rule] = f.Severity
 		}
 	}
 	return worst
@@ -90,7 +89,7 @@ func (r *pluginTestReport) render(t *terminal.Text) {
 	t.Pair("images", strings.Join(r.Images, ", "))
 	t.Blank()
 	for _, f := range r.Findings {
-		t.Row(terminal.Mark(f.Severity), idWidth()+2, f.Check, f.Got)
+		t.Row(terminal.Mark(f.Severity), idWidth()+2, f.Rule, f.Message)
 	}
 	for _, f := range r.Findings {
 		checkDetails(t, f)
@@ -100,7 +99,7 @@ func (r *pluginTestReport) render(t *terminal.Text) {
 	switch {
 	case !r.Passed:
 		m = terminal.Error
-	case r.Counts[plugintest.Warning] > 0:
+	case r.Counts[finding.SeverityWarning] > 0:
 		m = terminal.Warning
 	}
 	sum := terminal.Count(r.Checks, "check")
@@ -125,13 +124,13 @@ func idWidth() int {
 // checkDetails shows what was done, what a kubelet makes of it and how to
 // mend it. A check that passed or was skipped has said it all in its row.
 func checkDetails(t *terminal.Text, f plugintest.Finding) {
-	if f.Severity == plugintest.Pass || f.Severity == plugintest.Skip {
+	if f.Severity == finding.SeverityOK || f.Severity == finding.SeveritySkipped {
 		return
 	}
 	t.Blank()
-	t.Row(terminal.Mark(f.Severity), 0, "", f.Check)
+	t.Row(terminal.Mark(f.Severity), 0, "", f.Rule)
 	for _, part := range []struct{ label, text string }{
-		{"did", f.Did}, {"got", f.Got}, {"kubelet", f.Kubelet}, {"fix", f.Fix},
+		{"did", f.Did}, {"got", f.Message}, {"effect", f.Kubelet}, {"fix", f.Fix},
 	} {
 		if part.text != "" {
 			t.BelowRow(part.label, part.text)

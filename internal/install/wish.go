@@ -200,24 +200,19 @@ func quickly() []string {
 // would not work; warnings are for people.
 func (in *Installer) examine(ctx context.Context, w Wish, cfg *config.Config, list []source, from *generation.Manifest) (warnings []string, err error) {
 	var bad []error
-	note := func(severe bool, text string) {
-		if severe {
-			bad = append(bad, errors.New(text))
-		} else {
-			warnings = append(warnings, text)
-		}
-	}
-	for _, f := range lint.Check(cfg) {
-		if f.Severity != finding.SeverityInfo {
-			note(f.Severity == finding.SeverityError, f.String())
-		}
-	}
+	found := lint.Check(cfg)
 	for _, s := range list {
 		if path.Dir(s.Name) != path.Dir(generation.Executable("x")) && s.Name != generation.Dispatcher || same(s, from) {
 			continue
 		}
-		for _, f := range in.examineExecutable(ctx, w, cfg, s) {
-			note(f.severe, f.text)
+		found = append(found, in.examineExecutable(ctx, w, cfg, s)...)
+	}
+	for _, f := range found {
+		switch f.Severity {
+		case finding.SeverityError:
+			bad = append(bad, errors.New(f.String()))
+		case finding.SeverityWarning:
+			warnings = append(warnings, f.String())
 		}
 	}
 	return warnings, errors.Join(bad...)
@@ -228,17 +223,14 @@ func same(s source, from *generation.Manifest) bool {
 	return from != nil && slices.Contains(from.Files, s.File)
 }
 
-type remark struct {
-	severe bool
-	text   string
-}
-
-func (in *Installer) examineExecutable(ctx context.Context, w Wish, cfg *config.Config, s source) (list []remark) {
+func (in *Installer) examineExecutable(ctx context.Context, w Wish, cfg *config.Config, s source) (list []finding.Finding) {
 	for _, f := range lint.Binary(s.from) {
-		if f.Severity != finding.SeverityInfo {
-			list = append(list, remark{f.Severity == finding.SeverityError && !w.Untried, f.String()})
+		if f.Severity == finding.SeverityError && w.Untried {
+			f.Severity = finding.SeverityWarning
 		}
+		list = append(list, f)
 	}
+	list = slices.DeleteFunc(list, func(f finding.Finding) bool { return f.Severity == finding.SeverityInfo })
 	i := slices.IndexFunc(cfg.Providers, func(p config.Provider) bool { return generation.Executable(p.Name) == s.Name })
 	if w.Untried || i < 0 || len(list) > 0 {
 		return list
@@ -248,8 +240,8 @@ func (in *Installer) examineExecutable(ctx context.Context, w Wish, cfg *config.
 	command.Path = s.from
 	command.Timeout = 10 * time.Second
 	for _, f := range plugintest.Run(ctx, command, plugintest.Options{Only: quickly()}) {
-		if f.Severity == plugintest.Error || f.Severity == plugintest.Warning {
-			list = append(list, remark{f.Severity == plugintest.Error, fmt.Sprintf("%s: %s (regcred plugin test explains %s)", s.from, f.Got, f.Check)})
+		if f.Severity.Compare(finding.SeverityWarning) >= 0 {
+			list = append(list, finding.Finding{Severity: f.Severity, File: s.from, Message: fmt.Sprintf("%s (regcred plugin test explains %s)", f.Message, f.Rule)})
 		}
 	}
 	return list

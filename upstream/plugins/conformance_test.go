@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
@@ -83,8 +84,8 @@ func TestConformance(t *testing.T) {
 		findings := c.check(t, path)
 		table, notes = table+tableRow(c.what, findings), notes+tableNotes(c.what, findings)
 		for _, f := range findings {
-			if f.Severity == plugintest.Error {
-				t.Errorf("%s: %s: %v", c.what, f.Check, f)
+			if f.Severity == finding.SeverityError {
+				t.Errorf("%s: %s: %v", c.what, f.Rule, f)
 			}
 		}
 	}
@@ -122,8 +123,8 @@ func (c conformer) check(t *testing.T, path string) []plugintest.Finding {
 
 // tableRow counts checks by the worst that each found.
 func tableRow(what string, findings []plugintest.Finding) string {
-	order := []plugintest.Severity{plugintest.Pass, plugintest.Info, plugintest.Warning, plugintest.Error, plugintest.Skip}
-	count := map[plugintest.Severity]int{}
+	order := []finding.Severity{finding.SeverityOK, finding.SeverityInfo, finding.SeverityWarning, finding.SeverityError, finding.SeveritySkipped}
+	count := map[finding.Severity]int{}
 	for _, f := range findings {
 		count[f.Severity]++
 	}
@@ -138,8 +139,8 @@ func tableRow(what string, findings []plugintest.Finding) string {
 func tableNotes(what string, findings []plugintest.Finding) string {
 	var b strings.Builder
 	for _, f := range findings {
-		if f.Severity != plugintest.Pass {
-			fmt.Fprintf(&b, "- `%s`, `%s`, %s: %s\n", what, f.Check, f.Severity, f.Got)
+		if f.Severity != finding.SeverityOK {
+			fmt.Fprintf(&b, "- `%s`, `%s`, %s: %s\n", what, f.Rule, f.Severity, f.Message)
 		}
 	}
 	return b.String()
