@@ -11,16 +11,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// doctorFlags are the flags of "regcred doctor".
+// doctorFlags has the flags of "regcred doctor".
 type doctorFlags struct {
 	output *choice
+	only   []string
 	kube   bool
 	pod    objectName
 	rules  report.Filter
@@ -59,8 +60,10 @@ The exit code is 0 if no check fails, and 1 otherwise.`,
   regcred doctor --config providers.yaml --bin-dir /opt/plugins -o json`,
 		Args: atMost(),
 	}
-	d.output = addOutputFlag(cmd, "text", "json")
+	d.output = addOutputFlag(cmd, "text", "json", "sarif")
 	f := cmd.Flags()
+	f.StringSliceVar(&d.only, "only", nil, "run only this `check`; may be repeated")
+	completeFlag(cmd, "only", doctorChecks())
 	f.BoolVar(&d.kube, "kube", false, "check the cluster too")
 	f.Var(&d.pod, "pod", "also check the cluster for this pod, and request tokens for the pod as a dry run")
 	addRuleFlags(cmd, &d.rules)
@@ -76,46 +79,50 @@ func (a *app) doctor(ctx context.Context, d *doctorFlags) error {
 	if err := d.check(); err != nil {
 		return err
 	}
-	r := &doctor.Report{Checks: []doctor.Check{}, Rules: d.rules}
 	n := a.node().Read()
 	o, err := a.resolveOrNone(ctx, n, true)
 	if e, ok := errors.AsType[*node.Error](err); ok && e.Usage {
 		return err
 	}
-	k := a.doctorKubelet(ctx, n, o)
-	if err != nil {
-		r.Fail("config", err, "")
-	}
-	r.Node(ctx, k)
-	valid, cfg := k.Config, cmp.Or(k.Config, &config.Config{})
-	r.Kubelet(ctx, k)
-	r.Mirrors(findRuntime(ctx, n, o), cfg)
-	r.Installed(ctx, k)
-	if ctx.Err() != nil {
-		return context.Cause(ctx) // perhaps no kubelet has answered: what was cut short says nothing
-	}
+	w := &doctor.World{Kubelet: a.doctorKubelet(ctx, n, o), OriginErr: err, Environ: a.environ, Rules: d.rules}
 	if d.kube || d.pod.given() || d.kubeFlags != (kubeFlags{}) {
-		a.doctorCluster(ctx, r, o, cfg, d)
+		w.Cluster = a.doctorCluster(ctx, o, d)
 	}
 	if d.image != "" {
-		a.doctorImage(ctx, r, n, o, valid, d)
+		w.Image = a.doctorImage(w, d)
 	}
-	r.Healthy = r.Count()[doctor.Fail] == 0 && ctx.Err() == nil
-	if err := a.print(d.output, r, func(t *terminal.Text) { renderDoctor(t, r) }); err != nil || r.Healthy {
+	r, err := doctor.Run(ctx, w, d.only...)
+	if err != nil {
+		return err
+	}
+	if d.output.value == "sarif" {
+		err = a.WriteForeignJSON(report.SARIF(buildVersion(), readFile, doctorResults(r), r.Suppressed, nil))
+	} else {
+		err = a.print(d.output, r, func(t *terminal.Text) { renderDoctor(t, r) })
+	}
+	if err != nil || r.Healthy {
 		return err
 	}
 	return cmp.Or(ctx.Err(), exit(exitFailed))
 }
 
-// doctorKubelet is the kubelet of this node. What is no node's machine is not asked.
-func (a *app) doctorKubelet(ctx context.Context, n *node.Reading, o *node.Origin) *doctor.Kubelet {
-	k := &doctor.Kubelet{Node: n, Origin: o}
+// doctorChecks returns the names of the checks.
+func doctorChecks() (names []string) {
+	for _, c := range doctor.Checks() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// doctorKubelet returns the kubelet of this node.
+func (a *app) doctorKubelet(ctx context.Context, n *node.Reading, o *node.Origin) doctor.Kubelet {
+	k := doctor.Kubelet{Node: n, Origin: o}
 	if o == nil && a.asKubelet == "" {
 		k.Caller = &node.Origin{Environ: a.environ, Dir: a.dir, RootDir: cmp.Or(a.rootDir, node.DefaultRootDir)}
 	}
 	setup, err := k.Node.Setup(ctx)
 	if err != nil {
-		return k // no system of nodes, or interrupted
+		return k // not a system that runs a kubelet, or interrupted
 	}
 	k.Setup = setup
 	if k.Node.IsHost() {
@@ -124,47 +131,55 @@ func (a *app) doctorKubelet(ctx context.Context, n *node.Reading, o *node.Origin
 	return k
 }
 
-// doctorCluster checks the cluster, also where origin and configuration are
-// missing. In place of a kubelet that is not found it asks as nobody else: what
-// another identity may do is no answer to --as-kubelet.
-func (a *app) doctorCluster(ctx context.Context, r *doctor.Report, o *node.Origin, cfg *config.Config, d *doctorFlags) {
+// doctorCluster returns the cluster to check. With --as-kubelet, only a kubelet's
+// identity gives useful results.
+func (a *app) doctorCluster(ctx context.Context, o *node.Origin, d *doctorFlags) *doctor.Cluster {
+	c := &doctor.Cluster{Clock: &doctor.Clock{Now: a.Now}, Namespace: d.pod.namespace, PodName: d.pod.name}
 	if o == nil && a.asKubelet != "" && d.kubeconfig == "" {
-		r.Add("api-server", doctor.Skip, "use the kubelet's own --kubeconfig, for example /etc/kubernetes/kubelet.conf", "not checked, because the current identity is not that of a kubelet")
-		return
+		c.Skipped = "the current identity is not that of a kubelet"
+		return c
 	}
-	if o == nil {
-		o = &node.Origin{Environ: a.environ, Dir: a.dir}
-	}
-	clock := &doctor.Clock{Now: a.Now}
-	c, err := a.connect(ctx, o, d.kubeFlags, clock.Watch)
+	client, err := a.connect(ctx, cmp.Or(o, a.callerOrigin()), d.kubeFlags, c.Clock.Watch)
 	if err != nil {
-		r.Fail("api-server", err, "")
-		return
+		c.Err = err
+		return c
 	}
-	check := &doctor.Cluster{
-		Report: r, Client: c.Client, From: c.from, Clock: clock,
-		Config: cfg, ConfigPath: o.Config, Namespace: d.pod.namespace, PodName: d.pod.name,
+	c.Client, c.From = client.Client, client.from
+	return c
+}
+
+// callerOrigin stands for a node without a configuration.
+func (a *app) callerOrigin() *node.Origin { return &node.Origin{Environ: a.environ, Dir: a.dir} }
+
+// doctorResults returns what SARIF shows: everything except passed and skipped checks.
+func doctorResults(r *doctor.Report) (list []finding.Finding) {
+	for _, f := range r.Findings {
+		if f.Severity.Compare(finding.SeverityInfo) < 0 {
+			continue
+		}
+		f.Rule = cmp.Or(f.Rule, report.DoctorRule+f.Check)
+		list = append(list, f.Finding)
 	}
-	check.Check(ctx)
+	return list
 }
 
 func renderDoctor(t *terminal.Text, r *doctor.Report) {
-	for _, c := range r.Checks {
-		t.Line(c.Result, c.Check+": "+c.Message)
-		for _, line := range c.Log {
+	for _, f := range r.Findings {
+		t.Line(terminal.Mark(f.Severity), f.Check+": "+f.String())
+		for _, line := range f.Log {
 			t.Below("log: " + line)
 		}
-		if c.Fix != "" {
-			t.Below("fix: " + c.Fix)
+		if f.Fix != "" {
+			t.Below("fix: " + f.Fix)
 		}
 	}
 	t.Blank()
 	counts := r.Count()
-	sum := fmt.Sprintf("%s: %s", terminal.Count(len(r.Checks), "check"), terminal.Tally(counts))
+	sum := fmt.Sprintf("%s: %s", terminal.Count(len(r.Findings), "check"), terminal.Tally(counts))
 	switch {
 	case !r.Healthy:
 		t.Line(terminal.Error, sum)
-	case counts[doctor.Warn] > 0:
+	case counts[finding.SeverityWarning] > 0:
 		t.Line(terminal.Warning, sum)
 	default:
 		t.Line(terminal.OK, sum)

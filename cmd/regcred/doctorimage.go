@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,10 +18,9 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/node"
-	"github.com/regcred/regcred/internal/probe"
 )
 
-// imageFlags are the flags of "regcred doctor" about an image.
+// imageFlags has the flags of "regcred doctor" about an image.
 type imageFlags struct {
 	image       string
 	pullSecrets []string
@@ -36,7 +36,7 @@ func (i *imageFlags) register(cmd *cobra.Command) {
 	f.DurationVar(&i.hostTimeout, "timeout", 20*time.Second, "with --image: maximum `time` for contacting all hosts")
 }
 
-// check refuses flags that do not go together.
+// check returns an error for flags that are mutually exclusive or out of range.
 func (d *doctorFlags) check() error {
 	given := whichGiven(given{"pull-secret", strings.Join(d.pullSecrets, ",")})
 	if d.offline {
@@ -50,29 +50,28 @@ func (d *doctorFlags) check() error {
 	case d.hostTimeout <= 0:
 		return usageError("", "--timeout is %s; it must be greater than 0", d.hostTimeout)
 	}
+	for _, name := range d.only {
+		if !slices.Contains(doctorChecks(), name) {
+			return usageError("checks: "+strings.Join(doctorChecks(), ", "), "--only %q: no such check", name)
+		}
+	}
 	return nil
 }
 
-// doctorImage goes the way of an image. cfg is nil if there is none that is valid.
-func (a *app) doctorImage(ctx context.Context, r *doctor.Report, n *node.Reading, o *node.Origin, cfg *config.Config, d *doctorFlags) {
-	found := findRuntime(ctx, n, o)
-	if o == nil { // it could not be found out
-		o = &node.Origin{Environ: a.environ, Dir: a.dir}
-	}
-	image := &doctor.Image{
-		Report: r, Reference: d.image, Config: cfg,
-		Remedy:  func(at regcred.Attempt) string { return doctor.AttemptRemedy(at, d.pod.given(), o.Config) },
-		Route:   found.Route,
-		Prober:  probe.Prober{Runtime: found.Probe(a.environ), Platform: "linux/" + runtime.GOARCH},
-		Offline: d.offline, Timeout: d.hostTimeout,
+// doctorImage returns the image to trace.
+func (a *app) doctorImage(w *doctor.World, d *doctorFlags) *doctor.Image {
+	i := &doctor.Image{
+		Reference: d.image, ForPod: d.pod.given(), Platform: "linux/" + runtime.GOARCH, Offline: d.offline, Timeout: d.hostTimeout,
 	}
 	if !d.offline {
-		image.Lookup = func(ctx context.Context) (*regcred.Result, bool, error) { return a.lookUpImage(ctx, o, cfg, d) }
+		i.Lookup = func(ctx context.Context) (*regcred.Result, bool, error) {
+			return a.lookUpImage(ctx, cmp.Or(w.Origin, a.callerOrigin()), w.Config, d)
+		}
 	}
-	image.Check(ctx)
+	return i
 }
 
-// lookUpImage looks the image up as for the pod, if one is given.
+// lookUpImage looks up the image's credentials, for the pod if one is given.
 func (a *app) lookUpImage(ctx context.Context, o *node.Origin, cfg *config.Config, d *doctorFlags) (*regcred.Result, bool, error) {
 	l := &lookupFlags{pullSecrets: d.pullSecrets, pod: d.pod, kubeFlags: d.kubeFlags}
 	s, err := a.newSession(ctx, cmp.Or(cfg, &config.Config{}), o, l)
@@ -81,17 +80,4 @@ func (a *app) lookUpImage(ctx context.Context, o *node.Origin, cfg *config.Confi
 	}
 	defer s.Close()
 	return s.lookup(ctx, target{image: d.image})
-}
-
-// findRuntime finds the runtime of the kubelet that is known, or else that of
-// this node.
-func findRuntime(ctx context.Context, n *node.Reading, o *node.Origin) *doctor.Runtime {
-	if o == nil {
-		o = &node.Origin{}
-	}
-	endpoint, err := n.RuntimeEndpoint(node.AutoEndpoint, o)
-	if err != nil { // there is none, or several: what runs, and the files, tell
-		endpoint = ""
-	}
-	return doctor.FindRuntime(ctx, n, endpoint)
 }

@@ -87,7 +87,7 @@ func (a *app) explain(ctx context.Context, e *explainFlags, tgt target) error {
 		}
 	}
 	if !e.dryRun {
-		r.Route = findRuntime(ctx, n, o).Says(tgt.image)
+		r.Route = doctor.FindRuntime(ctx, n, o).ConfiguredRoute(tgt.image)
 		if r.Route != nil && len(r.Credentials) == 0 {
 			r.Route.Findings = append(r.Route.Findings, r.Route.Anonymous()...)
 		}

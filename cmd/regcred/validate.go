@@ -100,7 +100,13 @@ func (a *app) validate(ctx context.Context, v *validateFlags, paths []string) er
 		a.noteTarget(v.kubelet.Target())
 	}
 	if v.output.value == "sarif" {
-		errs = append(errs, a.WriteForeignJSON(report.SARIF(buildVersion(), readFile, list, errs)))
+		var results []finding.Finding
+		suppressed := 0
+		for _, r := range list {
+			results = append(results, r.Results()...)
+			suppressed += r.Suppressed
+		}
+		errs = append(errs, a.WriteForeignJSON(report.SARIF(buildVersion(), readFile, results, suppressed, errs)))
 	} else if len(list) > 0 {
 		errs = append(errs, a.printValidations(v.output, list, len(paths) > 1))
 	}

@@ -4,6 +4,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,131 +21,146 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// Cluster is a cluster that is checked, and as whom.
+// Cluster is a cluster to check, and the client to check it with.
 type Cluster struct {
-	*Report    // of the checks
-	Client     *kube.Client
-	From       string // where its address and our identity are from
-	Clock      *Clock // that watches the client
-	Config     *config.Config
-	ConfigPath string
-	Namespace  string // of PodName
-	PodName    string // "" = no pod in particular, and no token is tried
+	Client    *kube.Client
+	From      string // where the client's configuration is from
+	Err       error  // why there is no Client
+	Skipped   string // why the cluster is not checked
+	Clock     *Clock // watches the responses to Client
+	Namespace string // of PodName
+	PodName   string // "": no pod, and no token is requested
 
-	who kube.Identity
-	pod *kube.Pod // nil without one
+	config     *config.Config // never nil
+	configPath string
+
+	who        kube.Identity
+	whoErr     error
+	identified bool
+	pod        *kube.Pod
+	podErr     error
+	tries      []tokenTry
 }
 
-// maxSkew is a difference of clocks that is worth a warning: tokens and the
-// requests that clouds sign are valid for minutes.
+// maxSkew is the difference between clocks that causes a warning. Tokens and signed
+// requests to clouds are valid for minutes.
 const maxSkew = 30 * time.Second
 
-// Check checks what a pull depends on beyond this machine.
-func (c *Cluster) Check(ctx context.Context) {
-	if !c.checkIdentity(ctx) {
-		return
+// identify queries the identity that the API server sees, once.
+func (c *Cluster) identify(ctx context.Context) error {
+	if c.Err != nil || c.identified {
+		return cmp.Or(c.Err, c.whoErr)
 	}
-	c.checkClock()
-	if c.PodName != "" && !c.checkPod(ctx) {
-		return
-	}
-	tries := c.tryTokens(ctx)
-	c.checkPermissions(ctx, tries)
-	c.reportTokens(tries)
+	c.who, c.whoErr = c.Client.WhoAmI(ctx)
+	c.identified = true
+	return c.whoErr
 }
 
-// checkIdentity asks who we are, and thereby whether anybody answers.
-func (c *Cluster) checkIdentity(ctx context.Context) bool {
-	var err error
-	if c.who, err = c.Client.WhoAmI(ctx); err != nil {
-		c.Fail("api-server", err, KubeRemedy(err, c.ConfigPath))
-		return false
+// checkAPIServer checks whether the API server responds.
+func checkAPIServer(ctx context.Context, w *World, r *results) {
+	c := w.Cluster
+	if c.Skipped != "" {
+		r.add(finding.SeveritySkipped, "use the kubelet's own --kubeconfig, for example /etc/kubernetes/kubelet.conf", "not checked, because %s", c.Skipped)
+	} else if err := c.identify(ctx); c.Err != nil {
+		r.fail(err, "")
+	} else if err != nil {
+		r.fail(err, KubeRemedy(err, c.configPath))
+	} else {
+		r.add(finding.SeverityOK, "", "%s responds (%s)", c.Client.URL(), c.From)
 	}
-	c.Add("api-server", OK, "", "%s responds (%s)", c.Client.URL(), c.From)
+}
+
+func checkIdentity(_ context.Context, w *World, r *results) {
 	what := "; the checks below use this identity instead of a kubelet's identity (to use a kubelet's identity, run with --as-kubelet on a node)"
-	if c.isNode() {
+	if w.Cluster.isNode() {
 		what = ", a node"
 	}
-	c.Add("identity", OK, "", "%s%s", c.who.Username, what)
-	return true
+	r.add(finding.SeverityOK, "", "%s%s", w.Cluster.who.Username, what)
 }
 
-// isNode reports whether our identity is that of a kubelet.
+// isNode reports whether the client has the identity of a kubelet.
 func (c *Cluster) isNode() bool {
 	return strings.HasPrefix(c.who.Username, NodeUserPrefix) && slices.Contains(c.who.Groups, NodesGroup)
 }
 
-func (c *Cluster) checkClock() {
-	skew, side := c.Clock.skew.Round(time.Second), "ahead of"
+func checkClock(_ context.Context, w *World, r *results) {
+	clock := w.Cluster.Clock
+	skew, side := clock.skew.Round(time.Second), "ahead of"
 	if skew < 0 {
 		side = "behind"
 	}
 	switch {
-	case !c.Clock.seen:
-		c.Add("clock", Skip, "", "the API server's responses have no Date header")
+	case !clock.seen:
+		r.add(finding.SeveritySkipped, "", "the API server's responses have no Date header")
 	case skew.Abs() > maxSkew:
-		c.Add("clock", Warn, "synchronize the clocks (NTP)", "the API server's clock is %s %s this machine's clock, so tokens might be rejected", terminal.Span(skew.Abs()), side)
+		r.add(finding.SeverityWarning, "synchronize the clocks (NTP)", "the API server's clock is %s %s this machine's clock, so tokens might be rejected", terminal.Span(skew.Abs()), side)
 	default:
-		c.Add("clock", OK, "", "within %s of the API server's clock", maxSkew)
+		r.add(finding.SeverityOK, "", "within %s of the API server's clock", maxSkew)
 	}
 }
 
-func (c *Cluster) checkPod(ctx context.Context) bool {
-	var err error
-	if c.pod, err = c.Client.Pod(ctx, c.Namespace, c.PodName); err != nil {
-		c.Fail("pod", err, KubeRemedy(err, c.ConfigPath))
-		return false
+// readPod reads the pod, once.
+func (c *Cluster) readPod(ctx context.Context) error {
+	if c.pod == nil && c.podErr == nil {
+		c.pod, c.podErr = c.Client.Pod(ctx, c.Namespace, c.PodName)
+	}
+	return c.podErr
+}
+
+func checkPod(ctx context.Context, w *World, r *results) {
+	c := w.Cluster
+	if err := c.readPod(ctx); err != nil {
+		r.fail(err, KubeRemedy(err, c.configPath))
+		return
 	}
 	account := "without a service account, as with static pods"
 	if c.pod.ServiceAccount != "" {
 		account = "with service account " + c.pod.ServiceAccount
 	}
-	c.Add("pod", OK, "", "%s/%s, %s", c.Namespace, c.PodName, account)
-	c.checkPullSecrets(ctx)
-	c.checkAccount(ctx)
-	return true
+	r.add(finding.SeverityOK, "", "%s/%s, %s", c.Namespace, c.PodName, account)
 }
 
-// checkPullSecrets reads them. kubelet: those that cannot be read, or are none,
-// are left out; one that does not parse fails the pull.
-func (c *Cluster) checkPullSecrets(ctx context.Context) {
+// checkPullSecrets reads the pod's pull secrets. kubelet: unreadable secrets and secrets
+// of other types are ignored; one that cannot be decoded fails the pull.
+func checkPullSecrets(ctx context.Context, w *World, r *results) {
+	c := w.Cluster
 	if len(c.pod.PullSecrets) == 0 {
-		c.Add("pull-secrets", OK, "", "the pod lists none")
+		r.add(finding.SeverityOK, "", "the pod lists none")
 		return
 	}
 	secrets, err := c.Client.PullSecrets(ctx, c.pod.Namespace, c.pod.PullSecrets)
 	for _, e := range terminal.Flatten(err) {
-		c.Add("pull-secrets", Warn, c.secretRemedy(ctx, e), "%v; the kubelet skips this secret", e)
+		r.add(finding.SeverityWarning, c.secretRemedy(ctx, e), "%v; the kubelet skips this secret", e)
 	}
 	read := 0
 	for i := range secrets {
 		name := secrets[i].Namespace + "/" + secrets[i].Name
 		if why := PassedOver(&secrets[i]); why != "" {
-			c.Add("pull-secrets", Warn, "", "%s is a Secret %s; the kubelet ignores it", name, why)
+			r.add(finding.SeverityWarning, "", "%s is a Secret %s; the kubelet ignores it", name, why)
 		} else if err := parseSecret(&secrets[i]); err != nil {
-			c.Add("pull-secrets", Fail, "fix the secret, or remove it from the pod", "%s: %v; the kubelet does not pull any image for this pod", name, err)
+			r.add(finding.SeverityError, "fix the secret, or remove it from the pod", "%s: %v; the kubelet does not pull any image for this pod", name, err)
 		} else {
 			read++
-			c.addSecretFindings(&secrets[i])
+			addSecretFindings(r, &secrets[i])
 		}
 	}
 	if read > 0 {
-		c.Add("pull-secrets", OK, "", "%s read", terminal.Count(read, "secret"))
+		r.add(finding.SeverityOK, "", "%s read", terminal.Count(read, "secret"))
 	}
 }
 
-// addSecretFindings tells of logins that cannot work, or not as they read.
-func (c *Cluster) addSecretFindings(s *regcred.PullSecret) {
-	for _, f := range c.selected(&config.Config{}, SecretFindings(s, time.Now())) {
-		if f.Severity == finding.SeverityInfo {
-			continue
+// addSecretFindings reports credentials that do not work as intended.
+func addSecretFindings(r *results, s *regcred.PullSecret) {
+	for _, f := range r.selected(&config.Config{}, SecretFindings(s, time.Now())) {
+		if f.Severity != finding.SeverityInfo {
+			f.Severity, f.Fix = finding.SeverityWarning, report.Fix(f)
+			r.report(f)
 		}
-		c.Add("pull-secrets", Warn, report.Fix(f), "%s", f.String())
 	}
 }
 
-// secretRemedy says what to do about a secret that cannot be had. Where it does
-// not exist, it matters who names it.
+// secretRemedy returns how to fix a secret that cannot be read. For a missing secret,
+// it names the object that refers to it.
 func (c *Cluster) secretRemedy(ctx context.Context, err error) string {
 	missing, ok := errors.AsType[*kube.Error](err)
 	by := "the pod"
@@ -154,11 +170,11 @@ func (c *Cluster) secretRemedy(ctx context.Context, err error) string {
 			by = "service account " + c.pod.ServiceAccount
 		}
 	}
-	return SecretRemedy(err, by, c.pod.Namespace, c.ConfigPath)
+	return SecretRemedy(err, by, c.pod.Namespace, c.configPath)
 }
 
-// SecretRemedy says what to do about a secret that cannot be had, which a pod of a
-// namespace or its service account names.
+// SecretRemedy returns how to fix a secret that cannot be read. by is the object that
+// refers to it, in namespace.
 func SecretRemedy(err error, by, namespace, config string) string {
 	if e, ok := errors.AsType[*kube.Error](err); !ok || e.Code != http.StatusNotFound {
 		return KubeRemedy(err, config)
@@ -166,46 +182,49 @@ func SecretRemedy(err error, by, namespace, config string) string {
 	return fmt.Sprintf("%s refers to this secret: create it in namespace %s (secrets in other namespaces are ignored), or remove the reference", by, namespace)
 }
 
-// checkAccount reads the pod's service account and looks for the annotations
-// that providers require.
-func (c *Cluster) checkAccount(ctx context.Context) {
-	if c.pod.ServiceAccount == "" || len(Audiences(c.Config)) == 0 {
+// checkServiceAccount checks the pod's service account for the annotations that
+// providers require.
+func checkServiceAccount(ctx context.Context, w *World, r *results) {
+	c := w.Cluster
+	if c.pod.ServiceAccount == "" || len(Audiences(c.config)) == 0 {
 		return
 	}
 	account, err := c.Client.GetServiceAccount(ctx, c.pod.Namespace, c.pod.ServiceAccount)
 	if err != nil {
-		c.Fail("service-account", err, KubeRemedy(err, c.ConfigPath))
+		r.fail(err, KubeRemedy(err, c.configPath))
 		return
 	}
-	lacks := false
-	for _, p := range c.Config.Providers {
+	missing := false
+	for _, p := range c.config.Providers {
 		if p.TokenAttributes == nil {
 			continue
 		}
 		for _, key := range p.TokenAttributes.RequiredServiceAccountAnnotationKeys {
 			if _, ok := account.Annotations[key]; !ok {
-				lacks = true
+				missing = true
 				id := &regcred.Identity{ServiceAccount: regcred.ObjectRef{Namespace: account.Namespace, Name: account.Name}, Missing: key}
-				c.Add("service-account", Warn, annotateCommand(id), "%s/%s lacks the annotation %q, so provider %q is not run for its pods", account.Namespace, account.Name, key, p.Name)
+				r.add(finding.SeverityWarning, annotateCommand(id), "%s/%s lacks the annotation %q, so provider %q is not run for its pods", account.Namespace, account.Name, key, p.Name)
 			}
 		}
 	}
-	if !lacks {
-		c.Add("service-account", OK, "", "%s/%s has the annotations that providers require", account.Namespace, account.Name)
+	if !missing {
+		r.add(finding.SeverityOK, "", "%s/%s has the annotations that providers require", account.Namespace, account.Name)
 	}
 }
 
-// tokenTry is a dry run of a TokenRequest.
+// tokenTry is the result of a TokenRequest in dry-run mode.
 type tokenTry struct {
 	audience string
-	skipped  string // why it was not tried
+	skipped  string // reason; "" if it was tried
 	err      error
 }
 
-// tryTokens requests a token for each audience, as a dry run.
+// tryTokens requests a token for each audience in dry-run mode, once.
 func (c *Cluster) tryTokens(ctx context.Context) []tokenTry {
-	var tries []tokenTry
-	for _, audience := range Audiences(c.Config) {
+	if c.tries != nil {
+		return c.tries
+	}
+	for _, audience := range Audiences(c.config) {
 		try := tokenTry{audience: audience}
 		switch {
 		case c.pod == nil:
@@ -215,9 +234,9 @@ func (c *Cluster) tryTokens(ctx context.Context) []tokenTry {
 		default:
 			try.err = c.tryToken(ctx, audience)
 		}
-		tries = append(tries, try)
+		c.tries = append(c.tries, try)
 	}
-	return tries
+	return c.tries
 }
 
 func (c *Cluster) tryToken(ctx context.Context, audience string) error {
@@ -235,27 +254,30 @@ func (c *Cluster) tryToken(ctx context.Context, audience string) error {
 	})
 }
 
-func (c *Cluster) reportTokens(tries []tokenTry) {
-	for _, t := range tries {
+func checkTokens(ctx context.Context, w *World, r *results) {
+	c := w.Cluster
+	for _, t := range c.tryTokens(ctx) {
 		switch {
 		case t.skipped != "":
 			fix := ""
 			if c.pod == nil {
 				fix = "use --pod NAMESPACE/NAME with a pod on this node"
 			}
-			c.Add("token", Skip, fix, "for audience %q: %s", t.audience, t.skipped)
+			r.add(finding.SeveritySkipped, fix, "for audience %q: %s", t.audience, t.skipped)
 		case t.err != nil:
-			c.Fail("token", fmt.Errorf("for audience %q: %w", t.audience, t.err), KubeRemedy(t.err, c.ConfigPath))
+			r.fail(fmt.Errorf("for audience %q: %w", t.audience, t.err), KubeRemedy(t.err, c.configPath))
 		default:
-			c.Add("token", OK, "", "for audience %q: token granted to the pod (dry run)", t.audience)
+			r.add(finding.SeverityOK, "", "for audience %q: token granted to the pod (dry run)", t.audience)
 		}
 	}
 }
 
-// checkPermissions asks for each right that lookups need.
-func (c *Cluster) checkPermissions(ctx context.Context, tries []tokenTry) {
+// checkPermissions checks each permission that a lookup needs.
+func checkPermissions(ctx context.Context, w *World, r *results) {
+	c := w.Cluster
+	tries := c.tryTokens(ctx)
 	if len(tries) == 0 {
-		c.Add("permission", OK, "", "no permissions needed, because no provider has tokenAttributes")
+		r.add(finding.SeverityOK, "", "no permissions needed, because no provider has tokenAttributes")
 		return
 	}
 	namespace, name := "", ""
@@ -265,19 +287,19 @@ func (c *Cluster) checkPermissions(ctx context.Context, tries []tokenTry) {
 	if c.isNode() { // the Node authorizer grants the rest
 		for _, t := range tries {
 			granted := t.skipped == "" && t.err == nil
-			c.may(ctx, kube.Access{Verb: AudienceVerb, Resource: t.audience, Namespace: namespace, Name: name}, granted)
+			c.checkAccess(ctx, r, kube.Access{Verb: AudienceVerb, Resource: t.audience, Namespace: namespace, Name: name}, granted)
 		}
 		return
 	}
-	c.may(ctx, kube.Access{Verb: "get", Resource: "serviceaccounts", Namespace: namespace, Name: name}, false)
-	c.may(ctx, kube.Access{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace, Name: name}, false)
+	c.checkAccess(ctx, r, kube.Access{Verb: "get", Resource: "serviceaccounts", Namespace: namespace, Name: name}, false)
+	c.checkAccess(ctx, r, kube.Access{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace, Name: name}, false)
 	if c.pod == nil {
-		c.may(ctx, kube.Access{Verb: "get", Resource: "pods"}, false)
+		c.checkAccess(ctx, r, kube.Access{Verb: "get", Resource: "pods"}, false)
 	}
 }
 
-// may asks for one right. granted says that the API server did without it.
-func (c *Cluster) may(ctx context.Context, access kube.Access, granted bool) {
+// checkAccess checks one permission. If granted, the API server issued a token without it.
+func (c *Cluster) checkAccess(ctx context.Context, r *results, access kube.Access, granted bool) {
 	what := describeAccess(access)
 	allowed, reason, err := c.Client.Allowed(ctx, access)
 	if reason != "" {
@@ -285,26 +307,26 @@ func (c *Cluster) may(ctx context.Context, access kube.Access, granted bool) {
 	}
 	switch {
 	case err != nil:
-		c.Fail("permission", fmt.Errorf("%s: %w", what, err), KubeRemedy(err, c.ConfigPath))
+		r.fail(fmt.Errorf("%s: %w", what, err), KubeRemedy(err, c.configPath))
 	case allowed:
-		c.Add("permission", OK, "", "%s", what)
+		r.add(finding.SeverityOK, "", "%s", what)
 	case granted:
-		c.Add("permission", Warn, c.grant(), "%s is not allowed to %s%s; this pod gets a token anyway, because one of its volumes uses this audience or the API server does not restrict audiences (before Kubernetes 1.33, or without NodeRestriction)", c.who.Username, what, reason)
+		r.add(finding.SeverityWarning, c.grantCommand(), "%s is not allowed to %s%s; this pod gets a token anyway, because one of its volumes uses this audience or the API server does not restrict audiences (before Kubernetes 1.33, or without NodeRestriction)", c.who.Username, what, reason)
 	default:
 		if access.Namespace == "" {
 			reason += "; with --pod, a role in the pod's namespace is enough"
 		}
-		c.Add("permission", Fail, c.grant(), "%s is not allowed to %s%s", c.who.Username, what, reason)
+		r.add(finding.SeverityError, c.grantCommand(), "%s is not allowed to %s%s", c.who.Username, what, reason)
 	}
 }
 
-// grant is the command that gives our identity what lookups need.
-func (c *Cluster) grant() string {
+// grantCommand returns the command that grants the client's user what lookups need.
+func (c *Cluster) grantCommand() string {
 	user := c.who.Username
 	if c.isNode() {
 		user = NodesGroup
 	}
-	return rbacCommand(user, c.ConfigPath, false)
+	return rbacCommand(user, c.configPath, false)
 }
 
 func describeAccess(a kube.Access) string {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/kube"
 )
 
@@ -18,30 +19,30 @@ func TestCheckClock(t *testing.T) {
 	tests := []struct {
 		name  string
 		clock Clock
-		want  Check
+		want  finding.Finding
 	}{
 		{
 			"unknown", Clock{},
-			Check{Check: "clock", Result: Skip, Message: "the API server's responses have no Date header", Fix: ""},
+			finding.Finding{Severity: finding.SeveritySkipped, Message: "the API server's responses have no Date header", Fix: ""},
 		},
 		{
 			"near", Clock{seen: true, skew: -30 * time.Second},
-			Check{Check: "clock", Result: OK, Message: "within 30s of the API server's clock", Fix: ""},
+			finding.Finding{Severity: finding.SeverityOK, Message: "within 30s of the API server's clock", Fix: ""},
 		},
 		{
 			"ahead", Clock{seen: true, skew: 31 * time.Second},
-			Check{Check: "clock", Result: Warn, Message: "the API server's clock is 31s ahead of this machine's clock, so tokens might be rejected", Fix: "synchronize the clocks (NTP)"},
+			finding.Finding{Severity: finding.SeverityWarning, Message: "the API server's clock is 31s ahead of this machine's clock, so tokens might be rejected", Fix: "synchronize the clocks (NTP)"},
 		},
 		{
 			"behind", Clock{seen: true, skew: -5 * time.Minute},
-			Check{Check: "clock", Result: Warn, Message: "the API server's clock is 5m behind this machine's clock, so tokens might be rejected", Fix: "synchronize the clocks (NTP)"},
+			finding.Finding{Severity: finding.SeverityWarning, Message: "the API server's clock is 5m behind this machine's clock, so tokens might be rejected", Fix: "synchronize the clocks (NTP)"},
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := &Cluster{Report: &Report{}, Clock: &tt.clock}
-			c.checkClock()
-			if diff := cmp.Diff([]Check{tt.want}, c.Checks); diff != "" {
+			r := &results{check: "clock"}
+			checkClock(t.Context(), &World{Cluster: &Cluster{Clock: &tt.clock}}, r)
+			if diff := cmp.Diff([]Finding{{Check: "clock", Finding: tt.want}}, r.list); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})

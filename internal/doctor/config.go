@@ -4,29 +4,167 @@
 package doctor
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/report"
+	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/lint"
 )
 
-// Names lists the providers of a configuration, which are the names of their
-// executables too.
-func Names(cfg *config.Config) []string {
-	var list []string
-	for _, p := range cfg.Providers {
-		list = append(list, p.Name)
-	}
-	return list
-}
-
-// Audiences lists the audience of each provider with tokenAttributes once, in
-// the order of the configuration.
-func Audiences(cfg *config.Config) []string {
-	var list []string
-	for _, p := range cfg.Providers {
-		if t := p.TokenAttributes; t != nil && !slices.Contains(list, t.ServiceAccountTokenAudience) {
-			list = append(list, t.ServiceAccountTokenAudience)
+// checkConfig checks whether the kubelet would start with the configuration.
+func checkConfig(_ context.Context, w *World, r *results) {
+	o, err := w.Origin, w.configErr
+	switch {
+	case w.OriginErr != nil:
+		r.fail(w.OriginErr, "")
+	case o == nil:
+	case o.Without != nil:
+		w.reportWithout(r)
+	case err != nil:
+		w.reportBadConfig(r, err)
+	default:
+		what := fmt.Sprintf("%s (%s): %s", o.Config, o.From, terminal.Count(len(w.Config.Providers), "provider"))
+		if slices.ContainsFunc(w.Config.Files(), (*config.File).Predecessor) {
+			r.add(finding.SeverityWarning, "regcred convert "+terminal.ShellPath(o.Config), "%s, accepted by regcred, but no kubelet can start with this file", what)
+		} else {
+			r.add(finding.SeverityOK, "", "%s, accepted by kubelet %s", what, w.judge.KubeletVersion)
 		}
 	}
-	return list
+}
+
+// reportWithout reports a node whose kubelet has no credential providers, which is
+// valid. On a machine that is not a node, only an image can be checked.
+func (w *World) reportWithout(r *results) {
+	without, severity := w.Origin.Without, finding.SeverityInfo
+	if !without.IsNode() && w.Image == nil {
+		severity = finding.SeverityError
+	}
+	r.add(severity, without.Fix, "%s", without.Message)
+	r.list[len(r.list)-1].Without = without
+}
+
+// reportBadConfig reports a configuration with which the kubelet does not start.
+func (w *World) reportBadConfig(r *results, err error) {
+	if denied := node.Denied(err); denied != nil {
+		r.fail(denied, "")
+		return
+	}
+	o := w.Origin
+	if place := w.setIn(o.Config, configFlag); place != "" && errors.Is(err, fs.ErrNotExist) {
+		r.add(finding.SeverityError, "create the file, or correct the flag; then "+w.restart(true), "%v; the kubelet exits at startup, because %s refers to this file", err, place)
+		return
+	}
+	fix := "the kubelet does not start with this" + w.judge.Doubt() + "; fix it and run: " + node.ValidateCommand(w.judge.Target, o.Config)
+	r.fail(err, fix)
+}
+
+func checkLint(_ context.Context, w *World, r *results) {
+	r.reportSerious(r.selected(w.Config, lint.Check(w.Config)), "no invalid pattern or setting found")
+}
+
+// checkExecutables checks the executables. Without a valid configuration, it checks
+// only their directory.
+func checkExecutables(_ context.Context, w *World, r *results) {
+	found := r.selected(w.usable(), w.binDirFindings(w.usable()))
+	if w.Config == nil && len(found) == 0 {
+		return
+	}
+	r.reportSerious(found, fmt.Sprintf("%s in %s", terminal.Count(len(w.usable().Providers), "executable"), w.Origin.BinDir))
+}
+
+// The kubelet's flags.
+const (
+	configFlag = "--image-credential-provider-config"
+	binDirFlag = "--image-credential-provider-bin-dir"
+)
+
+// setIn returns where the kubelet's flag is set to path: "--flag in FILE:LINE", or "".
+func (k *Kubelet) setIn(path, flag string) string {
+	if k.Setup == nil {
+		return ""
+	}
+	f := k.Setup.Config
+	if flag == binDirFlag {
+		f = k.Setup.BinDir
+	}
+	place := k.place(f)
+	if place == "" || k.Node.Host(f.Path) != filepath.Clean(path) {
+		return ""
+	}
+	return flag + " in " + place
+}
+
+// binDirFindings returns findings about the executables. A missing directory is
+// reported with the place that refers to it.
+func (k *Kubelet) binDirFindings(cfg *config.Config) []finding.Finding {
+	found := lint.BinDir(cfg, k.Origin.BinDir)
+	for i := range found {
+		f := &found[i]
+		if f.Rule != "missing-bin-dir" {
+			continue
+		}
+		f.Fix = "create the directory, and put the plugins there"
+		if place := k.setIn(k.Origin.BinDir, binDirFlag); place != "" {
+			f.Message += "; " + place + " refers to it"
+			f.Fix += ", or correct the flag; then " + k.restart(true)
+		} else if k.fromDefaultPaths() {
+			f.Message, _, _ = strings.Cut(f.Message, ", so ")
+			f.Message += fmt.Sprintf(", so %s starts the kubelet without credential providers, although %s exists", k.Setup.Service, k.Origin.Config)
+			f.Fix += "; then " + k.restart(false)
+		}
+	}
+	return found
+}
+
+// fromDefaultPaths reports whether k3s or rke2 sets the checked paths because both exist.
+func (k *Kubelet) fromDefaultPaths() bool {
+	return k.Setup != nil && k.Setup.Rancher != nil && len(k.Setup.Rancher.Args) == 0 && k.Node.Host(k.Setup.BinDir.Path) == filepath.Clean(k.Origin.BinDir)
+}
+
+// checkUnits reports settings in units that systemd or the kubelet ignores.
+func checkUnits(ctx context.Context, w *World, r *results) {
+	for _, f := range w.Node.CheckUnits(ctx) {
+		r.report(finding.Finding{Severity: finding.SeverityWarning, File: f.File, Line: f.Line, Message: f.Message, Fix: f.Fix})
+	}
+}
+
+// reportSerious reports the linter's warnings and errors or, if there are none, ok.
+func (r *results) reportSerious(found []finding.Finding, ok string) {
+	for _, f := range found {
+		if f.Severity == finding.SeverityInfo {
+			continue
+		}
+		if report.StopsKubelet(f) {
+			f.Severity = finding.SeverityError
+		}
+		f.Fix = report.Fix(f)
+		r.report(f)
+	}
+	if len(r.list) == 0 {
+		r.add(finding.SeverityOK, "", "%s", ok)
+	}
+}
+
+// checkPaths reports paths that other users can change. Paths from flags are used
+// anyway, so that this is only a warning for them.
+func checkPaths(_ context.Context, w *World, r *results) {
+	err := w.Node.CheckTrust(w.Origin, Names(w.usable()))
+	found, ok := errors.AsType[*node.Untrusted](err)
+	switch {
+	case err == nil:
+		r.add(finding.SeverityOK, "", "only root and this user can change the configuration and the executables")
+	case ok && !w.Origin.Discovered:
+		r.add(finding.SeverityWarning, found.Fix, "%s is %s", found.Path, found.Who)
+	default:
+		r.fail(err, "")
+	}
 }

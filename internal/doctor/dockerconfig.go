@@ -27,7 +27,7 @@ import (
 	"github.com/regcred/regcred/lint/pullsecret"
 )
 
-// DockerPaths are the directories in which the kubelet of o looks for docker
+// DockerPaths returns the directories in which the kubelet of o looks for docker
 // config files.
 func DockerPaths(o *node.Origin) regcred.NodePaths {
 	return regcred.NodePaths{RootDir: o.RootDir, WorkDir: o.Dir, Home: node.Getenv(o.Environ, "HOME")}
@@ -36,55 +36,54 @@ func DockerPaths(o *node.Origin) regcred.NodePaths {
 // maxDockerConfig bounds a docker config file, in bytes.
 const maxDockerConfig = 16 << 20
 
-// checkDockerConfig reads the node's docker config files, those of this node's own
-// kubelet if it is known. A kubelet passes over what it cannot use, so a pull need
-// not fail for want of it.
-func (r *Report) checkDockerConfig(ctx context.Context, k *Kubelet) {
-	o := k.Files()
-	if own := ownKubelet(ctx, k.Node, o); own != nil {
+// checkDockerConfig checks the docker config files of the node's kubelet. The kubelet
+// ignores files that it cannot use, so no finding is an error.
+func checkDockerConfig(ctx context.Context, w *World, r *results) {
+	o := w.files()
+	if own := ownKubelet(ctx, w.Node, o); own != nil {
 		o = own
 	}
-	r.checkHome(ctx, k.Node, o)
+	checkHome(ctx, r, w.Node, o)
 	sets, err := regcred.NodeDockerConfig(DockerPaths(o)).Auths(ctx, "registry.example")
 	for _, e := range terminal.Flatten(err) {
 		fix := "fix or remove it"
 		if errors.Is(e, fs.ErrPermission) {
 			fix = "run this command as root (sudo)"
 		}
-		text := e.Error()
+		f := finding.Finding{Severity: finding.SeverityWarning, Message: e.Error(), Fix: fix}
 		if p, ok := errors.AsType[*dockerjson.Problem](e); ok {
-			path := strings.TrimSuffix(text, ": "+p.Error())
-			at := &config.FieldError{File: path, Line: p.Line, Column: p.Column, Path: p.Path, Msg: p.Msg}
-			text, fix = at.Error(), cmp.Or(p.Fix, fix)
+			f.File, f.Line, f.Column, f.Path = strings.TrimSuffix(f.Message, ": "+p.Error()), p.Line, p.Column, p.Path
+			f.Message, f.Fix = p.Msg, cmp.Or(p.Fix, fix)
 		}
-		r.Add("docker-config", Warn, fix, "%s; the kubelet silently ignores it", text)
+		f.Message += "; the kubelet silently ignores it"
+		r.report(f)
 	}
 	for _, s := range sets {
-		r.checkDockerFile(ctx, s.Origin.File)
+		checkDockerFile(ctx, r, s.Origin.File)
 	}
 	if len(sets) > 0 {
 		return
 	}
 	if err == nil {
 		looked := ""
-		if !o.OfKubelet() { // else the places are known, and no news
+		if !o.OfKubelet() { // a kubelet's directories are standard
 			looked = ": none of " + strings.Join(DockerPaths(o).Files(), ", ")
 		}
-		r.Add("docker-config", OK, "", "the node has no docker config file%s", looked)
+		r.add(finding.SeverityOK, "", "the node has no docker config file%s", looked)
 	}
-	r.checkStrayDockerFiles(ctx, o)
+	checkStrayDockerFiles(ctx, r, o)
 }
 
-// ownKubelet is the kubelet that runs on this node, or that its service starts
-// next; nil if there is none, it cannot be looked at, or o is one. Where it looks
-// for docker config files goes by its HOME and not by the caller's.
+// ownKubelet returns the kubelet that runs on this node or that its service starts
+// next, because its HOME decides where it looks for docker configs. It returns nil if
+// there is none, or if o is already a kubelet.
 func ownKubelet(ctx context.Context, n *node.Reading, o *node.Origin) *node.Origin {
 	if o.OfKubelet() {
 		return nil
 	}
 	w := node.Want{AsKubelet: "auto", OrNone: true, Dir: o.Dir}
 	if o.RootDir != node.DefaultRootDir {
-		w.RootDir = o.RootDir // it was given
+		w.RootDir = o.RootDir // set by a flag
 	}
 	k, err := n.Find(ctx, w)
 	if err != nil {
@@ -93,8 +92,8 @@ func ownKubelet(ctx context.Context, n *node.Reading, o *node.Origin) *node.Orig
 	return k
 }
 
-// checkHome tells of a HOME of the kubelet under which nobody puts anything.
-func (r *Report) checkHome(ctx context.Context, n *node.Reading, o *node.Origin) {
+// checkHome reports a HOME of the kubelet that is not an absolute path.
+func checkHome(ctx context.Context, r *results, n *node.Reading, o *node.Origin) {
 	home := DockerPaths(o).Home
 	if !o.OfKubelet() || home == "" {
 		return
@@ -108,20 +107,21 @@ func (r *Report) checkHome(ctx context.Context, n *node.Reading, o *node.Origin)
 	default:
 		why, meant = "is not an absolute path; ~ and $ are not expanded", "/root"
 	}
-	where := ""
+	f := finding.Finding{Severity: finding.SeverityWarning}
 	if g, ok := n.Variable(ctx, "HOME"); ok && g.Value == home {
-		where = fmt.Sprintf("%s:%d: ", g.File, g.Line)
+		f.File, f.Line = g.File, g.Line
 	}
 	at := filepath.Join(home, ".docker", "config.json")
 	if !filepath.IsAbs(at) {
 		at = filepath.Join(o.Dir, at)
 	}
-	r.Add("docker-config", Warn, fmt.Sprintf("set Environment=HOME=%s, or put the credentials into %s", strings.TrimSuffix(meant, "/"), DockerPaths(o).Files()[0]),
-		"%sthe kubelet's HOME %q %s: the kubelet looks for credentials in %q", where, home, why, at)
+	f.Message = fmt.Sprintf("the kubelet's HOME %q %s: the kubelet looks for credentials in %q", home, why, at)
+	f.Fix = fmt.Sprintf("set Environment=HOME=%s, or put the credentials into %s", strings.TrimSuffix(meant, "/"), DockerPaths(o).Files()[0])
+	r.report(f)
 }
 
-// DockerFindings are the linter's about the node's docker config file at a path, as
-// far as they matter there; nil if it is gone.
+// DockerFindings returns the linter's findings about a docker config file of the node;
+// nil if the file cannot be read.
 func DockerFindings(ctx context.Context, path string, now time.Time) *pullsecret.Result {
 	data, err := regularfile.Read(ctx, path, maxDockerConfig)
 	if err != nil {
@@ -132,26 +132,27 @@ func DockerFindings(ctx context.Context, path string, now time.Time) *pullsecret
 		kind = pullsecret.Dockercfg
 	}
 	found := pullsecret.CheckAs(kind, path, data, now)
-	// What renews a node's file cannot be seen here.
+	// A process that renews the file cannot be detected.
 	found.Findings = slices.DeleteFunc(found.Findings, func(f finding.Finding) bool {
 		return f.Severity == finding.SeverityInfo || f.Rule == "docker-password-ends"
 	})
 	return found
 }
 
-// checkDockerFile tells of the file that the kubelet reads.
-func (r *Report) checkDockerFile(ctx context.Context, path string) {
+// checkDockerFile checks a docker config file that the kubelet reads.
+func checkDockerFile(ctx context.Context, r *results, path string) {
 	found := DockerFindings(ctx, path, time.Now())
 	if found == nil {
 		return
 	}
-	r.Add("docker-config", OK, "", "%s: %s", path, Logins(found.Credentials))
+	r.add(finding.SeverityOK, "", "%s: %s", path, Logins(found.Credentials))
 	for _, f := range r.selected(&config.Config{}, found.Findings) {
-		r.Add("docker-config", Warn, report.Fix(f), "%s", f.String())
+		f.Severity, f.Fix = finding.SeverityWarning, report.Fix(f)
+		r.report(f)
 	}
 }
 
-// Logins says for how many registries there are logins.
+// Logins describes the number of registries with a credential.
 func Logins(n int) string {
 	switch n {
 	case 0:
@@ -162,43 +163,43 @@ func Logins(n int) string {
 	return fmt.Sprintf("credentials for %d registries", n)
 }
 
-// Bounds of the search for logins in homes.
+// Limits of the search in home directories.
 const (
 	maxHomes      = 200
 	maxHomeConfig = 1 << 20 // bytes
-	maxStray      = 5       // that are told of
-	strayPatience = 2 * time.Second
+	maxStray      = 5       // files to report
+	strayTimeout  = 2 * time.Second
 )
 
-// checkStrayDockerFiles tells of logins that docker login put into somebody's home,
-// where the kubelet of o does not look. It has no other.
-func (r *Report) checkStrayDockerFiles(ctx context.Context, o *node.Origin) {
+// checkStrayDockerFiles reports credentials that docker login stored in a home
+// directory, where the kubelet of o does not look.
+func checkStrayDockerFiles(ctx context.Context, r *results, o *node.Origin) {
 	paths := DockerPaths(o).Files()
-	ctx, cancel := context.WithTimeout(ctx, strayPatience)
+	ctx, cancel := context.WithTimeout(ctx, strayTimeout)
 	defer cancel()
-	// A home may be on a server that is away.
+	// A home directory may be on a file server that does not respond.
 	stray, err := await.Result(ctx, "search home directories", func() ([]string, error) {
 		return dockerLogins(ctx, append(homes("/"), DockerPaths(o).RootDir), paths), nil
 	})
 	if err != nil {
 		return
 	}
-	result, why := Info, "the kubelet reads this file only if its HOME is set to that home directory"
+	result, why := finding.SeverityInfo, "the kubelet reads this file only if its HOME is set to that home directory"
 	if o.OfKubelet() {
 		why = "the kubelet does not read this file, because HOME is not set (as usual for a systemd service)"
 		if home := DockerPaths(o).Home; home != "" {
 			why = fmt.Sprintf("the kubelet does not read this file, because its HOME is %q", home)
 		}
 		if o.Without != nil {
-			result = Warn // with providers, they are hardly meant for it
+			result = finding.SeverityWarning // with providers, the file is probably not meant for the kubelet
 		}
 	}
 	for _, path := range stray {
-		r.Add("docker-config", result, fmt.Sprintf("if this node's pulls need these credentials, put them in %s and make that file readable only by root", paths[0]), "%s has credentials; %s", path, why)
+		r.add(result, fmt.Sprintf("if this node's pulls need these credentials, put them in %s and make that file readable only by root", paths[0]), "%s has credentials; %s", path, why)
 	}
 }
 
-// homes are the homes of people, as they usually are below a root directory.
+// homes returns the usual home directories below a root directory.
 func homes(root string) []string {
 	list := []string{filepath.Join(root, "root")}
 	dir, err := os.Open(filepath.Join(root, "home"))
@@ -214,8 +215,8 @@ func homes(root string) []string {
 	return list
 }
 
-// dockerLogins are the docker configs of homes that have logins, at most a few,
-// without those that are looked at anyway.
+// dockerLogins returns the docker configs with credentials in home directories, except
+// known ones.
 func dockerLogins(ctx context.Context, homes, known []string) (list []string) {
 	for _, home := range homes {
 		for _, name := range []string{".docker/config.json", ".dockercfg"} {

@@ -44,10 +44,10 @@ func TestCheckHome(t *testing.T) {
 	for home, want := range map[string]string{
 		"": "", "/root": "", "/": "", "/root/ ": `"/root/ /.docker/config.json"`, "\t/root": `/.docker/config.json"`, "~": `"/there/~/.docker/config.json"`, "$HOME": "not an absolute path",
 	} {
-		r := &Report{}
-		r.checkHome(t.Context(), node.Node{Root: t.TempDir()}.Read(), &node.Origin{Unit: "kubelet.service", Dir: "/there", RootDir: "/var/lib/kubelet", Environ: []string{"HOME=" + home}})
-		if len(r.Checks) > 1 || (len(r.Checks) == 0) != (want == "") || want != "" && !strings.Contains(r.Checks[0].Message, want) {
-			t.Errorf("%q: got %+v, want %s", home, r.Checks, want)
+		r := &results{}
+		checkHome(t.Context(), r, node.Node{Root: t.TempDir()}.Read(), &node.Origin{Unit: "kubelet.service", Dir: "/there", RootDir: "/var/lib/kubelet", Environ: []string{"HOME=" + home}})
+		if len(r.list) > 1 || (len(r.list) == 0) != (want == "") || want != "" && !strings.Contains(r.list[0].Message, want) {
+			t.Errorf("%q: got %+v, want %s", home, r.list, want)
 		}
 	}
 }

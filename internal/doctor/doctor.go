@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package doctor checks what a pull on a node depends on, on this machine and
-// in the cluster, and knows what mends it. Each check is data; who prints it
-// is somebody else. It changes nothing, and runs no plugin but for an [Image].
+// Package doctor checks everything that an image pull on a node depends on: files,
+// the kubelet, the container runtime, the cluster and the registry. [Checks] lists
+// the checks, and [Run] returns their findings. Nothing is changed, and plugins are
+// run only for an [Image].
 package doctor
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
@@ -19,81 +23,143 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// Result is what came of a check, in the words that all commands have for it.
-type Result = terminal.Mark
-
-// The results.
-const (
-	OK   = terminal.OK
-	Info = terminal.Info
-	Skip = terminal.Skipped // it could not be tried
-	Warn = terminal.Warning
-	Fail = terminal.Error
-)
-
-// Check is one thing that was looked at.
-type Check struct {
-	Check   string   `json:"check"`          // its stable name
-	Result  Result   `json:"severity"`       // ok, info, skipped, warning or error
-	Host    string   `json:"host,omitempty"` // that was asked
-	Message string   `json:"message"`        // what is so
-	Fix     string   `json:"fix,omitempty"`
-	Log     []string `json:"log,omitempty"` // lines of the kubelet's log that say so
-
-	Without *node.Without `json:"without,omitempty"` // of the check of a configuration that there is not
+// Finding is one result of a check.
+type Finding struct {
+	Check string // name of the check, or of a step of the check "image"
+	finding.Finding
+	Log     []string      // lines of the kubelet's log that show the cause
+	Without *node.Without // set by "config" if the node has no configuration
 }
 
-// Report is what was found. The zero Report is empty.
+// jsonFinding has the fields of a Finding in JSON.
+type jsonFinding struct {
+	Check    string           `json:"check"`
+	Rule     string           `json:"rule,omitempty"`
+	Severity finding.Severity `json:"severity"`
+	Host     string           `json:"host,omitempty"`
+	File     string           `json:"file,omitempty"`
+	Line     int              `json:"line,omitempty"`
+	Column   int              `json:"column,omitempty"`
+	Path     string           `json:"path,omitempty"`
+	Message  string           `json:"message"`
+	Fix      string           `json:"fix,omitempty"`
+	Log      []string         `json:"log,omitempty"`
+	Without  *node.Without    `json:"without,omitempty"`
+}
+
+// MarshalJSON returns an object with the field check, and fix for a finding's suggestion.
+func (f Finding) MarshalJSON() ([]byte, error) {
+	return json.Marshal(jsonFinding{f.Check, f.Rule, f.Severity, f.Host, f.File, f.Line, f.Column, f.Path, f.Message, f.Fix, f.Log, f.Without})
+}
+
+// UnmarshalJSON reads what MarshalJSON returns.
+func (f *Finding) UnmarshalJSON(data []byte) error {
+	var j jsonFinding
+	if err := json.Unmarshal(data, &j); err != nil {
+		return err
+	}
+	*f = Finding{j.Check, finding.Finding{
+		Rule: j.Rule, Severity: j.Severity, Host: j.Host, File: j.File, Line: j.Line, Column: j.Column, Path: j.Path, Message: j.Message, Fix: j.Fix,
+	}, j.Log, j.Without}
+	return nil
+}
+
+// Report is the result of [Run].
 type Report struct {
-	Healthy bool    `json:"healthy"` // nothing failed
-	Checks  []Check `json:"checks"`  // in the order in which a pull depends on them
-
-	Image *ImageResult `json:"image,omitempty"` // of the image that was asked about
-
-	Rules      report.Filter `json:"-"`                    // selects lint findings
-	Suppressed int           `json:"suppressed,omitempty"` // lint findings that comments suppress
+	Healthy    bool         `json:"healthy"` // no finding is an error
+	Findings   []Finding    `json:"checks"`  // in the order in which a pull depends on the checks
+	Image      *ImageResult `json:"image,omitempty"`
+	Suppressed int          `json:"suppressed,omitempty"` // lint findings that comments suppress
 }
 
-// Add records a check.
-func (r *Report) Add(check string, result Result, fix, format string, args ...any) {
-	r.Checks = append(r.Checks, Check{Check: check, Result: result, Message: fmt.Sprintf(format, args...), Fix: fix})
-}
-
-// Fail records each of joined errors, with the hint of a [node.Error] if fix is
-// empty.
-func (r *Report) Fail(check string, err error, fix string) {
-	if e, ok := errors.AsType[*node.Error](err); ok && fix == "" {
-		fix = e.Hint
-	}
-	for _, e := range terminal.Flatten(err) {
-		r.Add(check, Fail, fix, "%v", e)
-	}
-}
-
-// selected returns the lint findings that Rules selects and cfg's comments do not
-// suppress.
-func (r *Report) selected(cfg *config.Config, list []finding.Finding) []finding.Finding {
-	kept, suppressed := r.Rules.Apply(list, report.TextOf(cfg))
-	r.Suppressed += suppressed
-	return kept
-}
-
-// Count counts the checks by result.
-func (r *Report) Count() map[Result]int {
-	counts := map[Result]int{}
-	for _, c := range r.Checks {
-		counts[c.Result]++
+// Count returns the number of findings for each severity.
+func (r *Report) Count() map[finding.Severity]int {
+	counts := map[finding.Severity]int{}
+	for _, f := range r.Findings {
+		counts[f.Severity]++
 	}
 	return counts
 }
 
-// ImageResult is what was found out about an image.
+// ImageResult is the result of the check "image".
 type ImageResult struct {
-	Reference   string              `json:"reference"` // whole
+	Reference   string              `json:"reference"` // with host and tag
 	Credentials []report.Credential `json:"credentials"`
 	Route       *route.Route        `json:"route,omitempty"`
-	Hosts       []*probe.Result     `json:"hosts"`                // that were asked, in their order
-	Pulls       bool                `json:"pulls"`                // a pull would work
-	From        string              `json:"from,omitempty"`       // the host that it would be from
-	Credential  *report.Credential  `json:"credential,omitempty"` // with which; missing if anonymously
+	Hosts       []*probe.Result     `json:"hosts"`                // hosts that were contacted, in order
+	Pulls       bool                `json:"pulls"`                // whether a pull would succeed
+	From        string              `json:"from,omitempty"`       // host that the pull would use
+	Credential  *report.Credential  `json:"credential,omitempty"` // accepted by From; nil if anonymous
+}
+
+// Run runs the checks with the given names, or all checks. Checks that do not apply
+// are left out unless they are named. It returns an error if ctx ends during the
+// checks of the node.
+func Run(ctx context.Context, w *World, only ...string) (*Report, error) {
+	w.load(ctx)
+	report := &Report{Findings: []Finding{}}
+	for _, c := range checks() {
+		if len(only) > 0 && !slices.Contains(only, c.Name) {
+			continue
+		}
+		if ctx.Err() != nil && !c.remote {
+			return nil, context.Cause(ctx)
+		}
+		r := &results{check: c.Name, earlier: report.Findings, rules: w.Rules}
+		c.examine(ctx, w, r, len(only) > 0)
+		report.Findings = append(report.Findings, r.list...)
+		report.Suppressed += r.suppressed
+	}
+	if w.Image != nil {
+		report.Image = w.Image.result
+	}
+	report.Healthy = report.Count()[finding.SeverityError] == 0 && ctx.Err() == nil
+	return report, nil
+}
+
+// results collects the findings of one check.
+type results struct {
+	check      string
+	list       []Finding
+	earlier    []Finding     // of the checks before
+	rules      report.Filter // selects lint findings
+	suppressed int           // lint findings that comments suppress
+}
+
+func (r *results) add(severity finding.Severity, fix, format string, args ...any) {
+	r.report(finding.Finding{Severity: severity, Message: fmt.Sprintf(format, args...), Fix: fix})
+}
+
+func (r *results) report(f finding.Finding) {
+	r.list = append(r.list, Finding{Check: r.check, Finding: f})
+}
+
+// selected returns the lint findings that the rules select and cfg's comments do not
+// suppress.
+func (r *results) selected(cfg *config.Config, list []finding.Finding) []finding.Finding {
+	kept, suppressed := r.rules.Apply(list, report.TextOf(cfg))
+	r.suppressed += suppressed
+	return kept
+}
+
+// addStep adds a finding of a step of the check.
+func (r *results) addStep(step string, severity finding.Severity, fix, format string, args ...any) {
+	r.add(severity, fix, format, args...)
+	r.list[len(r.list)-1].Check = step
+}
+
+// fail adds an error for each of the joined errors, with the position of a
+// [config.FieldError]. An empty fix is replaced by the hint of a [node.Error].
+func (r *results) fail(err error, fix string) {
+	if e, ok := errors.AsType[*node.Error](err); ok && fix == "" {
+		fix = e.Hint
+	}
+	for _, e := range terminal.Flatten(err) {
+		f := finding.Finding{Severity: finding.SeverityError, Message: e.Error(), Fix: fix}
+		if at, ok := e.(*config.FieldError); ok {
+			text := config.FieldError{Msg: at.Msg, Value: at.Value}
+			f.File, f.Line, f.Column, f.Path, f.Message = at.File, at.Line, at.Column, at.Path, text.Error()
+		}
+		r.report(f)
+	}
 }

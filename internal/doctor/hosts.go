@@ -13,19 +13,20 @@ import (
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/login"
 	"github.com/regcred/regcred/internal/probe"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/route"
 )
 
-// ask asks the hosts in their order, until one has the image. A kubelet tries all of
-// them with one credential before the next: so where a host takes a later one, those
-// behind it are asked with the earlier ones.
-func (i *Image) ask(ctx context.Context, image route.Image, way *route.Route, creds []regcred.Credential) {
-	ctx, cancel := context.WithTimeoutCause(ctx, i.Timeout, tooLong(i.Timeout))
+// queryHosts queries the hosts in order, until one has the image. A kubelet tries one
+// credential with all hosts before the next credential. So if a host accepts a later
+// credential, the following hosts are queried with the earlier ones.
+func (i *Image) queryHosts(ctx context.Context, image route.Image, way *route.Route, creds []regcred.Credential) {
+	ctx, cancel := context.WithTimeoutCause(ctx, i.Timeout, timeoutError(i.Timeout))
 	defer cancel()
-	i.Prober.Image = probe.Image{Host: image.Host, Tag: image.Tag, Digest: image.Digest}
+	i.prober.Image = probe.Image{Host: image.Host, Tag: image.Tag, Digest: image.Digest}
 	var asked []*probe.Result
 	var rest []string
 	var got, passed *probe.Result
@@ -35,37 +36,37 @@ func (i *Image) ask(ctx context.Context, image route.Image, way *route.Route, cr
 		case got != nil && got.Accepted <= 0, ctx.Err() != nil:
 			rest = append(rest, hop.Base.Host)
 		case got != nil:
-			r := i.Prober.Ask(ctx, hop, creds[:got.Accepted])
+			r := i.prober.Ask(ctx, hop, creds[:got.Accepted])
 			if asked = append(asked, r); r.Pulls {
 				got, passed = r, got
 			}
 		default:
-			r := i.Prober.Ask(ctx, hop, creds)
+			r := i.prober.Ask(ctx, hop, creds)
 			if asked = append(asked, r); r.Pulls {
 				got = r
 			}
 		}
 	}
-	i.Report.Image.Hosts = append(i.Report.Image.Hosts, asked...)
+	i.result.Hosts = append(i.result.Hosts, asked...)
 	for _, r := range asked {
 		i.addSteps(r, got != nil)
 	}
 	switch {
 	case got == nil && ctx.Err() != nil:
-		i.undecided(asked, rest, probe.Ended(ctx))
+		i.reportTimeout(asked, rest, probe.Ended(ctx))
 		return
 	case rest != nil:
-		i.Add("pull", Skip, "", "not queried, because %s has the image: %s", hostOf(got), strings.Join(rest, ", "))
+		i.r.addStep("pull", finding.SeveritySkipped, "", "not queried, because %s has the image: %s", hostOf(got), strings.Join(rest, ", "))
 	}
-	i.judge(way, asked, got, creds)
+	i.reportPull(way, asked, got, creds)
 	if passed != nil {
-		i.Add("pull", Warn, "put the credential that this host accepts first, or remove the other credentials", "%s also has the image but is skipped, because the credential for %s is tried before the host's own credential and is rejected", hostOf(passed), hostOf(got))
+		i.r.addStep("pull", finding.SeverityWarning, "put the credential that this host accepts first, or remove the other credentials", "%s also has the image but is skipped, because the credential for %s is tried before the host's own credential and is rejected", hostOf(passed), hostOf(got))
 	}
 }
 
-// undecided says that the time was over, or somebody interrupted, before it was
-// known how a pull would go.
-func (i *Image) undecided(asked []*probe.Result, rest []string, why error) {
+// reportTimeout reports that the result is unknown, because the time was over or the
+// user interrupted the check.
+func (i *Image) reportTimeout(asked []*probe.Result, rest []string, why error) {
 	at := ""
 	if len(asked) > 0 {
 		at = " while querying " + hostOf(asked[len(asked)-1])
@@ -74,16 +75,16 @@ func (i *Image) undecided(asked []*probe.Result, rest []string, why error) {
 		at += "; not queried: " + strings.Join(rest, ", ")
 	}
 	fix := ""
-	if _, ok := errors.AsType[tooLong](why); ok {
+	if _, ok := errors.AsType[timeoutError](why); ok {
 		fix = "increase --timeout"
 	}
-	i.Add("pull", Fail, fix, "unknown result: %v%s", why, at)
+	i.r.addStep("pull", finding.SeverityError, fix, "unknown result: %v%s", why, at)
 }
 
-// tooLong says that the hosts took longer than they may.
-type tooLong time.Duration
+// timeoutError is the cause of a context that ended after the timeout for all hosts.
+type timeoutError time.Duration
 
-func (t tooLong) Error() string {
+func (t timeoutError) Error() string {
 	return fmt.Sprintf("the timeout for all hosts expired (--timeout %s)", time.Duration(t))
 }
 
@@ -95,45 +96,47 @@ func hostOf(r *probe.Result) string {
 	return u.Host
 }
 
-// sameHop reports whether a host would answer twice alike: containerd asks a server
-// that its hosts file names as a host too a second time.
+// sameHop reports whether two hops get the same response. containerd queries a host
+// twice that is both the server and a host of a hosts.toml.
 func sameHop(a, b route.Hop) bool {
 	return a.Skipped == "" && a.URL == b.URL && a.Repository == b.Repository && a.Shown == b.Shown &&
 		slices.Equal(a.CA, b.CA) && slices.Equal(a.Client, b.Client) && a.SkipVerify == b.SkipVerify && a.HTTPToo == b.HTTPToo
 }
 
-// addSteps adds the steps of a host. Where another host has the image, what
-// fails here is a warning.
+// addSteps adds the steps of a host. If another host has the image, a failure is only
+// a warning.
 func (i *Image) addSteps(r *probe.Result, elsewhere bool) {
 	for _, s := range r.Steps {
-		c := Check{Check: s.Name, Result: s.Severity, Host: hostOf(r), Message: s.Message, Fix: s.Fix}
-		if elsewhere && c.Result == Fail {
-			c.Result = Warn
+		f := Finding{Check: s.Rule, Finding: s}
+		f.Rule, f.Host = "", hostOf(r)
+		if elsewhere && f.Severity == finding.SeverityError {
+			f.Severity = finding.SeverityWarning
 		}
-		if s.Name == probe.StepToken || s.Name == probe.StepManifest {
-			c.Message = c.Host + ": " + c.Message
+		if s.Rule == probe.StepToken || s.Rule == probe.StepManifest {
+			f.Message = f.Host + ": " + f.Message
 		}
-		i.Checks = append(i.Checks, c)
+		i.r.list = append(i.r.list, f)
 	}
 }
 
-// judge says how a pull would go.
-func (i *Image) judge(way *route.Route, asked []*probe.Result, got *probe.Result, creds []regcred.Credential) {
+// reportPull reports whether a pull would succeed.
+func (i *Image) reportPull(way *route.Route, asked []*probe.Result, got *probe.Result, creds []regcred.Credential) {
 	if got == nil {
 		i.blameProviders(asked)
 		var ends []string
 		for _, r := range asked {
 			if s := r.Failed(); s != nil {
-				ends = append(ends, fmt.Sprintf("%s (%s)", hostOf(r), s.Name))
+				ends = append(ends, fmt.Sprintf("%s (%s)", hostOf(r), s.Rule))
 			}
 		}
-		i.Add("pull", Fail, "", "would fail at %s", strings.Join(ends, " and "))
+		text := "would fail at " + strings.Join(ends, " and ")
 		if len(asked) == 0 {
-			i.Checks[len(i.Checks)-1].Message = fmt.Sprintf("would fail: %s queries no host for this image", way.Runtime)
+			text = fmt.Sprintf("would fail: %s queries no host for this image", way.Runtime)
 		}
+		i.r.addStep("pull", finding.SeverityError, "", "%s", text)
 		return
 	}
-	result := i.Report.Image
+	result := i.result
 	result.Pulls, result.From = true, hostOf(got)
 	who := "anonymously"
 	if got.Accepted >= 0 {
@@ -141,15 +144,15 @@ func (i *Image) judge(way *route.Route, asked []*probe.Result, got *probe.Result
 		result.Credential = report.NewCredential(cred)
 		who = "with " + login.Try{Credential: cred}.Who()
 	}
-	i.Add("pull", OK, "", "works from %s, %s", hostOf(got), who)
+	i.r.addStep("pull", finding.SeverityOK, "", "works from %s, %s", hostOf(got), who)
 }
 
-// blameProviders makes a warning of it that none matches, where a host wants a
-// login.
+// blameProviders turns "no provider matches" into a warning if a host requires a
+// credential.
 func (i *Image) blameProviders(asked []*probe.Result) {
 	wants := func(r *probe.Result) bool { return r.Challenge != nil }
 	if i.unmatched > 0 && slices.ContainsFunc(asked, wants) {
-		c := &i.Checks[i.unmatched]
-		c.Result, c.Fix = Warn, "to let a provider serve this image, add a pattern to the provider's matchImages"
+		f := &i.r.list[i.unmatched-1]
+		f.Severity, f.Fix = finding.SeverityWarning, "to let a provider serve this image, add a pattern to the provider's matchImages"
 	}
 }

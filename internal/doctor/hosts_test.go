@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package doctor_test
+package doctor
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
-	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/probe"
 	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/testregistry"
@@ -43,28 +42,28 @@ func silent(t *testing.T, accepted func()) string {
 }
 
 // image is one that two silent hosts are asked for.
-func image(t *testing.T, timeout time.Duration, accepted func()) *doctor.Image {
+func image(t *testing.T, timeout time.Duration, accepted func()) *Image {
 	t.Helper()
 	one, two := silent(t, accepted), silent(t, accepted)
-	return &doctor.Image{
-		Report: &doctor.Report{}, Reference: one + "/team/app:v1", Timeout: timeout,
+	return &Image{
+		r: &results{check: "image"}, remedy: func(regcred.Attempt) string { return "" }, Reference: one + "/team/app:v1", Timeout: timeout,
 		Lookup: func(context.Context) (*regcred.Result, bool, error) { return &regcred.Result{}, false, nil },
-		Route: func(image route.Image) (*route.Route, error) {
+		route: func(image route.Image) (*route.Route, error) {
 			return &route.Route{Runtime: "containerd", Hops: []route.Hop{route.NewHop("https", one, "v2", "team/app"), route.NewHop("https", two, "v2", "team/app")}}, nil
 		},
-		Prober: probe.Prober{StepTimeout: time.Minute},
+		prober: probe.Prober{StepTimeout: time.Minute},
 	}
 }
 
 // last demands what is said at the end, and that nobody is blamed before.
-func last(t *testing.T, i *doctor.Image, message, fix string) {
+func last(t *testing.T, i *Image, message, fix string) {
 	t.Helper()
-	n := len(i.Checks)
-	step, end := i.Checks[n-2], i.Checks[n-1]
+	n := len(i.r.list)
+	step, end := i.r.list[n-2], i.r.list[n-1]
 	if end.Check != "pull" || !strings.Contains(end.Message, message) || !strings.Contains(end.Message, "; not queried: 127.0.0.1:") || end.Fix != fix {
 		t.Errorf("the end: %+v", end)
 	}
-	if step.Result != doctor.Fail || step.Fix != "" {
+	if step.Severity != finding.SeverityError || step.Fix != "" {
 		t.Errorf("the step: %+v", step)
 	}
 }
@@ -72,7 +71,7 @@ func last(t *testing.T, i *doctor.Image, message, fix string) {
 // TestTimeIsOver: the time of all hosts is bounded, and who was not asked is named.
 func TestTimeIsOver(t *testing.T) {
 	i := image(t, 100*time.Millisecond, func() {})
-	i.Check(t.Context())
+	i.trace(t.Context())
 	last(t, i, "unknown result: the timeout for all hosts expired (--timeout 100ms) while querying 127.0.0.1:", "increase --timeout")
 }
 
@@ -80,7 +79,7 @@ func TestTimeIsOver(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	i := image(t, time.Minute, cancel)
-	i.Check(ctx)
+	i.trace(ctx)
 	last(t, i, "unknown result: interrupted while querying 127.0.0.1:", "")
 }
 
@@ -108,43 +107,44 @@ func TestPassedBy(t *testing.T) {
 		}
 		return r, false, nil
 	}
-	i.Route = func(route.Image) (*route.Route, error) {
+	i.route = func(route.Image) (*route.Route, error) {
 		origin := route.NewHop("http", hosts["first"], "v2", "team/app")
 		origin.Origin = true
 		return &route.Route{Runtime: "containerd", Hops: []route.Hop{route.NewHop("http", hosts["second"], "v2", "team/app"), origin}}, nil
 	}
-	i.Check(t.Context())
-	got := i.Report.Image
+	i.trace(t.Context())
+	got := i.result
 	if !got.Pulls || got.From != hosts["first"] || got.Credential == nil || got.Credential.Username != "first" {
-		t.Errorf("got %+v of %+v", got, i.Checks)
+		t.Errorf("got %+v of %+v", got, i.r.list)
 	}
-	if end := i.Checks[len(i.Checks)-1]; end.Check != "pull" || end.Result != doctor.Warn || !strings.HasPrefix(end.Message, hosts["second"]+" also has the image but is skipped") {
+	if end := i.r.list[len(i.r.list)-1]; end.Check != "pull" || end.Severity != finding.SeverityWarning || !strings.HasPrefix(end.Message, hosts["second"]+" also has the image but is skipped") {
 		t.Errorf("the end: %+v", end)
 	}
-	canary.Check(t, "checks", fmt.Sprintf("%+v", i.Checks))
+	canary.Check(t, "checks", fmt.Sprintf("%+v", i.r.list))
 }
 
 // TestRouteFindings: what the runtime refuses is an error, and what was told of the
 // node is not told again of the image.
 func TestRouteFindings(t *testing.T) {
 	i := image(t, time.Minute, func() {})
-	i.Route = func(route.Image) (*route.Route, error) {
+	i.route = func(route.Image) (*route.Route, error) {
 		return &route.Route{Runtime: "containerd", Findings: []finding.Finding{
 			{Rule: "mirror-broken", Severity: finding.SeverityError, File: "hosts.toml", Line: 1, Message: "it is refused"},
 			{Rule: "mirror-odd", Severity: finding.SeverityWarning, File: "hosts.toml", Line: 2, Message: "it is odd"},
 			{Rule: "mirror-so", Severity: finding.SeverityInfo, File: "hosts.toml", Line: 3, Message: "it is so"},
 		}}, nil
 	}
-	i.Add("mirrors", doctor.Warn, "", "hosts.toml:2: it is odd [mirror-odd]")
-	i.Check(t.Context())
-	got := map[doctor.Result]int{}
-	for _, c := range i.Checks {
-		if c.Check == "mirrors" && strings.HasPrefix(c.Message, "hosts.toml") {
-			got[c.Result]++
+	odd := finding.Finding{Rule: "mirror-odd", Severity: finding.SeverityWarning, File: "hosts.toml", Line: 2, Message: "it is odd"}
+	i.r.earlier = []Finding{{Check: "mirrors", Finding: odd}}
+	i.trace(t.Context())
+	got := map[finding.Severity]int{}
+	for _, c := range i.r.list {
+		if c.Check == "mirrors" && c.File == "hosts.toml" {
+			got[c.Severity]++
 		}
 	}
-	if got[doctor.Fail] != 1 || got[doctor.Warn] != 1 || got[doctor.Info] != 0 {
-		t.Errorf("got %v of %+v", got, i.Checks)
+	if got[finding.SeverityError] != 1 || got[finding.SeverityWarning] != 0 || got[finding.SeverityInfo] != 0 {
+		t.Errorf("got %v of %+v", got, i.r.list)
 	}
 }
 
@@ -156,8 +156,8 @@ func TestLookupInterrupted(t *testing.T) {
 		cancel()
 		return nil, false, ctx.Err()
 	}
-	i.Check(ctx)
-	if end := i.Checks[len(i.Checks)-1]; end.Check != "credentials" || end.Message != "unknown: interrupted" {
+	i.trace(ctx)
+	if end := i.r.list[len(i.r.list)-1]; end.Check != "credentials" || end.Message != "unknown: interrupted" {
 		t.Errorf("the end: %+v", end)
 	}
 }

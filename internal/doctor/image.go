@@ -21,33 +21,48 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// Image is an image whose whole way is gone, up to its manifest.
+// Image is an image whose pull is traced up to its manifest.
 type Image struct {
-	*Report   // of the checks
 	Reference string
-	Config    *config.Config // nil: there is none that is valid
+	// Lookup finds the credentials as a kubelet does. refused means that the kubelet
+	// would not pull at all. If Lookup is nil, no plugin is run.
+	Lookup   func(context.Context) (result *regcred.Result, refused bool, err error)
+	ForPod   bool          // Lookup is for a pod
+	Platform string        // such as linux/amd64
+	Offline  bool          // contact no host
+	Timeout  time.Duration // for all hosts together
 
-	// Lookup finds the credentials as a kubelet does; refused says that it would
-	// not pull at all. nil: no plugin is run.
-	Lookup func(context.Context) (result *regcred.Result, refused bool, err error)
-	Remedy func(regcred.Attempt) string // of one that failed or was skipped
+	config *config.Config // nil if there is no valid one
+	remedy func(regcred.Attempt) string
+	route  func(route.Image) (*route.Route, error)
+	prober probe.Prober
 
-	Route   func(route.Image) (*route.Route, error)
-	Prober  probe.Prober
-	Offline bool
-	Timeout time.Duration // of asking hosts, all of them
-
-	unmatched int // index of the check that says that no provider matches; 0 = some does
+	r         *results
+	result    *ImageResult
+	unmatched int // index in r.list of the finding that no provider matches, plus one; 0 if one matches
 }
 
-// Check goes the way until it ends.
-func (i *Image) Check(ctx context.Context) {
+// checkImage traces the image.
+func checkImage(ctx context.Context, w *World, r *results) {
+	i, runtime := w.Image, w.findRuntime(ctx)
+	configPath := ""
+	if w.Origin != nil {
+		configPath = w.Origin.Config
+	}
+	i.config, i.r = w.Config, r
+	i.remedy = func(at regcred.Attempt) string { return AttemptRemedy(at, i.ForPod, configPath) }
+	i.route = runtime.Route
+	i.prober = probe.Prober{Runtime: runtime.Probe(w.Environ), Platform: i.Platform}
+	i.trace(ctx)
+}
+
+// trace performs the steps of a pull until one fails.
+func (i *Image) trace(ctx context.Context) {
 	image, ok := i.checkReference()
 	if !ok {
 		return
 	}
-	i.anywhere()
-	i.Report.Image = &ImageResult{Reference: image.String(), Credentials: []report.Credential{}, Hosts: []*probe.Result{}}
+	i.result = &ImageResult{Reference: image.String(), Credentials: []report.Credential{}, Hosts: []*probe.Result{}}
 	creds, ok := i.checkCredentials(ctx)
 	if !ok {
 		return
@@ -57,22 +72,13 @@ func (i *Image) Check(ctx context.Context) {
 		return
 	}
 	if i.Offline {
-		i.Add("pull", Skip, "", "--offline: no host is queried")
+		i.r.addStep("pull", finding.SeveritySkipped, "", "--offline: no host is queried")
 		return
 	}
-	i.ask(ctx, image, way, creds)
+	i.queryHosts(ctx, image, way, creds)
 }
 
-// anywhere takes back that a machine is no node: of an image one may ask from any.
-func (i *Image) anywhere() {
-	for n := range i.Checks {
-		if c := &i.Checks[n]; c.Without != nil && c.Result == Fail {
-			c.Result = Info
-		}
-	}
-}
-
-// imageForm says how an image is written.
+// imageForm is the fix of an invalid reference.
 const imageForm = "write the image as [registry[:port]/]repository[:tag][@digest], in lower case"
 
 func (i *Image) checkReference() (route.Image, bool) {
@@ -88,50 +94,50 @@ func (i *Image) checkReference() (route.Image, bool) {
 		} else if trimmed := strings.TrimSpace(i.Reference); trimmed != i.Reference {
 			fix = "remove the spaces around the image reference"
 		}
-		i.Add("reference", Fail, fix, "%v", err)
+		i.r.addStep("reference", finding.SeverityError, fix, "%v", err)
 		return image, false
 	}
 	first, _, _ := strings.Cut(i.Reference, ":")
 	if image.Short && (strings.Contains(first, ".") && !strings.Contains(first, "/") || first == "localhost") {
-		i.Add("reference", Warn, "include the repository: "+i.Reference+"/REPOSITORY", "%q is interpreted as %s, an image on Docker Hub, not as a registry", i.Reference, image)
+		i.r.addStep("reference", finding.SeverityWarning, "include the repository: "+i.Reference+"/REPOSITORY", "%q is interpreted as %s, an image on Docker Hub, not as a registry", i.Reference, image)
 		return image, true
 	}
 	text := image.String()
 	if text != i.Reference {
 		text = fmt.Sprintf("%s means %s", i.Reference, text)
 	}
-	i.Add("reference", OK, "", "%s", text)
+	i.r.addStep("reference", finding.SeverityOK, "", "%s", text)
 	return image, true
 }
 
-// checkCredentials says which providers match, and what a lookup finds.
+// checkCredentials reports which providers match, and looks up the credentials.
 func (i *Image) checkCredentials(ctx context.Context) ([]regcred.Credential, bool) {
-	ex := regcred.Explain(cmp.Or(i.Config, &config.Config{}), regcred.Request{Image: i.Reference})
+	ex := regcred.Explain(cmp.Or(i.config, &config.Config{}), regcred.Request{Image: i.Reference})
 	if i.Lookup == nil {
 		i.checkProviders(ex, false)
-		i.Add("credentials", Skip, "", "--offline: no plugin is run")
+		i.r.addStep("credentials", finding.SeveritySkipped, "", "--offline: no plugin is run")
 		return nil, true
 	}
 	res, refused, err := i.Lookup(ctx)
 	if err != nil && ctx.Err() != nil {
 		i.checkProviders(ex, false)
-		i.Add("credentials", Fail, "", "unknown: %v", probe.Ended(ctx))
+		i.r.addStep("credentials", finding.SeverityError, "", "unknown: %v", probe.Ended(ctx))
 		return nil, false
 	}
 	if err != nil {
 		i.checkProviders(ex, false)
-		i.Fail("credentials", err, "")
+		i.failStep("credentials", err)
 		return nil, false
 	}
 	i.checkProviders(ex, len(res.Credentials) > 0)
-	i.Report.Image.Credentials = report.NewCredentials(res.Credentials)
+	i.result.Credentials = report.NewCredentials(res.Credentials)
 	return res.Credentials, i.checkAttempts(res, refused)
 }
 
-// checkProviders names those that match, or the one that came nearest.
+// checkProviders reports the matching providers, or the nearest patterns.
 func (i *Image) checkProviders(ex regcred.Explanation, found bool) {
-	if i.Config == nil {
-		i.Add("providers", Skip, "", "no usable configuration: the checks below run without providers")
+	if i.config == nil {
+		i.r.addStep("providers", finding.SeveritySkipped, "", "no usable configuration: the checks below run without providers")
 		return
 	}
 	var matched, near []string
@@ -145,37 +151,37 @@ func (i *Image) checkProviders(ex regcred.Explanation, found bool) {
 	}
 	switch {
 	case matched != nil:
-		i.Add("providers", OK, "", "%s", strings.Join(matched, "; "))
+		i.r.addStep("providers", finding.SeverityOK, "", "%s", strings.Join(matched, "; "))
 	case near == nil:
-		i.Add("providers", OK, "", "none configured")
+		i.r.addStep("providers", finding.SeverityOK, "", "none configured")
 	case found:
-		i.Add("providers", OK, "", "none of the %s matches %s", terminal.Count(len(near), "provider"), ex.Repository)
+		i.r.addStep("providers", finding.SeverityOK, "", "none of the %s matches %s", terminal.Count(len(near), "provider"), ex.Repository)
 	default:
-		i.unmatched = len(i.Checks)
-		i.Add("providers", OK, "", "none matches %s; %s", ex.Repository, strings.Join(near, "; "))
+		i.unmatched = len(i.r.list) + 1
+		i.r.addStep("providers", finding.SeverityOK, "", "none matches %s; %s", ex.Repository, strings.Join(near, "; "))
 	}
 }
 
-// checkAttempts says what failed, and what was found. It is false where a
-// kubelet has nothing to pull with though it should.
+// checkAttempts reports failures and credentials. It returns false if a failure leaves
+// the kubelet without a credential.
 func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
 	failed := false
-	result := Warn
+	result := finding.SeverityWarning
 	if len(res.Credentials) == 0 {
-		result = Fail
+		result = finding.SeverityError
 	}
 	for _, at := range res.Attempts {
 		switch {
 		case at.Err != nil:
 			failed = true
-			after, fix := "", i.Remedy(at)
+			after, fix := "", i.remedy(at)
 			if at.Kind == regcred.FromProvider && at.Duration > 0 {
 				after = fmt.Sprintf(" (after %s)", terminal.Took(at.Duration.Seconds()))
 				fix = cmp.Or(fix, fmt.Sprintf("to see the request and response, run regcred plugin run %s %s", terminal.ShellWord(at.Provider), terminal.ShellWord(i.Reference)))
 			}
-			i.Add("credentials", result, fix, "%v%s", at.Err, after)
+			i.r.addStep("credentials", result, fix, "%v%s", at.Err, after)
 		case at.Skipped != "":
-			i.Add("credentials", Skip, i.Remedy(at), "%s is not run: %s", at.Provider, at.Skipped)
+			i.r.addStep("credentials", finding.SeveritySkipped, i.remedy(at), "%s is not run: %s", at.Provider, at.Skipped)
 		case at.Matched == 0 && (at.Kind == regcred.FromProvider || at.Kind == regcred.FromPullSecret):
 			text, fix := at.Provider+" returns no credential for this image", ""
 			if at.Kind == regcred.FromPullSecret {
@@ -187,57 +193,60 @@ func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
 			if len(at.Keys) > 0 {
 				text += "; none of its keys matches: " + strings.Join(at.Keys, ", ")
 			}
-			i.Add("credentials", Warn, fix, "%s", text)
+			i.r.addStep("credentials", finding.SeverityWarning, fix, "%s", text)
 		}
 	}
 	switch {
 	case refused && len(res.Credentials) == 0:
-		i.Add("pull", Fail, "", "would fail: the kubelet has no credential, because a credential source failed")
+		i.r.addStep("pull", finding.SeverityError, "", "would fail: the kubelet has no credential, because a credential source failed")
 		return false
 	case len(res.Credentials) == 0 && failed:
-		i.Add("pull", Fail, "", "would be attempted anonymously, because a credential source failed")
+		i.r.addStep("pull", finding.SeverityError, "", "would be attempted anonymously, because a credential source failed")
 		return false
 	case len(res.Credentials) == 0:
-		i.Add("credentials", OK, "", "no credentials, so the image is pulled anonymously")
+		i.r.addStep("credentials", finding.SeverityOK, "", "no credentials, so the image is pulled anonymously")
 		return true
 	}
 	var who []string
 	for _, c := range res.Credentials {
 		who = append(who, login.Try{Credential: &c}.Who())
 	}
-	i.Add("credentials", OK, "", "%s, tried in this order: %s", terminal.Count(len(who), "credential"), strings.Join(who, "; "))
+	i.r.addStep("credentials", finding.SeverityOK, "", "%s, tried in this order: %s", terminal.Count(len(who), "credential"), strings.Join(who, "; "))
 	return true
 }
 
-// checkRoute says which hosts the runtime asks.
+// checkRoute reports which hosts the runtime queries.
 func (i *Image) checkRoute(image route.Image) (*route.Route, bool) {
-	way, err := i.Route(image)
+	const step = "mirrors"
+	way, err := i.route(image)
 	if err != nil {
-		i.Add("mirrors", Warn, "", "unknown: %v; checking only the image's own registry", err)
+		i.r.addStep(step, finding.SeverityWarning, "", "unknown: %v; checking only the image's own registry", err)
 		way = OriginAlone(image, "the runtime")
 	}
-	i.Report.Image.Route = way
+	i.result.Route = way
 	if way.Fails != "" {
-		i.Add("mirrors", Fail, "", "%s", way)
+		i.r.addStep(step, finding.SeverityError, "", "%s", way)
 		return way, false
 	}
 	if err == nil {
-		i.Add("mirrors", OK, "", "%s", way)
+		i.r.addStep(step, finding.SeverityOK, "", "%s", way)
 	}
 	for _, f := range way.Findings {
-		if f.Severity == finding.SeverityInfo {
-			continue
-		}
-		if !i.said(f) {
-			i.found(f)
+		reported := slices.ContainsFunc(i.r.earlier, func(e Finding) bool {
+			return e.Check == step && e.Rule == f.Rule && e.File == f.File && e.Line == f.Line && e.Message == f.Message
+		})
+		if f.Severity != finding.SeverityInfo && !reported {
+			i.r.list = append(i.r.list, Finding{Check: step, Finding: f})
 		}
 	}
 	return way, true
 }
 
-// said reports whether a finding was told of the node already.
-func (i *Image) said(f finding.Finding) bool {
-	r := &Report{}
-	r.found(f)
-	return slices.ContainsFunc(i.Checks, func(c Check) bool { return c.Check == "mirrors" && c.Message == r.Checks[0].Message })
+// failStep adds an error of a step.
+func (i *Image) failStep(step string, err error) {
+	n := len(i.r.list)
+	i.r.fail(err, "")
+	for k := range i.r.list[n:] {
+		i.r.list[n+k].Check = step
+	}
 }

@@ -10,56 +10,50 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/generation"
-	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/install"
 	"github.com/regcred/regcred/internal/tally"
 )
 
-// Installed checks what "regcred install" has put on a node, if anything, and
-// what the providers there have done.
-func (r *Report) Installed(ctx context.Context, k *Kubelet) {
-	store := generation.Store{FS: inroot.FS{Root: k.Node.Root}, Dir: generation.DefaultDir}
-	if k.Setup == nil || !store.FS.Exists(store.Dir) {
-		return
-	}
-	in := install.Installer{Store: store, Setup: k.Setup}
+// checkInstalled checks the generation that "regcred install" activated.
+func checkInstalled(ctx context.Context, w *World, r *results) {
+	in := install.Installer{Store: w.generations(), Setup: w.Setup}
 	s, err := in.Status(ctx)
 	if err != nil {
-		r.Fail("installed", err, "run this command as root (sudo)")
+		r.fail(err, "run this command as root (sudo)")
 		return
 	}
 	if s.BrokenOff != "" {
-		r.Add("installed", Fail, "run regcred install, rollback or uninstall; each one first completes or undoes the interrupted change", "interrupted: %s", s.BrokenOff)
+		r.add(finding.SeverityError, "run regcred install, rollback or uninstall; each one first completes or undoes the interrupted change", "interrupted: %s", s.BrokenOff)
 	}
 	for _, p := range s.Problems {
-		r.Add("installed", Fail, "run regcred status for details", "%s", p)
+		r.add(finding.SeverityError, "run regcred status for details", "%s", p)
 	}
 	for _, why := range s.Restart {
-		r.Add("installed", Warn, "regcred install --restart", "the kubelet needs a restart: %s", why)
+		r.add(finding.SeverityWarning, "regcred install --restart", "the kubelet needs a restart: %s", why)
 	}
 	if s.Current != nil && s.BrokenOff == "" && len(s.Problems)+len(s.Restart) == 0 {
-		r.Add("installed", OK, "", "generation %d is current and unmodified; it contains %v", s.Current.Number, s.Current.Executables())
+		r.add(finding.SeverityOK, "", "generation %d is current and unmodified; it contains %v", s.Current.Number, s.Current.Executables())
 	}
-	r.counted(ctx, store.FS)
 }
 
-// counted tells of providers that failed, of which a kubelet's log says nothing
-// where another had an answer.
-func (r *Report) counted(ctx context.Context, root inroot.FS) {
-	counts, err := tally.Read(ctx, root.Host(tally.DefaultDir))
+// checkCounts reports providers that failed. The kubelet does not log a failure if
+// another provider returned a credential.
+func checkCounts(ctx context.Context, w *World, r *results) {
+	counts, err := tally.Read(ctx, w.generations().FS.Host(tally.DefaultDir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
 	if err != nil {
-		r.Add("counts", Warn, "remove it", "%v", err)
+		r.add(finding.SeverityWarning, "remove it", "%v", err)
 		return
 	}
-	const current = generation.DefaultDir + "/current" // the kubelet's own configuration has the dispatcher alone
+	const current = generation.DefaultDir + "/current"
 	for _, name := range slices.Sorted(maps.Keys(counts.Providers)) {
 		p := counts.Providers[name]
 		if e := p.LastError; e != nil {
-			r.Add("counts", Warn, "test the provider: regcred plugin run --config "+current+"/config --bin-dir "+current+"/bin "+name+" IMAGE", "provider %q failed at least once in %d runs since %s; the last failure was at %s: %s",
+			r.add(finding.SeverityWarning, "test the provider: regcred plugin run --config "+current+"/config --bin-dir "+current+"/bin "+name+" IMAGE", "provider %q failed at least once in %d runs since %s; the last failure was at %s: %s",
 				name, p.Runs, counts.Since.Format("2006-01-02 15:04"), e.Time.Format("2006-01-02 15:04:05"), e.Message)
 		}
 	}

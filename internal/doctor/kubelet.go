@@ -4,7 +4,6 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,43 +15,23 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/node"
-	"github.com/regcred/regcred/internal/service"
 )
 
-// kubeletCheck is the name of the check.
-const kubeletCheck = "kubelet"
-
-// Kubelet is the kubelet of a node, and what was checked for it.
-type Kubelet struct {
-	Node    *node.Reading
-	Setup   *node.Setup      // nil if this system has no nodes
-	Service *service.Service // what starts it; nil if that cannot be asked
-
-	Origin *node.Origin   // of what was checked; nil if nothing was found
-	Caller *node.Origin   // stands for Origin where docker config files are looked for; nil if it may not
-	Config *config.Config // what was checked; nil if it is not valid
-}
-
-// Files says in whose directories docker config files are looked for; nil if that is
-// not known.
-func (k *Kubelet) Files() *node.Origin { return cmp.Or(k.Origin, k.Caller) }
-
-// Kubelet checks whether the kubelet runs, and whether it runs, and will start
-// again, with what was checked. Of a machine without a kubelet it says nothing.
-func (r *Report) Kubelet(ctx context.Context, k *Kubelet) {
-	if k.Setup == nil {
-		return
-	}
+// checkKubelet checks whether the kubelet runs, and whether it runs and will restart
+// with the checked configuration.
+func checkKubelet(ctx context.Context, w *World, r *results) {
+	k := &w.Kubelet
 	switch run := k.Setup.Running; {
 	case run == nil && k.Setup.Kind == node.NoKubelet:
-	case !r.kubeletUp(ctx, k):
-		r.checkVersion(k)
+	case !k.kubeletUp(ctx, r):
+		k.checkVersion(r)
 	case run != nil:
-		r.compareKubelet(k)
+		k.compareKubelet(r)
 	default:
-		r.Add(kubeletCheck, OK, "", "%s runs", k.Setup.Service)
+		r.add(finding.SeverityOK, "", "%s runs", k.Setup.Service)
 	}
 }
 
@@ -111,7 +90,7 @@ func (k *Kubelet) checked() (p pair, ok bool) {
 
 // compareKubelet holds what was checked against what the running kubelet was started with,
 // and what its files say of the next start.
-func (r *Report) compareKubelet(k *Kubelet) {
+func (k *Kubelet) compareKubelet(r *results) {
 	who, next := k.who(), k.pairOf(k.Setup.Next())
 	have := next
 	if f := k.Setup.Running.Flags; f != nil {
@@ -123,24 +102,24 @@ func (r *Report) compareKubelet(k *Kubelet) {
 	checked, ok := k.checked()
 	switch {
 	case !ok && have.none() && next.none():
-		r.Add(kubeletCheck, OK, "", "%s runs without credential providers", who)
+		r.add(finding.SeverityOK, "", "%s runs without credential providers", who)
 	case !ok && k.Origin == nil && have.is(next):
-		r.Add(kubeletCheck, OK, "", "%s runs, with %v", who, have)
+		r.add(finding.SeverityOK, "", "%s runs, with %v", who, have)
 	case !have.is(next) && (!ok || checked.is(have) || checked.is(next)):
 		refusal := k.refusal(next.config)
-		r.pendingRestart(k, who, have, next, ok && checked.is(have), refusal != nil)
+		k.pendingRestart(r, who, have, next, ok && checked.is(have), refusal != nil)
 		if ok && checked.is(next) {
-			r.checkVersion(k)
+			k.checkVersion(r)
 		} else if refusal != nil {
-			r.Fail(kubeletCheck, refusal, k.hasItAll(next.config))
+			r.fail(refusal, k.hasItAll(next.config))
 		}
 	case !checked.is(have):
-		r.otherKubelet(k, who, have, checked)
-		r.checkVersion(k)
-	case r.checkFresh(k, who, checked.config):
-		r.checkVersion(k)
+		k.otherKubelet(r, who, have, checked)
+		k.checkVersion(r)
+	case k.checkFresh(r, who, checked.config):
+		k.checkVersion(r)
 	default:
-		r.Add(kubeletCheck, OK, "", "%s runs with this configuration", who)
+		r.add(finding.SeverityOK, "", "%s runs with this configuration", who)
 	}
 }
 
@@ -159,17 +138,17 @@ func (k *Kubelet) who() string {
 
 // pendingRestart is a kubelet that was started before its files said what they say now,
 // with which it may not come back.
-func (r *Report) pendingRestart(k *Kubelet, who string, have, next pair, holds, refused bool) {
-	result, so, fix := Warn, "the checked configuration takes effect when the kubelet next starts", k.restart(true)
+func (k *Kubelet) pendingRestart(r *results, who string, have, next pair, holds, refused bool) {
+	result, so, fix := finding.SeverityWarning, "the checked configuration takes effect when the kubelet next starts", k.restart(true)
 	switch {
 	case refused:
-		result, so, fix = Fail, noReturn, mendFirst+fix
+		result, so, fix = finding.SeverityError, noReturn, mendFirst+fix
 	case have.none():
-		result, so = Fail, "the kubelet calls no provider until it is restarted"
+		result, so = finding.SeverityError, "the kubelet calls no provider until it is restarted"
 	case holds:
 		so = "the kubelet still uses the checked configuration, but only until it is restarted"
 	}
-	r.Add(kubeletCheck, result, fix, "%s was started with %v; now %s: %s", who, have, k.nextSays(next), so)
+	r.add(result, fix, "%s was started with %v; now %s: %s", who, have, k.nextSays(next), so)
 }
 
 // place is where the kubelet's next start has a flag from; "" if nowhere.
@@ -199,16 +178,16 @@ func (k *Kubelet) nextSays(next pair) string {
 }
 
 // otherKubelet is a kubelet that nobody has told of what was checked.
-func (r *Report) otherKubelet(k *Kubelet, who string, have, checked pair) {
+func (k *Kubelet) otherKubelet(r *results, who string, have, checked pair) {
 	if !have.none() {
-		r.Add(kubeletCheck, Warn, "run regcred doctor --as-kubelet to check the kubelet's flags", "%s runs with different flags than the ones checked here: %v", who, have)
+		r.add(finding.SeverityWarning, "run regcred doctor --as-kubelet to check the kubelet's flags", "%s runs with different flags than the ones checked here: %v", who, have)
 		return
 	}
-	result := Warn // who gave it knows that it is another
+	result := finding.SeverityWarning // who gave it knows that it is another
 	if k.Origin.Discovered {
-		result = Fail
+		result = finding.SeverityError
 	}
-	r.Add(kubeletCheck, result, "run regcred install, or start the kubelet with "+checked.String(),
+	r.add(result, "run regcred install, or start the kubelet with "+checked.String(),
 		"%s runs without credential providers: none of its flags refers to %s, the configuration being checked", who, checked.config)
 }
 
@@ -234,7 +213,7 @@ func (k *Kubelet) restart(reread bool) string {
 // checkFresh warns of a configuration that has changed since the kubelet started: it
 // is read once. An executable is looked for at each run, so that may change.
 // kubelet: RegisterCredentialProviderPlugins.
-func (r *Report) checkFresh(k *Kubelet, who, path string) (warned bool) {
+func (k *Kubelet) checkFresh(r *results, who, path string) (warned bool) {
 	began := k.Node.StartTime(k.Setup.Running)
 	if began.IsZero() || k.installed() {
 		return false
@@ -252,11 +231,11 @@ func (r *Report) checkFresh(k *Kubelet, who, path string) (warned bool) {
 		if err != nil || !at.After(began.Add(startTakes)) || at.After(time.Now()) {
 			continue
 		}
-		result, so, fix := Warn, "the kubelet keeps using the previous version of the file until it is restarted", k.restart(false)
+		result, so, fix := finding.SeverityWarning, "the kubelet keeps using the previous version of the file until it is restarted", k.restart(false)
 		if k.refusal(path) != nil {
-			result, so, fix = Fail, "the kubelet is still using the previous version of the file; "+noReturn, mendFirst+fix
+			result, so, fix = finding.SeverityError, "the kubelet is still using the previous version of the file; "+noReturn, mendFirst+fix
 		}
-		r.Add(kubeletCheck, result, fix, "%s was changed at %s, after %s started (%s): %s",
+		r.add(result, fix, "%s was changed at %s, after %s started (%s): %s",
 			file, at.Format(time.DateTime), who, began.Format(time.DateTime), so)
 		return true
 	}
@@ -280,10 +259,10 @@ const (
 
 // checkVersion says what the node's own kubelet refuses. Of one that runs with the
 // configuration nobody need ask.
-func (r *Report) checkVersion(k *Kubelet) {
+func (k *Kubelet) checkVersion(r *results) {
 	if err := k.refuses(); err != nil {
 		path, _ := k.Config.Path()
-		r.Fail(kubeletCheck, err, k.hasItAll(path))
+		r.fail(err, k.hasItAll(path))
 	}
 }
 

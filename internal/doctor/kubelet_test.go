@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/node"
@@ -50,6 +51,14 @@ func kubeadm(t *testing.T) *Kubelet {
 	return k
 }
 
+// loadConfig returns the configuration of k as Run sets it.
+func loadConfig(t *testing.T, k *Kubelet) *config.Config {
+	t.Helper()
+	w := &World{Kubelet: *k}
+	w.load(t.Context())
+	return w.Config
+}
+
 // TestKubeletVersion: what the node's own kubelet refuses, of the file as it is written
 // and by its feature gates, and the command that says so too.
 func TestKubeletVersion(t *testing.T) {
@@ -68,9 +77,9 @@ func TestKubeletVersion(t *testing.T) {
 	k.Setup.Version.Kubelet = "1.33.4"
 	for on, want := range map[bool]string{true: "", false: ": for all errors, run regcred validate --kubelet-version 1.33.4 --feature-gates " + gate + "=false " + path} {
 		k.Setup.Gates = map[string]bool{gate: on, "Other": true}
-		r, fix := Report{}, ""
-		r.checkVersion(k)
-		for _, c := range r.Checks {
+		r, fix := results{}, ""
+		k.checkVersion(&r)
+		for _, c := range r.list {
 			fix += c.Message + ": " + c.Fix
 		}
 		if !strings.HasSuffix(fix, want) || on && fix != "" {
@@ -92,17 +101,18 @@ func TestConfigJudge(t *testing.T) {
 	k.Setup.Gates = map[string]bool{"AllAlpha": true}
 	for _, tt := range []struct {
 		version node.Version
-		want    Check
+		want    finding.Finding
 	}{
-		{node.Version{Kubelet: "1.33.4"}, Check{Result: OK, Message: path + " (here): 1 provider, accepted by kubelet 1.33.4"}},
-		{node.Version{Why: "it hangs"}, Check{Result: Fail, Fix: "the kubelet does not start with this (assuming kubelet version " + config.NewestKubelet +
+		{node.Version{Kubelet: "1.33.4"}, finding.Finding{Severity: finding.SeverityOK, Message: path + " (here): 1 provider, accepted by kubelet 1.33.4"}},
+		{node.Version{Why: "it hangs"}, finding.Finding{Severity: finding.SeverityError, Fix: "the kubelet does not start with this (assuming kubelet version " + config.NewestKubelet +
 			", because this node's kubelet version is unknown: it hangs); fix it and run: regcred validate " + path}},
 	} {
 		k.Setup.Version = tt.version
-		r := Report{}
-		r.config(t.Context(), k)
-		got := r.Checks[0]
-		if tt.want.Message != "" && got.Message != tt.want.Message || got.Fix != tt.want.Fix || got.Result != tt.want.Result {
+		r, w := results{}, &World{Kubelet: *k}
+		w.load(t.Context())
+		checkConfig(t.Context(), w, &r)
+		got := r.list[0]
+		if tt.want.Message != "" && got.Message != tt.want.Message || got.Fix != tt.want.Fix || got.Severity != tt.want.Severity {
 			t.Errorf("%+v: got %+v", tt.version, got)
 		}
 	}
@@ -115,22 +125,22 @@ func TestRestartIntoRefusal(t *testing.T) {
 	for name, tt := range map[string]struct {
 		version, more string
 		runs          node.RunningFlags
-		result        Result
+		result        finding.Severity
 		so            string
 		refused       int
 		unread        []string
 	}{
-		"new enough":          {version: "1.34.1", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: Warn, so: holds},
-		"not known":           {runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: Warn, so: holds},
-		"too old":             {version: "1.33.4", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: Fail, so: noReturn, refused: 2},
-		"perhaps too old":     {version: "1.33.4", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: Warn, so: holds, refused: 2, unread: []string{"/d/1.conf"}},
-		"too old, none":       {version: "1.33.4", result: Fail, so: noReturn, refused: 2},
-		"new enough, none":    {version: "1.34.1", result: Fail, so: none},
-		"invalid":             {version: "1.34.1", more: "  args: 1\n", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: Fail, so: noReturn},
-		"changed, too old":    {version: "1.33.4", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: Fail, so: noReturn, refused: 2},
-		"changed, new enough": {version: "1.34.1", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: Warn, so: "the kubelet keeps using the previous version of the file until it is restarted"},
+		"new enough":          {version: "1.34.1", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: finding.SeverityWarning, so: holds},
+		"not known":           {runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: finding.SeverityWarning, so: holds},
+		"too old":             {version: "1.33.4", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: finding.SeverityError, so: noReturn, refused: 2},
+		"perhaps too old":     {version: "1.33.4", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: finding.SeverityWarning, so: holds, refused: 2, unread: []string{"/d/1.conf"}},
+		"too old, none":       {version: "1.33.4", result: finding.SeverityError, so: noReturn, refused: 2},
+		"new enough, none":    {version: "1.34.1", result: finding.SeverityError, so: none},
+		"invalid":             {version: "1.34.1", more: "  args: 1\n", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: finding.SeverityError, so: noReturn},
+		"changed, too old":    {version: "1.33.4", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: finding.SeverityError, so: noReturn, refused: 2},
+		"changed, new enough": {version: "1.34.1", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: finding.SeverityWarning, so: "the kubelet keeps using the previous version of the file until it is restarted"},
 	} {
-		k, r := kubeadm(t), Report{}
+		k, r := kubeadm(t), results{check: "kubelet"}
 		path, _ := k.Config.Path()
 		data := append(k.Config.Files()[0].Data(), "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true, cacheType: Token}\n"+tt.more...)
 		uptime := k.Node.Host("/proc/uptime") // since the day before
@@ -139,16 +149,15 @@ func TestRestartIntoRefusal(t *testing.T) {
 		}
 		k.Origin = &node.Origin{Config: path, BinDir: k.Node.Host("/opt/bin"), Unit: "kubelet.service"}
 		k.Setup.Version.Kubelet, k.Setup.Running = tt.version, &node.Running{PID: 7, Flags: &tt.runs}
-		k.Config = r.config(t.Context(), k)
+		k.Config = loadConfig(t, k)
 		k.Setup.Unread = tt.unread
-		r.Checks = nil
-		r.compareKubelet(k)
-		if fix, doubt := r.Checks[len(r.Checks)-1].Fix, "is 1.33.4 (the check might be incomplete, because this user cannot read /d/1.conf): "; strings.Contains(fix, doubt) != (tt.unread != nil) {
+		k.compareKubelet(&r)
+		if fix, doubt := r.list[len(r.list)-1].Fix, "is 1.33.4 (the check might be incomplete, because this user cannot read /d/1.conf): "; strings.Contains(fix, doubt) != (tt.unread != nil) {
 			t.Errorf("%s: the fix is %q", name, fix)
 		}
-		c := r.Checks[0]
-		if c.Result != tt.result || !strings.HasSuffix(c.Message, tt.so) || len(r.Checks) != 1+tt.refused {
-			t.Errorf("%s: got %+v", name, r.Checks)
+		c := r.list[0]
+		if c.Severity != tt.result || !strings.HasSuffix(c.Message, tt.so) || len(r.list) != 1+tt.refused {
+			t.Errorf("%s: got %+v", name, r.list)
 		}
 		if first := strings.HasPrefix(c.Fix, mendFirst); first != (tt.so == noReturn) || !strings.HasSuffix(c.Fix, "systemctl restart kubelet") {
 			t.Errorf("%s: the fix is %q", name, c.Fix)
@@ -179,7 +188,7 @@ func TestRestartOfGiven(t *testing.T) {
 		"of whichever":     {"", predecessor, noReturn},
 	} {
 		for _, runs := range []node.RunningFlags{{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, {Config: "/etc/c.yaml", BinDir: "/opt/bin"}} {
-			k, r := kubeadm(t), Report{}
+			k, r := kubeadm(t), results{check: "kubelet"}
 			path, _ := k.Config.Path()
 			uptime := k.Node.Host("/proc/uptime")
 			if err := errors.Join(os.WriteFile(path, []byte(tt.write(string(k.Config.Files()[0].Data()))), 0o600), os.MkdirAll(filepath.Dir(uptime), 0o755), os.WriteFile(uptime, []byte("86400.00 1.00\n"), 0o600)); err != nil {
@@ -191,10 +200,9 @@ func TestRestartOfGiven(t *testing.T) {
 			if name == "whatever is set" {
 				k.Setup.Unread = []string{"/d/1.conf"}
 			}
-			k.Config = r.config(t.Context(), k)
-			r.Checks = nil
-			r.compareKubelet(k)
-			if c := r.Checks[0]; strings.HasSuffix(c.Message, noReturn) != (tt.so == noReturn) || (c.Result == Fail) != (tt.so == noReturn) {
+			k.Config = loadConfig(t, k)
+			k.compareKubelet(&r)
+			if c := r.list[0]; strings.HasSuffix(c.Message, noReturn) != (tt.so == noReturn) || (c.Severity == finding.SeverityError) != (tt.so == noReturn) {
 				t.Errorf("%s, %s: got %+v", name, runs.Config, c)
 			}
 		}
@@ -215,7 +223,7 @@ func TestRestartIntoAnother(t *testing.T) {
 		"too old, none":  {"1.33.4", tokens, noReturn, "this node's kubelet is 1.33.4: for all errors, run regcred validate --kubelet-version 1.33.4 ", true, false},
 		"version hidden": {"", "  args: 1\n", noReturn, "the kubelet does not start with this (assuming kubelet version " + config.NewestKubelet + ", because this node's kubelet version is unknown: it hangs): for all errors, run regcred validate ", false, false},
 	} {
-		k, r := kubeadm(t), Report{}
+		k, r := kubeadm(t), results{check: "kubelet"}
 		next, _ := k.Config.Path()
 		old := k.Node.Host("/etc/old.yaml")
 		good := k.Config.Files()[0].Data()
@@ -235,14 +243,13 @@ func TestRestartIntoAnother(t *testing.T) {
 			k.Setup.Flags = node.Flags{}
 		}
 		if k.Config = (&config.Config{}); !tt.without {
-			k.Config = r.config(t.Context(), k)
+			k.Config = loadConfig(t, k)
 		}
-		r.Checks = nil
-		r.compareKubelet(k)
-		if c := r.Checks[0]; !strings.HasSuffix(c.Message, tt.so) || (c.Result == Fail) != (tt.so == noReturn) || strings.HasPrefix(c.Fix, mendFirst) != (tt.so == noReturn) {
+		k.compareKubelet(&r)
+		if c := r.list[0]; !strings.HasSuffix(c.Message, tt.so) || (c.Severity == finding.SeverityError) != (tt.so == noReturn) || strings.HasPrefix(c.Fix, mendFirst) != (tt.so == noReturn) {
 			t.Errorf("%s: got %+v", name, c)
 		}
-		if all := r.Checks[1:]; (tt.fix == "") != (len(all) == 0) || slices.ContainsFunc(all, func(c Check) bool { return c.Result != Fail || c.Fix != tt.fix+next }) {
+		if all := r.list[1:]; (tt.fix == "") != (len(all) == 0) || slices.ContainsFunc(all, func(c Finding) bool { return c.Severity != finding.SeverityError || c.Fix != tt.fix+next }) {
 			t.Errorf("%s: got %+v", name, all)
 		}
 	}
@@ -282,7 +289,7 @@ func TestKubeletCauses(t *testing.T) {
 		register + `error inspecting binary executable : exec: \"/opt/bin/other\": permission denied"`:                                                                                                      {"/opt/bin/absent does not exist", "mode 0755"},
 		register + `duplicate provider name \"absent\" found in configuration file(s)"`:                                                                                                                     {"apiVersion", "rename one of them"},
 		register + `something of tomorrow"`:                                                                                                                                                                 {"its credential providers: something of tomorrow", "regcred validate"},
-		command + `failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false"`:                                                                  {"swap", "swapoff -a"},
+		command + `failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false"`:                                                                  {"swap is enabled on this machine", "swapoff -a"},
 		command + `failed to run Kubelet: misconfiguration: kubelet cgroup driver: \"systemd\" is different from docker cgroup driver: \"cgroupfs\""`:                                                       {"the kubelet uses the cgroup driver systemd, but the runtime uses cgroupfs", "cgroupDriver"},
 		command + `failed to run Kubelet: validate service connection: CRI v1 runtime API is not implemented for endpoint \"unix:///c.sock\": rpc error: desc = unknown service runtime.v1.RuntimeService"`: {"does not support CRI v1", "disabled_plugins"},
 		`E1123 00:00:00.000002       1 bootstrap.go:266] part of the existing bootstrap client certificate in /etc/kubernetes/kubelet.conf is expired: 2026-01-01 00:00:00 +0000 UTC`:                       {"has expired, or the clock is wrong: /etc/kubernetes/kubelet.conf", "kubeadm certs"},
@@ -290,17 +297,17 @@ func TestKubeletCauses(t *testing.T) {
 		command + `failed to parse kubelet flag: flag needs an argument: --cgroup-driver"`:                                                                                                                  {"the flag --cgroup-driver has no value; it is set in ", "set a value"},
 		command + `failed to parse kubelet flag: unknown flag: --cgroup-driver"`:                                                                                                                            {"/etc/default/kubelet:2 (KUBELET_EXTRA_ARGS)", "remove --cgroup-driver"},
 		`E1123 00:00:00.000002       1 server.go:1] "Failed to listen" err="listen tcp 127.0.0.1:10248: bind: address already in use"`:                                                                      {"address 127.0.0.1:10248 is already in use", "ss -ltnp"},
-		command + `failed to run Kubelet: inotify_init: too many open files"`:                                                                                                                               {"run out of inotify instances", "sysctl"},
-		`time="2026-11-23T00:00:00Z" level=error msg="kubelet exited: failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false"`:               {"swap", "swapoff"},
+		command + `failed to run Kubelet: inotify_init: too many open files"`:                                                                                                                               {"the machine has run out of inotify instances", "sysctl"},
+		`time="2026-11-23T00:00:00Z" level=error msg="kubelet exited: failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false"`:               {"swap is enabled on this machine", "swapoff"},
 	} {
-		k, r := kubeadm(t), Report{}
+		k, r := kubeadm(t), results{check: "kubelet"}
 		k.Service = &service.Service{Name: "kubelet.service", Manager: told{state: looping(), lines: []string{`I1123 00:00:00.000000       1 server.go:1] "Starting"`, line, "bye"}}}
-		r.Kubelet(t.Context(), k)
-		if len(r.Checks) == 0 {
+		checkKubelet(t.Context(), &World{Kubelet: *k}, &r)
+		if len(r.list) == 0 {
 			t.Fatal("no check")
 		}
-		c := r.Checks[0]
-		if c.Check != "kubelet" || c.Result != Fail || !strings.HasPrefix(c.Message, "kubelet.service does not stay up: activating (auto-restart), exit-code, exit code 1, restarted 7 times: ") ||
+		c := r.list[0]
+		if c.Check != "kubelet" || c.Severity != finding.SeverityError || !strings.HasPrefix(c.Message, "kubelet.service does not stay up: activating (auto-restart), exit-code, exit code 1, restarted 7 times: ") ||
 			!strings.Contains(c.Message, want[0]) || !strings.Contains(c.Fix, want[1]) || len(c.Log) != 1 || c.Log[0] != line {
 			t.Errorf("%s:\ngot  %s\nfix  %s\nlog  %q\nwant %q", line, c.Message, c.Fix, c.Log, want)
 		}
@@ -326,43 +333,43 @@ func TestKubeletStates(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		told    told
-		result  Result
+		result  finding.Severity
 		says    string
 		fix     string
 		logged  int
 		running bool
 	}{
-		"unknown":                   {told: told{state: looping(), lines: []string{"a", `I1123 00:00:00.000001 1 x.go:1] "b"`, "c", "d", "e", "f", "g"}}, result: Fail, says: "; last lines of its log:", fix: "journalctl -u kubelet.service", logged: unknownLines},
-		"nothing but information":   {told: told{state: looping(), lines: []string{`I1123 00:00:00.000001 1 x.go:1] "b"`}}, result: Fail, says: "; last lines of its log:", fix: "journalctl -u kubelet.service", logged: 1},
-		"secrets":                   {told: told{state: looping(), lines: []string{"got " + canary.Password + " and " + canary.Token}}, result: Fail, says: "; last lines of its log:", fix: "journalctl", logged: 1},
-		"secret in the environment": {told: told{state: looping(), lines: []string{"got " + canary.Env + " and " + canary.Token[:12] + "…"}}, result: Fail, says: "; last lines of its log:", fix: "journalctl", logged: 1},
-		"stopped":                   {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", Conditions: true}}, result: Fail, says: "kubelet.service is stopped", fix: "systemctl start kubelet"},
-		"disabled":                  {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", Conditions: true, Enabled: "disabled"}}, result: Fail, says: "is stopped and disabled, so it does not start at boot", fix: "systemctl enable --now kubelet"},
-		"condition":                 {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead"}}, result: Fail, says: "one of the unit's conditions was not met", fix: "systemctl status kubelet"},
-		"masked":                    {told: told{state: service.State{Load: "masked", Active: "inactive"}}, result: Fail, says: "cannot be started: the unit is masked", fix: "systemctl unmask kubelet.service"},
-		"no rights":                 {told: told{err: &service.Error{Err: errors.New("permission denied"), Hint: "run this command as root (sudo)"}}, result: Skip, says: "permission denied", fix: "run this command as root (sudo)"},
-		"crashed, under OpenRC":     {told: told{state: service.State{Load: "loaded", Active: "failed", Sub: "failed", Conditions: true}, lines: []string{"x"}}, result: Fail, says: "kubelet.service is failed (failed); last lines of its log:", fix: "journalctl", logged: 1},
-		"up, as what nobody sees":   {told: told{state: service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Started: time.Now().Add(-time.Hour)}}, result: OK, says: "kubelet.service runs"},
-		"killed":                    {told: told{state: with(func(s *service.State) { s.Result = "oom-kill" })}, result: Fail, says: "the kernel's OOM killer killed the process", fix: "memory"},
-		"no program":                {told: told{state: with(func(s *service.State) { s.ExitCode = 203 })}, result: Fail, says: "systemd cannot run /usr/bin/kubelet (203/EXEC)", fix: "ls -l /usr/bin/kubelet"},
+		"unknown":                   {told: told{state: looping(), lines: []string{"a", `I1123 00:00:00.000001 1 x.go:1] "b"`, "c", "d", "e", "f", "g"}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl -u kubelet.service", logged: unknownLines},
+		"nothing but information":   {told: told{state: looping(), lines: []string{`I1123 00:00:00.000001 1 x.go:1] "b"`}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl -u kubelet.service", logged: 1},
+		"secrets":                   {told: told{state: looping(), lines: []string{"got " + canary.Password + " and " + canary.Token}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl", logged: 1},
+		"secret in the environment": {told: told{state: looping(), lines: []string{"got " + canary.Env + " and " + canary.Token[:12] + "…"}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl", logged: 1},
+		"stopped":                   {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", Conditions: true}}, result: finding.SeverityError, says: "kubelet.service is stopped", fix: "systemctl start kubelet"},
+		"disabled":                  {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", Conditions: true, Enabled: "disabled"}}, result: finding.SeverityError, says: "is stopped and disabled, so it does not start at boot", fix: "systemctl enable --now kubelet"},
+		"condition":                 {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead"}}, result: finding.SeverityError, says: "one of the unit's conditions was not met", fix: "systemctl status kubelet"},
+		"masked":                    {told: told{state: service.State{Load: "masked", Active: "inactive"}}, result: finding.SeverityError, says: "cannot be started: the unit is masked", fix: "systemctl unmask kubelet.service"},
+		"no rights":                 {told: told{err: &service.Error{Err: errors.New("permission denied"), Hint: "run this command as root (sudo)"}}, result: finding.SeveritySkipped, says: "permission denied", fix: "run this command as root (sudo)"},
+		"crashed, under OpenRC":     {told: told{state: service.State{Load: "loaded", Active: "failed", Sub: "failed", Conditions: true}, lines: []string{"x"}}, result: finding.SeverityError, says: "kubelet.service is failed (failed); last lines of its log:", fix: "journalctl", logged: 1},
+		"up, as what nobody sees":   {told: told{state: service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Started: time.Now().Add(-time.Hour)}}, result: finding.SeverityOK, says: "kubelet.service runs"},
+		"killed":                    {told: told{state: with(func(s *service.State) { s.Result = "oom-kill" })}, result: finding.SeverityError, says: "the kernel's OOM killer killed the process", fix: "memory"},
+		"no program":                {told: told{state: with(func(s *service.State) { s.ExitCode = 203 })}, result: finding.SeverityError, says: "systemd cannot run /usr/bin/kubelet (203/EXEC)", fix: "ls -l /usr/bin/kubelet"},
 		"just up again": {told: told{state: with(func(s *service.State) {
 			s.Active, s.Sub, s.MainPID, s.Started = "active", "running", 7, time.Now().Add(-10*time.Second)
 		}), lines: []string{"x"}},
-			running: true, result: Warn, says: "does not stay up: active (running), process 7", fix: "journalctl", logged: 1},
-		"up": {told: told{state: service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Started: time.Now().Add(-time.Hour), Restarts: 3, Enabled: "disabled"}}, running: true, result: OK, says: "kubelet process 7 (1.25.3) runs, with --image-credential-provider-config="},
+			running: true, result: finding.SeverityWarning, says: "does not stay up: active (running), process 7", fix: "journalctl", logged: 1},
+		"up": {told: told{state: service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Started: time.Now().Add(-time.Hour), Restarts: 3, Enabled: "disabled"}}, running: true, result: finding.SeverityOK, says: "kubelet process 7 (1.25.3) runs, with --image-credential-provider-config="},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k, r := kubeadm(t), Report{}
+			k, r := kubeadm(t), results{check: "kubelet"}
 			if tt.running {
 				k.Setup.Running = &node.Running{PID: 7, Flags: &node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}}
 			}
 			k.Service = &service.Service{Name: "kubelet.service", Manager: tt.told}
-			r.Kubelet(t.Context(), k)
-			if len(r.Checks) == 0 {
+			checkKubelet(t.Context(), &World{Kubelet: *k}, &r)
+			if len(r.list) == 0 {
 				t.Fatal("no check")
 			}
-			c := r.Checks[0]
-			if c.Result != tt.result || !strings.Contains(c.Message, tt.says) || !strings.Contains(c.Fix, tt.fix) || len(c.Log) != tt.logged {
+			c := r.list[0]
+			if c.Severity != tt.result || !strings.Contains(c.Message, tt.says) || !strings.Contains(c.Fix, tt.fix) || len(c.Log) != tt.logged {
 				t.Errorf("got %+v", c)
 			}
 			canary.Check(t, "a check", c.Message+strings.Join(c.Log, "\n"))
@@ -377,7 +384,7 @@ func TestKubeletBadConfigSecrets(t *testing.T) {
 		"rules":  "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: a\n  env: [{name: A, value: " + canary.Password + "}]\n",
 		"fields": "apiVersion: kubelet.config.k8s.io/v1\nkind: X\nunknown: 1\nproviders:\n- args: [" + canary.Password + "]\n",
 	} {
-		k, r := kubeadm(t), Report{}
+		k, r := kubeadm(t), results{check: "kubelet"}
 		k.Config = nil
 		file := k.Node.Host("/etc/c.yaml")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -385,9 +392,9 @@ func TestKubeletBadConfigSecrets(t *testing.T) {
 		}
 		k.Origin = &node.Origin{Config: file}
 		k.Service = &service.Service{Name: "kubelet.service", Manager: told{state: looping(), lines: []string{"cannot use " + canary.Password + " here"}}}
-		r.Kubelet(t.Context(), k)
-		if len(r.Checks) == 0 || len(r.Checks[0].Log) != 1 || !strings.Contains(r.Checks[0].Log[0], "cannot use [redacted] here") {
-			t.Errorf("%s: %+v", name, r.Checks)
+		checkKubelet(t.Context(), &World{Kubelet: *k}, &r)
+		if len(r.list) == 0 || len(r.list[0].Log) != 1 || !strings.Contains(r.list[0].Log[0], "cannot use [redacted] here") {
+			t.Errorf("%s: %+v", name, r.list)
 		}
 	}
 }
@@ -401,7 +408,7 @@ func TestKubeletLogSince(t *testing.T) {
 		state.MainPID = pid
 		k := kubeadm(t)
 		k.Service = &service.Service{Name: "kubelet.service", Manager: told{state: state, since: &since}}
-		(&Report{}).Kubelet(t.Context(), k)
+		checkKubelet(t.Context(), &World{Kubelet: *k}, &results{})
 		if since.Equal(state.Started) != (pid == 0) || since.IsZero() {
 			t.Errorf("process %d, started %v: the log since %v", pid, state.Started, since)
 		}
@@ -415,16 +422,16 @@ func TestKubeletClockSetBack(t *testing.T) {
 	state.Started = time.Now().Add(time.Hour)
 	k := kubeadm(t)
 	k.Service = &service.Service{Name: "kubelet.service", Manager: told{state: state, since: &since}}
-	(&Report{}).Kubelet(t.Context(), k)
+	checkKubelet(t.Context(), &World{Kubelet: *k}, &results{})
 	if since.IsZero() || since.After(time.Now()) {
 		t.Errorf("the log since %v", since)
 	}
-	n, r := node.Node{}.Read(), Report{} // a process of this machine, whatever the clock says
+	n, r := node.Node{}.Read(), results{} // a process of this machine, whatever the clock says
 	state = service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 1, Restarts: 1, Started: time.Now().Add(time.Hour), Conditions: true}
 	setup := &node.Setup{Kind: node.PlainUnit, Init: node.Systemd, Service: "kubelet.service", Running: &node.Running{PID: 1, Flags: &node.RunningFlags{}}}
-	r.Kubelet(t.Context(), &Kubelet{Node: n, Setup: setup, Service: &service.Service{Name: "kubelet.service", Manager: told{state: state}}})
-	if len(r.Checks) != 1 || r.Checks[0].Result != OK {
-		t.Errorf("got %+v", r.Checks)
+	checkKubelet(t.Context(), &World{Kubelet: Kubelet{Node: n, Setup: setup, Service: &service.Service{Name: "kubelet.service", Manager: told{state: state}}}}, &r)
+	if len(r.list) != 1 || r.list[0].Severity != finding.SeverityOK {
+		t.Errorf("got %+v", r.list)
 	}
 }
 
@@ -440,33 +447,33 @@ func (hung) State(ctx context.Context, _ string) (service.State, error) {
 func TestKubeletManagerHangs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	k, r := kubeadm(t), Report{}
+	k, r := kubeadm(t), results{check: "kubelet"}
 	k.Service = &service.Service{Name: "kubelet.service", Manager: hung{}}
-	r.Kubelet(ctx, k)
-	if len(r.Checks) == 0 || r.Checks[0].Result != Skip {
-		t.Errorf("got %+v", r.Checks)
+	checkKubelet(ctx, &World{Kubelet: *k}, &r)
+	if len(r.list) == 0 || r.list[0].Severity != finding.SeveritySkipped {
+		t.Errorf("got %+v", r.list)
 	}
 }
 
 // TestKubeletOfNobody: of a kubelet that no service starts the process is all there is.
 func TestKubeletOfNobody(t *testing.T) {
-	n, r := node.Node{Root: t.TempDir()}.Read(), Report{}
+	n, r := node.Node{Root: t.TempDir()}.Read(), results{check: "kubelet"}
 	setup := &node.Setup{Kind: node.NoKubelet, Init: node.Systemd, Running: &node.Running{PID: 7, Flags: &node.RunningFlags{Config: "/c", BinDir: "/b"}}}
-	r.Kubelet(t.Context(), &Kubelet{Node: n, Setup: setup, Origin: &node.Origin{Config: n.Host("/c"), BinDir: n.Host("/b")}})
-	if len(r.Checks) != 1 || r.Checks[0].Result != OK || r.Checks[0].Message != "kubelet process 7 runs with this configuration" {
-		t.Errorf("got %+v", r.Checks)
+	checkKubelet(t.Context(), &World{Kubelet: Kubelet{Node: n, Setup: setup, Origin: &node.Origin{Config: n.Host("/c"), BinDir: n.Host("/b")}}}, &r)
+	if len(r.list) != 1 || r.list[0].Severity != finding.SeverityOK || r.list[0].Message != "kubelet process 7 runs with this configuration" {
+		t.Errorf("got %+v", r.list)
 	}
 }
 
 // TestNoKubelet: on a machine that is no node there is nothing to say.
 func TestNoKubelet(t *testing.T) {
-	n, r := node.Node{Root: t.TempDir()}.Read(), Report{}
+	n, r := node.Node{Root: t.TempDir()}.Read(), results{check: "kubelet"}
 	setup, err := n.Setup(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Kubelet(t.Context(), &Kubelet{Node: n, Setup: setup})
-	if len(r.Checks) != 0 {
-		t.Errorf("got %+v", r.Checks)
+	checkKubelet(t.Context(), &World{Kubelet: Kubelet{Node: n, Setup: setup}}, &r)
+	if len(r.list) != 0 {
+		t.Errorf("got %+v", r.list)
 	}
 }

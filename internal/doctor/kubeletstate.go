@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/service"
 	"github.com/regcred/regcred/internal/shown"
@@ -27,11 +28,11 @@ const young = 30 * time.Second
 const fails = 5 * time.Second
 
 // kubeletUp reports whether the kubelet runs, and says why not.
-func (r *Report) kubeletUp(ctx context.Context, k *Kubelet) bool {
+func (k *Kubelet) kubeletUp(ctx context.Context, r *results) bool {
 	run, name := k.Setup.Running, k.Setup.Service
 	if k.Service == nil || k.Service.Manager == nil || name == "" {
 		if run == nil {
-			r.Add(kubeletCheck, Skip, "run this command on the host, where the kubelet's service manager runs", "no kubelet is running here, and no service manager was found: %s", cmp.Or(name, "no service"))
+			r.add(finding.SeveritySkipped, "run this command on the host, where the kubelet's service manager runs", "no kubelet is running here, and no service manager was found: %s", cmp.Or(name, "no service"))
 		}
 		return run != nil
 	}
@@ -43,18 +44,18 @@ func (r *Report) kubeletUp(ctx context.Context, k *Kubelet) bool {
 		return run != nil
 	}
 	if err := state.Unusable(name); err != nil {
-		r.serviceFail(k, err)
+		k.serviceFail(r, err)
 		return false
 	}
 	restless := state.Restarts > 0 && k.age(state) < young
 	switch {
 	case state.Runs() && !restless && run == nil && len(k.Setup.Unread) > 0:
-		r.Add(kubeletCheck, Skip, "run this command as root (sudo)", "%s is %v; this user does not have permission to read its flags", name, state)
+		r.add(finding.SeveritySkipped, "run this command as root (sudo)", "%s is %v; this user does not have permission to read its flags", name, state)
 	case state.Runs() && !restless && (run != nil || k.Setup.Rancher == nil):
-		r.checkEnabled(k, state)
+		k.checkEnabled(r, state)
 		return true
 	default:
-		r.kubeletDown(ctx, k, state)
+		k.kubeletDown(ctx, r, state)
 	}
 	return false
 }
@@ -72,63 +73,64 @@ func (k *Kubelet) age(state service.State) time.Duration {
 }
 
 // serviceError is a manager that does not say how the kubelet's service is.
-func (r *Report) serviceError(err error) {
+func (r *results) serviceError(err error) {
 	fix := ""
 	if e, ok := errors.AsType[*service.Error](err); ok {
 		fix = e.Hint
 	}
-	r.Add(kubeletCheck, Skip, fix, "%v", err)
+	r.add(finding.SeveritySkipped, fix, "%v", err)
 }
 
 // serviceFail is a unit that cannot be started.
-func (r *Report) serviceFail(k *Kubelet, err error) {
+func (k *Kubelet) serviceFail(r *results, err error) {
 	fix := ""
 	if e, ok := errors.AsType[*service.Error](err); ok {
 		fix = e.Hint
 	}
-	r.Add(kubeletCheck, Fail, fix, "%s cannot be started: %v", k.Setup.Service, err)
+	r.add(finding.SeverityError, fix, "%s cannot be started: %v", k.Setup.Service, err)
 }
 
 // checkEnabled tells of a kubelet that does not come back with the machine. On other
 // kinds of nodes something else starts it at each boot.
-func (r *Report) checkEnabled(k *Kubelet, state service.State) {
+func (k *Kubelet) checkEnabled(r *results, state service.State) {
 	if state.Enabled == "disabled" && k.Setup.Kind.MustBeEnabled() {
-		r.Add(kubeletCheck, Warn, "systemctl enable "+k.Setup.Service, "%s is disabled, so it does not start at boot", k.Setup.Service)
+		r.add(finding.SeverityWarning, "systemctl enable "+k.Setup.Service, "%s is disabled, so it does not start at boot", k.Setup.Service)
 	}
 }
 
 // kubeletDown says why a service does not run, or does not stay up.
-func (r *Report) kubeletDown(ctx context.Context, k *Kubelet, state service.State) {
-	what, result := k.describe(state), Fail
+func (k *Kubelet) kubeletDown(ctx context.Context, r *results, state service.State) {
+	what, result := k.describe(state), finding.SeverityError
 	if state.Runs() && k.Setup.Running != nil && k.age(state) > fails {
-		result = Warn // it may stay this time
+		result = finding.SeverityWarning // it may stay this time
 	}
 	if state.Ended() && state.Active == "inactive" && state.ExitCode == 0 && !state.Signalled {
-		r.Add(kubeletCheck, result, k.start(state), "%s", what)
+		r.add(result, k.start(state), "%s", what)
 		return
 	}
 	lines, logErr := k.log(ctx, state)
 	known := k.causeOf(state, lines)
-	check := Check{Check: kubeletCheck, Result: result, Message: what, Fix: known.fix, Log: k.scrubbed(ctx, known.log)}
+	f := finding.Finding{Severity: result, Message: what, Fix: known.fix}
 	switch {
 	case known.says != "":
-		check.Message += ": " + k.scrubbed(ctx, []string{known.says})[0]
+		f.Message += ": " + k.scrubbed(ctx, []string{known.says})[0]
 	case logErr != nil:
-		check.Message += "; " + shown.Line(logErr.Error())
-		check.Fix = "journalctl -u " + k.Setup.Service
+		f.Message += "; " + shown.Line(logErr.Error())
+		f.Fix = "journalctl -u " + k.Setup.Service
 		if os.Geteuid() != 0 {
-			check.Fix = "run this command as root (sudo)"
+			f.Fix = "run this command as root (sudo)"
 		}
 	case len(lines) == 0:
-		check.Message += "; its log is empty"
+		f.Message += "; its log is empty"
 		if os.Geteuid() != 0 {
-			check.Message, check.Fix = what+"; this user does not have permission to read its log", "run this command as root (sudo)"
+			f.Message, f.Fix = what+"; this user does not have permission to read its log", "run this command as root (sudo)"
 		}
 	default:
-		check.Message += "; last lines of its log:"
-		check.Fix = "for the whole log, run journalctl -u " + k.Setup.Service
+		f.Message += "; last lines of its log:"
+		f.Fix = "for the whole log, run journalctl -u " + k.Setup.Service
 	}
-	r.Checks = append(r.Checks, check)
+	r.report(f)
+	r.list[len(r.list)-1].Log = k.scrubbed(ctx, known.log)
 }
 
 // describe says how a service is.

@@ -4,6 +4,7 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/cloudplugin"
+	"github.com/regcred/regcred/internal/containerd"
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/registriesconf"
 	"github.com/regcred/regcred/internal/route"
@@ -18,36 +20,39 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// mirrors are what a runtime's files say about the images of several hosts.
+// mirrors is the mirror configuration of a runtime.
 type mirrors interface {
-	Hosts() []string // of images that have settings of their own
+	Hosts() []string // image hosts with their own settings
 	Route(route.Image) *route.Route
 	Check() []finding.Finding
 }
 
-// Mirrors checks what the files of the node's runtime do with the credentials of a
-// configuration. It says nothing where there is no runtime.
-func (r *Report) Mirrors(runtime *Runtime, cfg *config.Config) {
-	const check = "mirrors"
-	r.checkRanchers(inroot.FS{Root: runtime.node.Root})
+// checkMirrors checks how the runtime's files treat the configuration's credentials.
+func checkMirrors(ctx context.Context, w *World, r *results) {
+	runtime := w.findRuntime(ctx)
+	checkRegistriesYAML(r, inroot.FS{Root: runtime.node.Root})
 	all, err := runtime.mirrors()
 	if err != nil {
-		r.Add(check, Warn, "", "the runtime's mirror configuration is unknown: %v", err)
+		r.add(finding.SeverityWarning, "", "the runtime's mirror configuration is unknown: %v", err)
 		return
 	}
 	for _, m := range all {
-		r.checkMirrored(m, cfg)
+		checkRuntimeMirrors(r, m, w.usable())
 	}
 }
 
-func (r *Report) checkMirrored(m mirrors, cfg *config.Config) {
-	before := len(r.Checks)
+func checkRuntimeMirrors(r *results, m mirrors, cfg *config.Config) {
+	before := len(r.list)
+	var notes []finding.Finding
 	for _, f := range m.Check() {
-		if f.Severity != finding.SeverityInfo {
-			r.found(f)
+		switch {
+		case f.Rule == containerd.RuleVersion:
+			notes = append(notes, f)
+		case f.Severity != finding.SeverityInfo:
+			r.report(f)
 		}
 	}
-	var said []string
+	var routes []string
 	for _, host := range m.Hosts() {
 		image, err := route.Parse(host + "/library/image")
 		if err != nil {
@@ -55,38 +60,30 @@ func (r *Report) checkMirrored(m mirrors, cfg *config.Config) {
 		}
 		way := m.Route(image)
 		way.Repository = host
-		if way.Fails != "" && len(r.Checks) == before {
-			r.Add("mirrors", Fail, "", "%s", way)
+		if way.Fails != "" && len(r.list) == before {
+			r.add(finding.SeverityError, "", "%s", way)
 			continue
 		}
-		said = append(said, way.String())
+		routes = append(routes, way.String())
 		for i := range way.Hops {
-			r.checkHop(way, &way.Hops[i], host, cfg)
+			if h := &way.Hops[i]; !h.Silent {
+				hop{h, way.Runtime, host, serving(cfg, host)}.check(r, cfg)
+			}
 		}
-		r.checkFallback(way, host, cfg)
+		checkCloudMirrors(r, way, host, cfg)
 	}
-	r.checkDefault(m, cfg)
-	if len(r.Checks) == before {
-		for _, text := range said {
-			r.Add("mirrors", OK, "", "%s", text)
+	checkDefault(r, m, cfg)
+	for _, f := range notes {
+		r.report(f)
+	}
+	if len(r.list) == before {
+		for _, text := range routes {
+			r.add(finding.SeverityOK, "", "%s", text)
 		}
 	}
 }
 
-// found adds a finding about a file.
-func (r *Report) found(f finding.Finding) {
-	r.Add("mirrors", Result(f.Severity), f.Fix, "%s: %s [%s]", at(f.File, f.Line), f.Message, f.Rule)
-}
-
-// at is a place in a file.
-func at(file string, line int) string {
-	if line == 0 {
-		return file
-	}
-	return fmt.Sprintf("%s:%d", file, line)
-}
-
-// serving names the providers that have a pattern for images of a host.
+// serving returns the names of the providers with a pattern for images of a host.
 func serving(cfg *config.Config, host string) (names []string) {
 	for i := range cfg.Providers {
 		p := &cfg.Providers[i]
@@ -97,71 +94,101 @@ func serving(cfg *config.Config, host string) (names []string) {
 	return names
 }
 
-// reaches reports whether a pattern matches images of a host, whatever their path.
+// reaches reports whether a pattern can match an image of a host.
 func reaches(pattern, host string) bool {
 	p, err := match.Parse(cloudplugin.Host(pattern))
 	return err == nil && p.Match(host+"/image")
 }
 
-// checkHop is about a host that is asked for the images of another.
-func (r *Report) checkHop(way *route.Route, h *route.Hop, host string, cfg *config.Config) {
-	if h.Silent {
-		return
+// hop is a host that the runtime queries for the images of another host.
+type hop struct {
+	*route.Hop
+	runtime   string
+	host      string   // of the images
+	providers []string // that serve host
+}
+
+// warn adds a warning at the place that configures the hop.
+func (h hop) warn(r *results, rule, fix, format string, args ...any) {
+	r.report(finding.Finding{Rule: rule, Severity: finding.SeverityWarning, File: h.File, Line: h.Line, Message: fmt.Sprintf(format, args...), Fix: fix})
+}
+
+func (h hop) check(r *results, cfg *config.Config) {
+	names := strings.Join(h.providers, ", ")
+	if h.plainHTTP() && len(h.providers) > 0 {
+		h.warn(r, "mirror-plain-http", "use https:// there",
+			"%s is queried without TLS for images from %s: anyone on the network path can read the credential returned by %s", h.Base.Host, h.host, names)
 	}
-	there, providers, place := h.Base.Host, serving(cfg, host), at(h.File, h.Line)
-	if h.Base.Scheme == "http" && !h.HTTPToo && len(providers) > 0 && h.Shown == route.ShownKubelets && !isLoopback(there) && h.File != "" {
-		r.Add("mirrors", Warn, "use https:// there", "%s: %s is queried without TLS for images from %s: anyone on the network path can read the credential returned by %s [mirror-plain-http]", place, there, host, strings.Join(providers, ", "))
+	if h.OwnFile != "" && h.runtime == "containerd" && len(h.providers) > 0 {
+		r.report(finding.Finding{Rule: "mirror-own-login", Severity: finding.SeverityWarning, Message: fmt.Sprintf(
+			"%s has a password for %s, but this password is not used for images from %s, because the kubelet sends the credential from %s instead", h.OwnFile, h.Base.Host, h.host, names)})
 	}
-	if h.OwnFile != "" && way.Runtime == "containerd" && len(providers) > 0 {
-		r.Add("mirrors", Warn, "", "%s has a password for %s, but this password is not used for images from %s, because the kubelet sends the credential from %s instead [mirror-own-login]", h.OwnFile, there, host, strings.Join(providers, ", "))
-	}
-	if h.Origin || len(providers) > 0 {
-		return
-	}
-	if owners := serving(cfg, there); len(owners) > 0 {
-		if h.Shown == route.ShownNone || h.Shown == route.ShownOwn {
-			r.Add("mirrors", Warn, "put a credential for "+there+" into the runtime's own files", "%s: images in %s are pulled from %s, which matches a pattern of %s, but %s does not send the kubelet's credentials to mirrors [mirror-unserved]",
-				place, host, there, strings.Join(owners, ", "), way.Runtime)
-			return
-		}
-		r.Add("mirrors", Warn, fmt.Sprintf("add %q to the provider's matchImages, and make the plugin return credentials for this host (see --mirror in docs/plugins/README.md)", host),
-			"%s: images in %s are pulled from %s, which matches a pattern of %s, but the kubelet matches the image's original name, so %s gets no credential [mirror-unserved]",
-			place, host, there, strings.Join(owners, ", "), there)
+	if !h.Origin && len(h.providers) == 0 {
+		h.checkUnserved(r, serving(cfg, h.Base.Host))
 	}
 }
 
-// checkFallback is about the credential of a cloud for images that its mirror has,
-// which their own host is shown if that mirror fails.
-func (r *Report) checkFallback(way *route.Route, host string, cfg *config.Config) {
-	origin := slices.IndexFunc(way.Hops, func(h route.Hop) bool { return h.Origin && !h.Silent && h.Shown != route.ShownNone })
+// plainHTTP reports whether the kubelet's credential is sent over the network in clear text.
+func (h hop) plainHTTP() bool {
+	return h.Base.Scheme == "http" && !h.HTTPToo && h.Shown == route.ShownKubelets && !isLoopback(h.Base.Host) && h.File != ""
+}
+
+// checkUnserved reports providers that serve the mirror's host instead of the image's.
+func (h hop) checkUnserved(r *results, owners []string) {
+	const rule = "mirror-unserved"
+	mirror, names := h.Base.Host, strings.Join(owners, ", ")
+	switch {
+	case len(owners) == 0:
+	case h.Shown == route.ShownNone || h.Shown == route.ShownOwn:
+		h.warn(r, rule, "put a credential for "+mirror+" into the runtime's own files",
+			"images in %s are pulled from %s, which matches a pattern of %s, but %s does not send the kubelet's credentials to mirrors", h.host, mirror, names, h.runtime)
+	default:
+		h.warn(r, rule, fmt.Sprintf("add %q to the provider's matchImages, and make the plugin return credentials for this host (see --mirror in docs/plugins/README.md)", h.host),
+			"images in %s are pulled from %s, which matches a pattern of %s, but the kubelet matches the image's original name, so %s gets no credential", h.host, mirror, names, mirror)
+	}
+}
+
+// checkCloudMirrors checks cloud plugins whose registry is a mirror of an outside host.
+func checkCloudMirrors(r *results, way *route.Route, host string, cfg *config.Config) {
 	for i := range cfg.Providers {
 		p := &cfg.Providers[i]
 		cloud := cloudplugin.Named(p.Name)
-		if cloud == nil || cloud.Reach(host) == cloudplugin.Own || !slices.Contains(serving(cfg, host), p.Name) {
-			continue
+		if cloud != nil && cloud.Reach(host) != cloudplugin.Own && slices.Contains(serving(cfg, host), p.Name) {
+			checkCloudMirror(r, way, host, p, cloud)
 		}
-		of := slices.IndexFunc(way.Hops, func(h route.Hop) bool { return !h.Origin && cloud.Reach(h.Base.Host) == cloudplugin.Own })
-		maps := slices.ContainsFunc(cloud.Mirrors(p.Arguments()), func(m cloudplugin.Mirror) bool { return m.Host == host })
-		if way.Runtime != "containerd" && maps {
-			r.Add("mirrors", Warn, "put the mirror's credential into the runtime's own files", "%s maps %s to a registry of %s, but %s sends the credential only to %s, never to a mirror [mirror-lost]", p.Name, host, cloud.Owner, way.Runtime, host)
-			continue
-		}
-		if of >= 0 && !maps && way.Hops[of].Shown == route.ShownKubelets {
-			h := &way.Hops[of]
-			r.Add("mirrors", Warn, fmt.Sprintf("add %s to the provider's args", mapping(cloud, host, h)), "%s: images in %s are pulled from %s, but %s has no --mirror for this host: the plugin is called with an image in %s, for which %s issues no credential [mirror-untold]",
-				at(h.File, h.Line), host, h.Base.Host, p.Name, host, cloud.Owner)
-			continue
-		}
-		if said := cloudplugin.Flag(p.Arguments(), "--mirror-origin"); of < 0 || origin < 0 || len(said) > 0 {
-			continue // of what is said, checkMirrors sees to it
-		}
-		h := &way.Hops[of]
-		r.Add("mirrors", Warn, fmt.Sprintf("put %s at the top of %s, so that %s is never queried", server(h), h.File, host), "%s: if %s fails, %s is queried and gets the credential for %s from %s [mirror-fallback]", at(h.File, h.Line), h.Base.Host, host, cloud.Owner, p.Name)
 	}
 }
 
-// mapping is the argument that tells a cloud's plugin of a mirror.
-func mapping(cloud *cloudplugin.Plugin, host string, h *route.Hop) string {
+// checkCloudMirror reports a mirror whose plugin lacks --mirror, and an outside host
+// that receives the cloud's credential if the mirror fails.
+func checkCloudMirror(r *results, way *route.Route, host string, p *config.Provider, cloud *cloudplugin.Plugin) {
+	mapped := slices.ContainsFunc(cloud.Mirrors(p.Arguments()), func(m cloudplugin.Mirror) bool { return m.Host == host })
+	if way.Runtime != "containerd" && mapped {
+		r.report(finding.Finding{
+			Rule: "mirror-lost", Severity: finding.SeverityWarning, Fix: "put the mirror's credential into the runtime's own files",
+			Message: fmt.Sprintf("%s maps %s to a registry of %s, but %s sends the credential only to %s, never to a mirror", p.Name, host, cloud.Owner, way.Runtime, host),
+		})
+		return
+	}
+	i := slices.IndexFunc(way.Hops, func(h route.Hop) bool { return !h.Origin && cloud.Reach(h.Base.Host) == cloudplugin.Own })
+	if i < 0 {
+		return
+	}
+	mirror := hop{Hop: &way.Hops[i]}
+	fallsBack := slices.ContainsFunc(way.Hops, func(h route.Hop) bool { return h.Origin && !h.Silent && h.Shown != route.ShownNone })
+	switch {
+	case !mapped && mirror.Shown == route.ShownKubelets:
+		mirror.warn(r, "mirror-untold", fmt.Sprintf("add %s to the provider's args", mirrorArg(cloud, host, mirror.Hop)),
+			"images in %s are pulled from %s, but %s has no --mirror for this host: the plugin is called with an image in %s, for which %s issues no credential",
+			host, mirror.Base.Host, p.Name, host, cloud.Owner)
+	case fallsBack && len(cloudplugin.Flag(p.Arguments(), "--mirror-origin")) == 0: // else see checkMirrorOrigin
+		mirror.warn(r, "mirror-fallback", fmt.Sprintf("put %s at the top of %s, so that %s is never queried", serverSetting(mirror.Hop), mirror.File, host),
+			"if %s fails, %s is queried and gets the credential for %s from %s", mirror.Base.Host, host, cloud.Owner, p.Name)
+	}
+}
+
+// mirrorArg returns the argument of a cloud's plugin for a mirror.
+func mirrorArg(cloud *cloudplugin.Plugin, host string, h *route.Hop) string {
 	if cloud.Cloud == cloudplugin.Azure {
 		return fmt.Sprintf("--registry-mirror=%s:%s", host, h.Base.Host)
 	}
@@ -169,8 +196,8 @@ func mapping(cloud *cloudplugin.Plugin, host string, h *route.Hop) string {
 	return strings.TrimSuffix(fmt.Sprintf("--mirror=%s=%s/%s", host, h.Base.Host, below), "/")
 }
 
-// server is what a hosts.toml has for a mirror to be asked in the place of the host.
-func server(h *route.Hop) string {
+// serverSetting returns the line of a hosts.toml that replaces the host by a mirror.
+func serverSetting(h *route.Hop) string {
 	base := strings.TrimSuffix(h.URL, "/")
 	short, added := strings.CutSuffix(base, "/v2")
 	switch {
@@ -184,8 +211,8 @@ func server(h *route.Hop) string {
 	return fmt.Sprintf("server = %q, and override_path = true below it,", base)
 }
 
-// checkDefault is about a host that is offered the credentials for all registries.
-func (r *Report) checkDefault(m mirrors, cfg *config.Config) {
+// checkDefault reports a host that receives the credentials for all registries.
+func checkDefault(r *results, m mirrors, cfg *config.Config) {
 	if len(cfg.Providers) == 0 {
 		return
 	}
@@ -193,12 +220,12 @@ func (r *Report) checkDefault(m mirrors, cfg *config.Config) {
 		if f.Rule == "mirror-default" {
 			f.Message += fmt.Sprintf("; here, it receives the credentials from %s", terminal.Count(len(cfg.Providers), "provider"))
 			f.Severity = finding.SeverityWarning
-			r.found(f)
+			r.report(f)
 		}
 	}
 }
 
-// mirrors reads the files of the runtime, or of each that there may be.
+// mirrors reads the files of the runtime, or of each possible one.
 func (r *Runtime) mirrors() (list []mirrors, err error) {
 	found, err := r.containerds()
 	if err != nil {
@@ -214,14 +241,14 @@ func (r *Runtime) mirrors() (list []mirrors, err error) {
 	return list, err
 }
 
-// registries are the registries.conf files of CRI-O; nil if that is not here.
+// registries reads the registries.conf files of CRI-O; nil if CRI-O is not on the node.
 func (r *Runtime) registries() (*registriesconf.Config, error) {
 	const crio = registriesconf.CRIO
 	switch {
 	case r.found != nil && r.found.Name != crio:
 		return nil, nil
 	case r.found == nil && !(inroot.FS{Root: r.node.Root}).Exists("/etc/crio"):
-		return nil, nil // nothing says that it is on this node
+		return nil, nil
 	}
 	return registriesconf.Read(registriesconf.Options{Runtime: crio, Root: r.node.Root})
 }

@@ -4,6 +4,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -19,29 +20,32 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// Runtime is the runtime of a node, as far as an image's way depends on it.
+// Runtime is the container runtime of a node.
 type Runtime struct {
 	node   node.Node
-	found  *node.Runtime // nil: none is found
-	config string        // of the containerd that serves the kubelet; "" if that is not known
+	found  *node.Runtime // nil if none was found
+	config string        // config.toml of the containerd that serves the kubelet; "" if unknown
 
-	version containerd.Version // of that one; zero if it is not known
+	version containerd.Version // zero if unknown
 }
 
-// maxGreeting is how long a runtime may take to say what it is.
-const maxGreeting = 2 * time.Second
+// versionTimeout bounds the wait for a runtime's name and version.
+const versionTimeout = 2 * time.Second
 
-// FindRuntime finds the runtime that serves an endpoint of CRI, and asks it which
-// version it is; without one, or where it cannot be told who serves it, that of the
-// node.
-func FindRuntime(ctx context.Context, n *node.Reading, endpoint string) *Runtime {
+// FindRuntime finds the container runtime of a kubelet and queries its version. If the
+// kubelet's CRI endpoint is unknown, it finds the node's runtime; o may be nil.
+func FindRuntime(ctx context.Context, n *node.Reading, o *node.Origin) *Runtime {
+	endpoint, err := n.RuntimeEndpoint(node.AutoEndpoint, cmp.Or(o, &node.Origin{}))
+	if err != nil { // none or several
+		endpoint = ""
+	}
 	r := &Runtime{node: n.Node}
 	pid := 0
 	if socket, ok := strings.CutPrefix(endpoint, "unix://"); ok {
 		if served, err := containerd.Serving(ctx, socket); err == nil {
 			pid, r.config, r.version = served.PID, served.File, served.Version
 		}
-		if dialed, err := pull.DialRuntime(ctx, endpoint, pull.RuntimeOptions{Timeout: maxGreeting}); err == nil {
+		if dialed, err := pull.DialRuntime(ctx, endpoint, pull.RuntimeOptions{Timeout: versionTimeout}); err == nil {
 			r.version = containerd.ParseVersion(dialed.Version)
 			if dialed.Name != "containerd" {
 				r.config = ""
@@ -53,8 +57,8 @@ func FindRuntime(ctx context.Context, n *node.Reading, endpoint string) *Runtime
 	return r
 }
 
-// Probe is what counts of it for who asks in its place; own is this process's
-// environment, which counts where the runtime's is not known.
+// Probe returns the runtime's proxies and CAs for package probe. Without a runtime,
+// they are from own, this process's environment.
 func (r *Runtime) Probe(own []string) probe.Runtime {
 	if r.found == nil {
 		return probe.Runtime{Where: "this process, because no runtime was found", Environ: own, Own: own}
@@ -62,7 +66,7 @@ func (r *Runtime) Probe(own []string) probe.Runtime {
 	return probe.Runtime{Name: r.found.Name, Where: r.found.From, Environ: r.found.Environ, Started: r.found.Started, Own: own}
 }
 
-// Route is the way of an image through it.
+// Route returns the hosts that the runtime queries for an image.
 func (r *Runtime) Route(image route.Image) (*route.Route, error) {
 	all, err := r.mirrors()
 	if err != nil {
@@ -78,9 +82,9 @@ func (r *Runtime) Route(image route.Image) (*route.Route, error) {
 	return OriginAlone(image, name), nil
 }
 
-// Says is the way of an image, if files say something of it; nil if they do not, or
-// cannot be read.
-func (r *Runtime) Says(image string) *route.Route {
+// ConfiguredRoute returns the route of an image, or nil if no file of the runtime
+// configures it or the files cannot be read.
+func (r *Runtime) ConfiguredRoute(image string) *route.Route {
 	ref, err := route.Parse(image)
 	if image == "" || err != nil {
 		return nil
@@ -92,14 +96,14 @@ func (r *Runtime) Says(image string) *route.Route {
 	return way
 }
 
-// containerds are the configuration of the one that serves the kubelet, or of each
-// that there is if that cannot be told.
+// containerds returns the configuration of the containerd that serves the kubelet or,
+// if that is unknown, of each containerd on the node.
 func (r *Runtime) containerds() ([]*containerd.Runtime, error) {
 	switch {
 	case r.config != "":
 		read, err := containerd.Read(r.node.Root, r.config, r.version)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil // the defaults count
+			return nil, nil // containerd uses its defaults
 		}
 		if err != nil {
 			return nil, err
@@ -122,8 +126,7 @@ func (r *Runtime) containerds() ([]*containerd.Runtime, error) {
 	return found, nil
 }
 
-// containerdConfigs are where containerd's configuration is; that of k3s and
-// RKE2 is their own.
+// containerdConfigs returns the usual paths of config.toml, including k3s and RKE2.
 func containerdConfigs() []string {
 	list := []string{"/etc/containerd/config.toml"}
 	for _, c := range node.RuntimeConfigs() {
@@ -132,7 +135,7 @@ func containerdConfigs() []string {
 	return list
 }
 
-// OriginAlone is the way of an image where no mirror is configured.
+// OriginAlone returns the route of an image without mirrors.
 func OriginAlone(image route.Image, runtime string) *route.Route {
 	host := image.Host
 	if host == "docker.io" {
@@ -144,7 +147,7 @@ func OriginAlone(image route.Image, runtime string) *route.Route {
 	return &route.Route{Runtime: runtime, Repository: image.Repository, Files: []string{}, Hops: []route.Hop{hop}}
 }
 
-// isLoopback reports whether a host with a port is this machine by its name alone.
+// isLoopback reports whether a host name or address is a loopback one.
 func isLoopback(host string) bool {
 	name := (&url.URL{Host: host}).Hostname()
 	addr, err := netip.ParseAddr(name)

@@ -16,11 +16,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/login"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/shown"
-	"github.com/regcred/regcred/internal/terminal"
 )
 
 // asking is a host that is being asked.
@@ -46,8 +46,8 @@ type asking struct {
 }
 
 // add records a step.
-func (a *asking) add(step string, mark terminal.Mark, fix, format string, args ...any) {
-	a.result.Steps = append(a.result.Steps, Step{step, mark, a.as + line(fmt.Sprintf(format, args...)), fix})
+func (a *asking) add(step string, severity finding.Severity, fix, format string, args ...any) {
+	a.result.Steps = append(a.result.Steps, finding.Finding{Rule: step, Severity: severity, Message: a.as + line(fmt.Sprintf(format, args...)), Fix: fix})
 }
 
 // fail records the step at which it ends; it is false.
@@ -58,7 +58,7 @@ func (a *asking) fail(step, fix, format string, args ...any) bool {
 	case a.as != "": // whose address nobody but the registry gives
 		fix = strings.TrimPrefix(fix+"; ", "; ") + "the address comes from the registry (the realm in its challenge); if it is wrong, correct the registry's settings"
 	}
-	a.add(step, terminal.Error, fix, format, args...)
+	a.add(step, finding.SeverityError, fix, format, args...)
 	return false
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/login"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/terminal"
@@ -93,14 +94,14 @@ func (a *asking) learn(ctx context.Context, got answer) bool {
 	case err != nil:
 		return a.fail(StepChallenge, "", "%s: %s", a.base.Host, a.scrub(ctx, err))
 	case got.StatusCode == http.StatusOK:
-		a.add(StepChallenge, terminal.OK, "", "%s requires no credential", a.base.Host)
+		a.add(StepChallenge, finding.SeverityOK, "", "%s requires no credential", a.base.Host)
 		return true
 	}
 	c := &Challenge{Scheme: scheme(said.Scheme), Realm: said.Parameters["realm"], Service: said.Parameters["service"], Scope: said.Parameters["scope"]}
 	switch c.Scheme {
 	case "Basic":
 		a.result.Challenge = &Challenge{Scheme: c.Scheme, Realm: line(c.Realm)}
-		a.add(StepChallenge, terminal.OK, "", "%s requests Basic authentication", a.base.Host)
+		a.add(StepChallenge, finding.SeverityOK, "", "%s requests Basic authentication", a.base.Host)
 		return true
 	case "Bearer":
 		return a.bearer(c)
@@ -143,7 +144,7 @@ func (a *asking) bearer(c *Challenge) bool {
 	case !strings.EqualFold(address(realm), address(&a.base)):
 		text += "; the credential is sent to that host"
 	}
-	a.add(StepChallenge, terminal.OK, "", "%s", text)
+	a.add(StepChallenge, finding.SeverityOK, "", "%s", text)
 	return true
 }
 
@@ -163,10 +164,10 @@ func (a *asking) ping(ctx context.Context, first answer) bool {
 	case got.StatusCode == http.StatusUnauthorized && a.Runtime.Name != "containerd":
 		return a.learn(ctx, got) // c/image asks here first
 	case got.StatusCode == http.StatusUnauthorized:
-		a.add(StepChallenge, terminal.Warning, "configure the registry to respond with 401 to anonymous requests for an image",
+		a.add(StepChallenge, finding.SeverityWarning, "configure the registry to respond with 401 to anonymous requests for an image",
 			"%s requires authentication at /v2/ but responds with HTTP %d for the image, so containerd never authenticates", a.base.Host, first.StatusCode)
 	default:
-		a.add(StepChallenge, terminal.OK, "", "%s is a registry and requires no credential", a.base.Host)
+		a.add(StepChallenge, finding.SeverityOK, "", "%s is a registry and requires no credential", a.base.Host)
 	}
 	return true
 }

@@ -13,9 +13,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/remote"
-	"github.com/regcred/regcred/internal/terminal"
 )
 
 const (
@@ -102,7 +102,7 @@ func (a *asking) resolve(ctx context.Context, host string) ([]netip.Addr, bool) 
 		where = fmt.Sprintf("%s:%d", hostsFile, n)
 	} else if r.searched(host) {
 		if own, err := a.lookUp(ctx, host+"."); err != nil || !sameAddrs(own, addrs) {
-			a.add(StepDNS, terminal.Warning, fmt.Sprintf("set options ndots:%d in %s, or use the fully qualified name", strings.Count(host, "."), resolvConf),
+			a.add(StepDNS, finding.SeverityWarning, fmt.Sprintf("set options ndots:%d in %s, or use the fully qualified name", strings.Count(host, "."), resolvConf),
 				"%s was found in a search domain (%s); with ndots:%d, search domains are tried before the name itself", host, strings.Join(r.search, ", "), r.ndots)
 		}
 	}
@@ -143,7 +143,7 @@ func (a *asking) allowed(host, where string, addrs []netip.Addr) ([]netip.Addr, 
 	if isIP(host) {
 		return fit, true
 	}
-	a.add(StepDNS, terminal.OK, "", "%s is %s (%s)", host, strings.Join(names, ", "), where)
+	a.add(StepDNS, finding.SeverityOK, "", "%s is %s (%s)", host, strings.Join(names, ", "), where)
 	return fit, true
 }
 

@@ -27,10 +27,10 @@ import (
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/probe"
 	"github.com/regcred/regcred/internal/route"
-	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/internal/testenv"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
@@ -164,7 +164,7 @@ func prober(caFile string) *probe.Prober {
 func show(r *probe.Result) string {
 	var b strings.Builder
 	for _, s := range r.Steps {
-		fmt.Fprintf(&b, "%s %s: %s\n    fix: %s\n", s.Severity, s.Name, s.Message, s.Fix)
+		fmt.Fprintf(&b, "%s %s: %s\n    fix: %s\n", s.Severity, s.Rule, s.Message, s.Fix)
 	}
 	return b.String()
 }
@@ -184,7 +184,7 @@ func check(t *testing.T, r *probe.Result, step string, says ...string) {
 			t.Fatalf("it ends at %v, pulls: %v", failed, r.Pulls)
 		}
 		failed = &r.Steps[len(r.Steps)-1]
-	} else if failed == nil || failed.Name != step || failed.Severity != terminal.Error {
+	} else if failed == nil || failed.Rule != step || failed.Severity != finding.SeverityError {
 		t.Fatalf("want it to end at %s", step)
 	}
 	for _, s := range says {

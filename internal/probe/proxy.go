@@ -14,7 +14,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/finding"
 )
 
 // reach gets to where the first request to a URL can be made, by a proxy if the
@@ -22,7 +22,7 @@ import (
 func (a *asking) reach(ctx context.Context, u *url.URL) bool {
 	proxy, variable := proxyOf(a.Runtime.Environ, u)
 	if name := brokenProxy(a.Runtime.Environ, u); name != "" {
-		a.add(StepProxy, terminal.Warning, "set it to http://HOST:PORT", "%s in the environment of %s is not a proxy address and is ignored", name, a.whose())
+		a.add(StepProxy, finding.SeverityWarning, "set it to http://HOST:PORT", "%s in the environment of %s is not a proxy address and is ignored", name, a.whose())
 	}
 	to := u
 	if proxy != nil {
@@ -30,7 +30,7 @@ func (a *asking) reach(ctx context.Context, u *url.URL) bool {
 		if a.as == "" {
 			a.result.Proxy = address(proxy)
 		}
-		a.add(StepProxy, terminal.OK, "", "%s is reached through the proxy %s (%s in the environment of %s)", u.Hostname(), address(proxy), variable, a.whose())
+		a.add(StepProxy, finding.SeverityOK, "", "%s is reached through the proxy %s (%s in the environment of %s)", u.Hostname(), address(proxy), variable, a.whose())
 	}
 	if proxy != nil {
 		a.proxy = fmt.Sprintf("check the proxy %s, set by %s in the environment of %s", address(proxy), variable, a.whose())

@@ -6,7 +6,7 @@ package probe
 import (
 	"time"
 
-	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/finding"
 )
 
 // The names of the steps, in their order.
@@ -20,17 +20,9 @@ const (
 	StepManifest  = "manifest"
 )
 
-// Step is one thing that was tried. Its texts hold no secret, and are in one line.
-type Step struct {
-	Name     string
-	Severity terminal.Mark
-	Message  string
-	Fix      string
-}
-
 // Result is what came of asking a host.
 type Result struct {
-	Steps []Step `json:"-"` // the last but one that is skipped has failed, unless the manifest was had
+	Steps []finding.Finding `json:"-"` // in order; Rule is the name of the step
 
 	URL          string        `json:"url"`
 	Addresses    []string      `json:"addresses,omitempty"`    // of the host's name, or the proxy's
@@ -63,9 +55,9 @@ type Challenge struct {
 }
 
 // Failed is the step at which it ended; nil if the manifest is there.
-func (r *Result) Failed() *Step {
+func (r *Result) Failed() *finding.Finding {
 	for i := len(r.Steps) - 1; i >= 0; i-- {
-		if r.Steps[i].Severity == terminal.Error {
+		if r.Steps[i].Severity == finding.SeverityError {
 			return &r.Steps[i]
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/finding"
 )
 
 // afterFirst is how long the other addresses of a host may take once one has
@@ -46,9 +46,9 @@ func (a *asking) connect(ctx context.Context, u *url.URL) (net.Conn, bool) {
 	case conn == nil:
 		return nil, a.fail(StepTCP, a.unreachable(u, text), "%s: %s", address(u), text)
 	case slow:
-		a.add(StepTCP, terminal.Warning, "remove the unresponsive address from DNS, or allow the node to reach it; otherwise, each pull might wait for this address to respond", "%s: %s", address(u), text)
+		a.add(StepTCP, finding.SeverityWarning, "remove the unresponsive address from DNS, or allow the node to reach it; otherwise, each pull might wait for this address to respond", "%s: %s", address(u), text)
 	default:
-		a.add(StepTCP, terminal.OK, "", "%s: %s", address(u), text)
+		a.add(StepTCP, finding.SeverityOK, "", "%s: %s", address(u), text)
 	}
 	if a.dialed == nil {
 		a.dialed = map[string]netip.AddrPort{}

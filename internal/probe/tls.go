@@ -14,9 +14,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/remote"
-	"github.com/regcred/regcred/internal/terminal"
 )
 
 // maxPEM bounds a file of certificates or a key, in bytes.
@@ -99,7 +99,7 @@ func (a *asking) handshake(ctx context.Context, conn net.Conn, u *url.URL, proxi
 	switch {
 	case err == nil:
 	case isPlain(err) && a.hop.HTTPToo && a.as == "":
-		a.add(StepTLS, terminal.OK, "", "%s uses plain HTTP, which %s falls back to if TLS fails", address(u), a.runtimeName())
+		a.add(StepTLS, finding.SeverityOK, "", "%s uses plain HTTP, which %s falls back to if TLS fails", address(u), a.runtimeName())
 		a.base.Scheme = "http"
 		return true
 	default:
@@ -113,11 +113,11 @@ func (a *asking) handshake(ctx context.Context, conn net.Conn, u *url.URL, proxi
 	problems := a.problems(state.PeerCertificates, u.Hostname())
 	switch {
 	case len(problems) == 0:
-		a.add(StepTLS, terminal.OK, "", "%s; verified by %s%s", who, a.store(), a.staleStore())
+		a.add(StepTLS, finding.SeverityOK, "", "%s; verified by %s%s", who, a.store(), a.staleStore())
 	case a.hop.SkipVerify && a.hop.File == "":
-		a.add(StepTLS, terminal.OK, "", "%s; certificate not verified, because %s does not verify certificates for loopback addresses", who, a.runtimeName())
+		a.add(StepTLS, finding.SeverityOK, "", "%s; certificate not verified, because %s does not verify certificates for loopback addresses", who, a.runtimeName())
 	case a.hop.SkipVerify:
-		a.add(StepTLS, terminal.Warning, "set the CA (ca) instead of skip_verify, because anyone impersonating the registry could get the password",
+		a.add(StepTLS, finding.SeverityWarning, "set the CA (ca) instead of skip_verify, because anyone impersonating the registry could get the password",
 			"%s; certificate verification is turned off in %s: %s", who, a.hop.File, said(problems))
 	default:
 		fix := problems[0].cure

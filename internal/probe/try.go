@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/jwt"
 	"github.com/regcred/regcred/internal/login"
 	"github.com/regcred/regcred/internal/remote"
@@ -63,8 +64,8 @@ func (a *asking) shown(creds []regcred.Credential) []regcred.Credential {
 func (a *asking) accepted(from, i int, shown []regcred.Credential) {
 	a.result.Pulls = true
 	for j := range a.result.Steps[from:] {
-		if s := &a.result.Steps[from+j]; s.Severity == terminal.Error {
-			s.Severity = terminal.Warning
+		if s := &a.result.Steps[from+j]; s.Severity == finding.SeverityError {
+			s.Severity = finding.SeverityWarning
 		}
 	}
 	if len(shown) == 0 {
@@ -72,7 +73,7 @@ func (a *asking) accepted(from, i int, shown []regcred.Credential) {
 	}
 	a.result.Accepted = i
 	for j := i + 1; j < len(shown); j++ {
-		a.add(StepManifest, terminal.Skipped, "", "%s: not tried, because the previous credential was accepted", login.Try{Credential: &shown[j]}.Who())
+		a.add(StepManifest, finding.SeveritySkipped, "", "%s: not tried, because the previous credential was accepted", login.Try{Credential: &shown[j]}.Who())
 	}
 }
 
@@ -92,10 +93,10 @@ func (a *asking) token(ctx context.Context, cred *regcred.Credential) bool {
 	}
 	who := login.Try{Credential: cred}.Who()
 	if lacks := a.lacks(); lacks != "" {
-		a.add(StepToken, terminal.Warning, a.meaning(http.StatusForbidden, cred), "%s: %s issued a token that does not grant access to this image: %s", who, a.tokens.realm.Host, lacks)
+		a.add(StepToken, finding.SeverityWarning, a.meaning(http.StatusForbidden, cred), "%s: %s issued a token that does not grant access to this image: %s", who, a.tokens.realm.Host, lacks)
 		return true
 	}
-	a.add(StepToken, terminal.OK, "", "%s: %s issues a token", who, a.tokens.realm.Host)
+	a.add(StepToken, finding.SeverityOK, "", "%s: %s issues a token", who, a.tokens.realm.Host)
 	return true
 }
 
@@ -240,7 +241,7 @@ func (a *asking) found(ctx context.Context, rt http.RoundTripper, who string, go
 	}
 	kind := types.MediaType(a.result.MediaType)
 	if kind.IsImage() && a.result.Digest != "" {
-		a.add(StepManifest, terminal.OK, "", "%s: accepted; %s", who, what)
+		a.add(StepManifest, finding.SeverityOK, "", "%s: accepted; %s", who, what)
 		return true // to get it too would count as a pull at some registries
 	}
 	body, err := a.ask(ctx, rt, http.MethodGet, a.manifestURL(), maxManifest)
@@ -258,7 +259,7 @@ func (a *asking) found(ctx context.Context, rt http.RoundTripper, who string, go
 		}
 		what += ", for " + a.Platform
 	}
-	a.add(StepManifest, terminal.OK, "", "%s: accepted; %s", who, what)
+	a.add(StepManifest, finding.SeverityOK, "", "%s: accepted; %s", who, what)
 	return true
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/regcred/regcred/finding"
 )
@@ -94,10 +95,18 @@ const home = "https://github.com/regcred/regcred"
 // ruleRefused is the rule for errors that prevent the kubelet from starting.
 const ruleRefused = "kubelet-refuses"
 
-// SARIF converts validations to SARIF. read returns the content of a file, or nil;
-// columns are omitted without it. failed contains the errors for files that could not
-// be checked.
-func SARIF(version string, read func(file string) []byte, list []*Validation, failed []error) any {
+// Results returns the problems and findings of a validation for SARIF.
+func (v *Validation) Results() (list []finding.Finding) {
+	for _, p := range v.Problems {
+		list = append(list, finding.Finding{Rule: ruleRefused, Severity: finding.SeverityError, File: p.File, Line: p.Line, Column: p.Column, Message: p.description()})
+	}
+	return append(list, v.Findings...)
+}
+
+// SARIF converts findings to SARIF. read returns the content of a file, or nil;
+// columns are omitted without it. suppressed is the number of findings that comments
+// suppress. failed contains the errors for inputs that could not be checked.
+func SARIF(version string, read func(file string) []byte, list []finding.Finding, suppressed int, failed []error) any {
 	files := map[string]*columns{}
 	in := func(file string) *columns {
 		if _, known := files[file]; !known {
@@ -107,35 +116,23 @@ func SARIF(version string, read func(file string) []byte, list []*Validation, fa
 	}
 	run := sarifRun{ColumnKind: "unicodeCodePoints", Results: []sarifResult{}}
 	run.Tool.Driver = sarifDriver{Name: "regcred", Version: version, InformationURI: home, Rules: []sarifRule{}}
-	add := func(rule string, severity finding.Severity, file string, line, column int, text string) {
-		if known := (sarifRule{rule, helpFor(rule, severity)}); !slices.Contains(run.Tool.Driver.Rules, known) {
+	for _, f := range list {
+		if known := (sarifRule{f.Rule, helpFor(f.Rule, f.Severity)}); !slices.Contains(run.Tool.Driver.Rules, known) {
 			run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, known)
 		}
-		result := sarifResult{RuleID: rule, Level: sarifLevel(severity), Message: sarifText{text}}
-		if file != "" {
-			at := sarifPhysical{Artifact: sarifArtifact{sarifURI(file)}}
-			if line > 0 {
-				at.Region = &sarifRegion{line, in(file).inCharacters(line, column)}
+		text := f.Message
+		if fix := Fix(f); fix != "" {
+			text += "; fix: " + fix
+		}
+		result := sarifResult{RuleID: f.Rule, Level: sarifLevel(f.Severity), Message: sarifText{text}}
+		if f.File != "" {
+			at := sarifPhysical{Artifact: sarifArtifact{sarifURI(f.File)}}
+			if f.Line > 0 {
+				at.Region = &sarifRegion{f.Line, in(f.File).inCharacters(f.Line, f.Column)}
 			}
 			result.Locations = []sarifLocation{{at}}
 		}
 		run.Results = append(run.Results, result)
-	}
-	for _, v := range list {
-		for _, p := range v.Problems {
-			add(ruleRefused, finding.SeverityError, p.File, p.Line, p.Column, p.description())
-		}
-		for _, f := range v.Findings {
-			text := f.Message
-			if fix := Fix(f); fix != "" {
-				text += "; fix: " + fix
-			}
-			add(f.Rule, f.Severity, f.File, f.Line, f.Column, text)
-		}
-	}
-	suppressed := 0
-	for _, v := range list {
-		suppressed += v.Suppressed
 	}
 	if suppressed > 0 {
 		run.Properties = &sarifProperties{suppressed}
@@ -153,10 +150,19 @@ func SARIF(version string, read func(file string) []byte, list []*Validation, fa
 // RulesURL is the page that explains the lint rules.
 const RulesURL = home + "/blob/main/docs/lint/README.md"
 
+// DoctorRule is the prefix of a doctor check's name as a rule.
+const DoctorRule = "doctor/"
+
 // helpFor returns the URL that explains a rule.
 func helpFor(rule string, severity finding.Severity) string {
-	if rule == ruleRefused {
-		return home + "/blob/main/docs/cli/validate.md"
+	const docs = home + "/blob/main/docs/"
+	switch {
+	case rule == ruleRefused:
+		return docs + "cli/validate.md"
+	case strings.HasPrefix(rule, DoctorRule):
+		return docs + "cli/doctor.md#checks"
+	case strings.HasPrefix(rule, "mirror-"), strings.HasPrefix(rule, "registries-"):
+		return docs + "mirrors.md#findings"
 	}
 	return RulesURL + "#" + rule + "-" + string(severity)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/tally"
 )
 
@@ -19,20 +20,20 @@ func TestCheckFindings(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		findings []finding.Finding
-		want     []Result
+		want     []finding.Severity
 	}{
-		{"none", nil, []Result{OK}},
-		{"a remark", []finding.Finding{{Severity: finding.SeverityInfo}}, []Result{OK}},
-		{"a warning, and a remark", []finding.Finding{{Severity: finding.SeverityWarning}, {Severity: finding.SeverityInfo}}, []Result{Warn}},
-		{"an error", []finding.Finding{{Severity: finding.SeverityError}}, []Result{Fail}},
-		{"a warning, for which a kubelet exits", []finding.Finding{{Severity: finding.SeverityWarning, Rule: "missing-binary"}}, []Result{Fail}},
+		{"none", nil, []finding.Severity{finding.SeverityOK}},
+		{"a remark", []finding.Finding{{Severity: finding.SeverityInfo}}, []finding.Severity{finding.SeverityOK}},
+		{"a warning, and a remark", []finding.Finding{{Severity: finding.SeverityWarning}, {Severity: finding.SeverityInfo}}, []finding.Severity{finding.SeverityWarning}},
+		{"an error", []finding.Finding{{Severity: finding.SeverityError}}, []finding.Severity{finding.SeverityError}},
+		{"a warning, for which a kubelet exits", []finding.Finding{{Severity: finding.SeverityWarning, Rule: "missing-binary"}}, []finding.Severity{finding.SeverityError}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := &Report{}
-			r.checkFindings("lint", tt.findings, "fine")
-			var got []Result
-			for _, c := range r.Checks {
-				got = append(got, c.Result)
+			r := &results{}
+			r.reportSerious(tt.findings, "fine")
+			var got []finding.Severity
+			for _, c := range r.list {
+				got = append(got, c.Severity)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -52,10 +53,10 @@ func TestCounted(t *testing.T) {
 	if err := tally.Add(t.Context(), root.Host(tally.DefaultDir), batch); err != nil {
 		t.Fatal(err)
 	}
-	r := &Report{}
-	r.counted(t.Context(), root)
+	r := &results{}
+	checkCounts(t.Context(), &World{Kubelet: Kubelet{Node: node.Node{Root: root.Root}.Read()}}, r)
 	const fix = "test the provider: regcred plugin run --config /var/lib/regcred/current/config --bin-dir /var/lib/regcred/current/bin one IMAGE"
-	if len(r.Checks) != 1 || r.Checks[0].Fix != fix || !strings.HasPrefix(r.Checks[0].Message, `provider "one" failed at least once in 1 runs since `) || !strings.HasSuffix(r.Checks[0].Message, ": it broke") {
-		t.Errorf("got %+v", r.Checks)
+	if len(r.list) != 1 || r.list[0].Fix != fix || !strings.HasPrefix(r.list[0].Message, `provider "one" failed at least once in 1 runs since `) || !strings.HasSuffix(r.list[0].Message, ": it broke") {
+		t.Errorf("got %+v", r.list)
 	}
 }

@@ -14,8 +14,9 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// checkRanchers checks the registries.yaml of those that are on the node.
-func (r *Report) checkRanchers(root inroot.FS) {
+// checkRegistriesYAML checks the registries.yaml of k3s and rke2, which generate
+// containerd's configuration from it.
+func checkRegistriesYAML(r *results, root inroot.FS) {
 	for _, c := range node.RuntimeConfigs() {
 		product, path, made := c.Product, c.Registries, c.Containerd
 		found, err := registriesyaml.Check(root, path, product)
@@ -23,7 +24,7 @@ func (r *Report) checkRanchers(root inroot.FS) {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
-			r.Add("mirrors", Warn, "", "the %s registry configuration is unknown: %v", product, err)
+			r.add(finding.SeverityWarning, "", "the %s registry configuration is unknown: %v", product, err)
 			continue
 		}
 		if olderThan(root, made, path) {
@@ -33,15 +34,15 @@ func (r *Report) checkRanchers(root inroot.FS) {
 			})
 		}
 		for _, f := range found {
-			r.found(f)
+			r.report(f)
 		}
 		if len(found) == 0 {
-			r.Add("mirrors", OK, "", "%s: no problems found", terminal.ShellPath(path))
+			r.add(finding.SeverityOK, "", "%s: no problems found", terminal.ShellPath(path))
 		}
 	}
 }
 
-// olderThan reports whether a file was changed before another; false if either is not there.
+// olderThan reports whether file a was changed before b; false if one does not exist.
 func olderThan(root inroot.FS, a, b string) bool {
 	one, err := root.Stat(a)
 	other, err2 := root.Stat(b)

@@ -15,9 +15,9 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// TestCheckMirrors: what a plugin is told about the runtime is held against
+// TestCheckMirrorOrigin: what a plugin is told about the runtime is held against
 // what that is told; a plugin that is told nothing is left alone.
-func TestCheckMirrors(t *testing.T) {
+func TestCheckMirrorOrigin(t *testing.T) {
 	const target = "=111122223333.dkr.ecr.us-west-2.amazonaws.com"
 	const closed = "server = \"https://mirror.example\"\n[host.\"https://mirror.example\"]\n"
 	for name, tt := range map[string]struct {
@@ -55,11 +55,11 @@ func TestCheckMirrors(t *testing.T) {
 			for name, text := range tt.files {
 				place(t, root, filepath.Join("certs.d", name), text)
 			}
-			r := &Report{}
-			r.checkMirrors(node.Node{Root: root}, cfg)
+			r := &results{}
+			checkMirrorOrigin(t.Context(), &World{Kubelet: Kubelet{Node: node.Node{Root: root}.Read(), Config: cfg}}, r)
 			var got []string
-			for i, c := range r.Checks {
-				got = append(got, string(c.Result)+" "+c.Message)
+			for i, c := range r.list {
+				got = append(got, string(c.Severity)+" "+c.Message)
 				if i < len(tt.want) && strings.HasPrefix(got[i], tt.want[i]) {
 					got[i] = tt.want[i]
 				}

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/node"
 )
 
@@ -21,11 +20,11 @@ func TestRancher(t *testing.T) {
 	node := node.Node{Root: root}
 	says := func() string {
 		t.Helper()
-		r := &Report{}
-		r.Mirrors(&Runtime{node: node}, &config.Config{})
+		r := &results{}
+		checkMirrors(t.Context(), &World{runtime: &Runtime{node: node}}, r)
 		var lines []string
-		for _, c := range r.Checks {
-			lines = append(lines, string(c.Result)+" "+c.Message+" "+c.Fix)
+		for _, c := range r.list {
+			lines = append(lines, string(c.Severity)+" "+c.String()+" "+c.Fix)
 		}
 		return strings.Join(lines, "\n")
 	}

@@ -4,26 +4,28 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/cloudplugin"
 	"github.com/regcred/regcred/internal/containerd"
 	"github.com/regcred/regcred/internal/mirror"
 	"github.com/regcred/regcred/internal/node"
 )
 
-// checkMirrors holds what the arguments of the clouds' plugins say about the
-// runtime, --mirror-origin=none, against what that is told. A credential of the
-// cloud depends on it.
-func (r *Report) checkMirrors(n node.Node, cfg *config.Config) {
+// checkMirrorOrigin checks providers with --mirror-origin=none, which states that the
+// runtime never queries the mirrored registry itself. Otherwise, that registry receives
+// a credential of the cloud.
+func checkMirrorOrigin(_ context.Context, w *World, r *results) {
+	cfg := w.Config
 	for i := range cfg.Providers {
 		p := &cfg.Providers[i]
-		said := cloudplugin.Flag(p.Arguments(), "--mirror-origin")
+		values := cloudplugin.Flag(p.Arguments(), "--mirror-origin")
 		cloud := cloudplugin.Named(p.Name)
-		if cloud == nil || len(said) == 0 || said[len(said)-1].Value != string(mirror.OriginNone) {
+		if cloud == nil || len(values) == 0 || values[len(values)-1].Value != string(mirror.OriginNone) {
 			continue
 		}
 		var hosts []string
@@ -33,31 +35,30 @@ func (r *Report) checkMirrors(n node.Node, cfg *config.Config) {
 			}
 		}
 		for _, host := range hosts {
-			r.checkOrigin(n, p.Name, host)
+			checkOrigin(r, w.Node.Node, p.Name, host)
 		}
 	}
 }
 
-func (r *Report) checkOrigin(n node.Node, provider, host string) {
-	const check = "mirror-origin"
+func checkOrigin(r *results, n node.Node, provider, host string) {
 	runtimes, err := findContainerd(n)
 	if err != nil {
-		r.Add(check, Warn, "make sure that the runtime never queries this host; CRI-O and podman do not send this credential to any other host",
+		r.add(finding.SeverityWarning, "make sure that the runtime never queries this host; CRI-O and podman do not send this credential to any other host",
 			"%s has --mirror-origin=none for %s, but regcred cannot check here whether this is safe: %v", provider, host, err)
 		return
 	}
 	for _, runtime := range runtimes {
 		if why := runtime.Origin(host); why != "" {
-			r.Add(check, Fail, "in the host's hosts.toml, also set the mirror as the server (docs/plugins/README.md has an example for all versions)",
+			r.add(finding.SeverityError, "in the host's hosts.toml, also set the mirror as the server (docs/plugins/README.md has an example for all versions)",
 				"%s has --mirror-origin=none for %s, but containerd (%s) may send that host the credential: %s", provider, host, runtime.File, why)
 			return
 		}
 	}
-	r.Add(check, OK, "", "%s: containerd never queries %s itself", provider, host)
+	r.add(finding.SeverityOK, "", "%s: containerd never queries %s itself", provider, host)
 }
 
-// findContainerd reads all configurations that there are: which of them is that
-// of the kubelet's runtime cannot be seen here. Docker's own is passed over.
+// findContainerd reads all containerd configurations of the node except Docker's,
+// because it is unknown which one serves the kubelet.
 func findContainerd(n node.Node) (found []*containerd.Runtime, err error) {
 	found, err = (&Runtime{node: n}).containerds()
 	if err == nil && len(found) == 0 {

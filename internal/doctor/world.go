@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/report"
+	"github.com/regcred/regcred/internal/service"
+)
+
+// World is everything that is checked: a node and, if wanted, a cluster and an image.
+// It is for one [Run].
+type World struct {
+	Kubelet
+	OriginErr error         // why there is no Origin
+	Environ   []string      // this process's environment
+	Cluster   *Cluster      // nil: do not check the cluster
+	Image     *Image        // nil: do not trace an image
+	Rules     report.Filter // selects lint findings
+
+	judge     node.Judge
+	configErr error
+	runtime   *Runtime
+}
+
+// Kubelet is the kubelet of a node with its configuration.
+type Kubelet struct {
+	Node    *node.Reading
+	Setup   *node.Setup      // nil on a system that runs no kubelet
+	Service *service.Service // the kubelet's service; nil if it cannot be queried
+
+	Origin *node.Origin   // source of the configuration; nil if none was found
+	Caller *node.Origin   // has the directories of docker config files if Origin is nil; may be nil
+	Config *config.Config // nil if invalid; empty without credential providers
+}
+
+// files returns the origin with the directories of docker config files, or nil.
+func (k *Kubelet) files() *node.Origin { return cmp.Or(k.Origin, k.Caller) }
+
+// load reads the configuration.
+func (w *World) load(ctx context.Context) {
+	switch o := w.Origin; {
+	case o == nil:
+	case o.Without != nil:
+		w.Config = &config.Config{}
+	default:
+		cfg, err := config.Load(o.Config)
+		if err == nil {
+			w.judge, err = w.Node.Accept(ctx, o, cfg)
+		}
+		if w.configErr = err; err != nil {
+			cfg = nil
+		}
+		w.Config = cfg
+	}
+	if w.Cluster != nil {
+		w.Cluster.config = w.usable()
+		if w.Origin != nil {
+			w.Cluster.configPath = w.Origin.Config
+		}
+	}
+}
+
+// usable returns the configuration, which is empty if there is no valid one.
+func (w *World) usable() *config.Config { return cmp.Or(w.Config, &config.Config{}) }
+
+// findRuntime finds the container runtime once.
+func (w *World) findRuntime(ctx context.Context) *Runtime {
+	if w.runtime == nil {
+		w.runtime = FindRuntime(ctx, w.Node, w.Origin)
+	}
+	return w.runtime
+}
+
+// generations returns the directory of "regcred install".
+func (w *World) generations() generation.Store {
+	return generation.Store{FS: inroot.FS{Root: w.Node.Root}, Dir: generation.DefaultDir}
+}
+
+// Names returns the names of the providers, which are also their executables' names.
+func Names(cfg *config.Config) []string {
+	var list []string
+	for _, p := range cfg.Providers {
+		list = append(list, p.Name)
+	}
+	return list
+}
+
+// Audiences returns the audience of each provider with tokenAttributes, without
+// duplicates, in the order of the configuration.
+func Audiences(cfg *config.Config) []string {
+	var list []string
+	for _, p := range cfg.Providers {
+		if t := p.TokenAttributes; t != nil && !slices.Contains(list, t.ServiceAccountTokenAudience) {
+			list = append(list, t.ServiceAccountTokenAudience)
+		}
+	}
+	return list
+}
