@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,6 +51,24 @@ func imageLines(t *testing.T, text string) []string {
 		text = g.look.ReplaceAllString(text, g.put)
 	}
 	return strings.Split(strings.TrimRight(text, "\n"), "\n")
+}
+
+// TestDocsDoctorChecks: docs/cli/doctor.md lists the checks of the table.
+func TestDocsDoctorChecks(t *testing.T) {
+	_, section, _ := strings.Cut(readPage(t, "doctor.md"), "\n## Checks\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var listed []string
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]+) \\|").FindAllStringSubmatch(section, -1) {
+		for name := range strings.SplitSeq(row[1], ", ") {
+			listed = append(listed, strings.Trim(name, "`"))
+		}
+	}
+	want := doctorChecks()
+	slices.Sort(listed)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, listed); diff != "" {
+		t.Errorf("docs/cli/doctor.md: -want +got\n%s", diff)
+	}
 }
 
 // TestDocsImage plays the example of the way of an image.
