@@ -485,7 +485,7 @@ func TestPlatform(t *testing.T) {
 	}), nil)
 	p := prober("")
 	p.Platform = "linux/amd64"
-	check(t, p.Ask(t.Context(), hop("http", addr), nil), probe.StepManifest, "no image for linux/amd64, only for linux/s390x")
+	check(t, p.Ask(t.Context(), hop("http", addr), nil), probe.StepManifest, "it has no image for linux/amd64, only for linux/s390x")
 	p.Platform = "linux/s390x"
 	check(t, p.Ask(t.Context(), hop("http", addr), nil), "", "for linux/s390x")
 }

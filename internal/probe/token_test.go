@@ -122,7 +122,7 @@ func TestNoToken(t *testing.T) {
 				p := prober("")
 				p.Runtime.Name = runtime
 				check(t, p.Ask(t.Context(), hop("http", addr), good()), probe.StepToken,
-					fmt.Sprintf("the token server http://%s/token returns no token for ", addr), tt.says, "the registry's settings is the address of its token server")
+					fmt.Sprintf("the token server http://%s/token returns no token for ", addr), tt.says, "check that the realm in the registry's settings is the address of its token server")
 			}
 		})
 	}
