@@ -13,9 +13,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The checks of the answer itself.
+// Checks of the response.
 
-// checkStage checks that the answer does not fail at a stage of its reading.
+// checkStage checks that decoding the response does not fail at a stage.
 func checkStage(stage plugin.Stage, ok, kubelet, fix string) func(*suite) []Finding {
 	order := []plugin.Stage{plugin.StageOutput, plugin.StageAPIVersion, plugin.StageDecode, plugin.StageCacheKeyType}
 	return func(s *suite) []Finding {
@@ -76,7 +76,7 @@ func checkEmpty(s *suite, resp *plugin.Response) []Finding {
 }
 
 func checkEmptyGlobal(s *suite, _ *plugin.Response) []Finding {
-	for _, r := range []*run{s.base(), s.ask(s.questionFor(lookalike(s.image)))} {
+	for _, r := range []*run{s.base(), s.ask(s.requestFor(lookalike(s.image)))} {
 		if r.answered() && len(r.x.Response.Auth) == 0 && r.x.Response.CacheKeyType == plugin.CacheGlobal {
 			return found(finding.SeverityWarning, r.did, "a response with cacheKeyType Global and no credential",
 				"Until the response expires, the kubelet does not call this plugin for any image, even if the plugin serves the image.",
@@ -146,8 +146,8 @@ func checkSpace(s *suite, resp *plugin.Response) []Finding {
 	return pass(s.base().did, "no leading or trailing white space in user names and passwords")
 }
 
-// under names the key of a credential; an answer in the predecessor's protocol
-// has none.
+// under names the key of a credential; responses of the out-of-tree protocol have no
+// keys.
 func under(key string) string {
 	if key == "" {
 		return ""

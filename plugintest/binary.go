@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/lint"
 )
 
-// The checks of the file, by the rules of [lint.Binary].
+// Checks of the executable, by the rules of [lint.Binary].
 
 // broken reports whether the plugin cannot run on this machine.
 func (s *suite) broken() bool {

@@ -13,30 +13,30 @@ import (
 // Check describes one check.
 type Check struct {
 	ID       string           `json:"id"`       // stable, kebab-case
-	Title    string           `json:"title"`    // what a good plugin does
-	Severity finding.Severity `json:"severity"` // the worst that it can find
-	Why      string           `json:"why"`      // what happens otherwise
-	Source   string           `json:"source"`   // where it was asked for, or seen to go wrong
+	Title    string           `json:"title"`    // expected behaviour
+	Severity finding.Severity `json:"severity"` // highest severity of its findings
+	Why      string           `json:"why"`      // consequence of a failure
+	Source   string           `json:"source"`   // issue or specification
 }
 
-// check is a Check with its work.
+// check is a Check with its implementation.
 type check struct {
 	Check
 	run func(*suite) []Finding
 }
 
-// examine makes the check. What was interrupted, or could not be asked any more,
-// says nothing about the plugin.
+// examine runs the check. It is skipped if it was interrupted, or if the plugin must
+// not be run again.
 func (c check) examine(s *suite) []Finding {
 	var findings []Finding
-	s.weary = false
+	s.skipRest = false
 	if s.ctx.Err() == nil {
 		findings = c.run(s)
 	}
 	switch {
 	case s.ctx.Err() != nil:
 		findings = skip("the test was canceled: %v", context.Cause(s.ctx))
-	case s.weary:
+	case s.skipRest:
 		findings = skip("%d earlier plugin runs hung or took more than 30 seconds, so the plugin was not run again", maxLong)
 	}
 	for i := range findings {
@@ -77,34 +77,34 @@ func checks() []check {
 			github + "kubernetes-sigs/kind/issues/4185"}, checkBase},
 		{Check{"version-v1", "A v1 request gets a v1 response", finding.SeverityError,
 			"the kubelet rejects a response with a different version; only v1 has service-account mode",
-			github + "kubernetes/kubernetes/pull/117448"}, todays("versions", checkVersion(plugin.V1))},
+			github + "kubernetes/kubernetes/pull/117448"}, inTree("versions", checkVersion(plugin.V1))},
 		{Check{"version-v1beta1", "A v1beta1 request gets a v1beta1 response or an error", finding.SeverityError,
 			"the kubelet rejects a response whose version differs from the request's",
-			github + "kubernetes/kubernetes/pull/117448"}, todays("versions", checkVersion(plugin.V1Beta1))},
+			github + "kubernetes/kubernetes/pull/117448"}, inTree("versions", checkVersion(plugin.V1Beta1))},
 		{Check{"version-v1alpha1", "A v1alpha1 request gets a v1alpha1 response or an error", finding.SeverityError,
 			"the kubelet rejects a response whose version differs from the request's",
-			github + "kubernetes-sigs/cluster-api-provider-azure/issues/4110"}, todays("versions", checkVersion(plugin.V1Alpha1))},
+			github + "kubernetes-sigs/cluster-api-provider-azure/issues/4110"}, inTree("versions", checkVersion(plugin.V1Alpha1))},
 		{Check{"version-unknown", "A request with an unknown version is rejected", finding.SeverityError,
 			"a plugin cannot interpret a version that it does not know, and a response would hide the version mismatch",
-			github + "kubernetes/kubernetes/pull/117448"}, todays("apiVersion in a request", refused(malformedUnknownVersion()))},
+			github + "kubernetes/kubernetes/pull/117448"}, inTree("apiVersion in a request", rejects(malformedUnknownVersion()))},
 		{Check{"request-kind", "A request with another kind is rejected", finding.SeverityError,
 			"otherwise, a caller that uses the wrong protocol gets a credential or a confusing error",
-			github + "awslabs/amazon-ecr-credential-helper/issues/616"}, todays("kind in a request", refused(malformedKind()))},
+			github + "awslabs/amazon-ecr-credential-helper/issues/616"}, inTree("kind in a request", rejects(malformedKind()))},
 		{Check{"request-unknown-field", "Unknown fields are ignored", finding.SeverityError,
 			"Kubernetes adds fields to existing versions (KEP-4412), so a plugin that rejects unknown fields fails on the first upgraded node",
-			kep4412}, todays("future fields", answered(checkUnknownField))},
+			kep4412}, inTree("future fields", answered(checkUnknownField))},
 		{Check{"request-strict", "A request with a duplicate field or trailing data is rejected", finding.SeverityError,
 			"otherwise, two parsers can read different image names from the same request",
 			kep2133}, checkRequestStrict},
 		{Check{"stdin-garbage", "Standard input that is not JSON is rejected", finding.SeverityError,
 			"if the plugin crashes or hangs, the user does not see the cause",
-			github + "awslabs/amazon-ecr-credential-helper/issues/616"}, refused(malformedGarbage())},
+			github + "awslabs/amazon-ecr-credential-helper/issues/616"}, rejects(malformedGarbage())},
 		{Check{"stdin-empty", "Empty standard input is rejected", finding.SeverityError,
 			"otherwise, a plugin that is run by hand hangs, or responds without a request",
-			github + "kubernetes/kubernetes/pull/117448"}, refused(malformedEmpty())},
+			github + "kubernetes/kubernetes/pull/117448"}, rejects(malformedEmpty())},
 		{Check{"stdin-truncated", "A truncated request is rejected", finding.SeverityError,
 			"a truncated image name might be the name of another image",
-			kep2133}, refused(malformedTruncated())},
+			kep2133}, rejects(malformedTruncated())},
 		{Check{"stdin-oversized", "A 4 MiB request gets a response or an error", finding.SeverityError,
 			"if the plugin stops reading its input, the caller blocks; if it crashes, the cause is hidden",
 			kep4412}, checkOversized},
@@ -128,12 +128,12 @@ func checks() []check {
 			"Use only the fields that this API version defines, with the correct case. cacheDuration is a string such as \"10m0s\".")},
 		{Check{"cache-key-type", "cacheKeyType is Image, Registry or Global", finding.SeverityError,
 			"if cacheKeyType is missing or has another value, the kubelet rejects the response",
-			github + "kubernetes/cloud-provider-gcp/issues/226"}, todays("cacheKeyType", checkStage(plugin.StageCacheKeyType, "a valid cacheKeyType",
+			github + "kubernetes/cloud-provider-gcp/issues/226"}, inTree("cacheKeyType", checkStage(plugin.StageCacheKeyType, "a valid cacheKeyType",
 			"The kubelet rejects the response and pulls anonymously.",
 			"Set cacheKeyType to the narrowest of Image, Registry and Global that applies."))},
 		{Check{"cache-scope", "The response is the same for every image that cacheKeyType covers", finding.SeverityError,
 			"the kubelet reuses the response for other images, which then get no credential or the wrong credential",
-			github + "kubernetes/kubernetes/pull/92818"}, todays("cacheKeyType", answered(checkScope))},
+			github + "kubernetes/kubernetes/pull/92818"}, inTree("cacheKeyType", answered(checkScope))},
 		{Check{"cache-duration", "cacheDuration is between one second and one day", finding.SeverityError,
 			"with the wrong unit, the plugin runs for every pull, or the cached response outlives the credential",
 			github + "kubernetes/cloud-provider-aws/issues/348"}, answered(checkDuration)},
@@ -142,22 +142,22 @@ func checks() []check {
 			github + "kubernetes-sigs/kind/issues/4185"}, answered(checkEmpty)},
 		{Check{"empty-global", "The cacheKeyType of a response without credentials is not Global", finding.SeverityWarning,
 			"otherwise the kubelet does not call the plugin for any image until the response expires",
-			github + "kubernetes/kubernetes/issues/92326"}, todays("cacheKeyType", answered(checkEmptyGlobal))},
+			github + "kubernetes/kubernetes/issues/92326"}, inTree("cacheKeyType", answered(checkEmptyGlobal))},
 		{Check{"answer-stable", "Repeated requests get the same keys, user names and cache scope", finding.SeverityWarning,
 			"otherwise, a pull might get any of several credentials",
 			github + "google/go-containerregistry/issues/1431"}, answered(checkStable)},
 		{Check{"auth-key-match", "An auth key matches the requested image", finding.SeverityError,
 			"the kubelet matches keys the same way as matchImages patterns, and pulls anonymously if no key matches",
-			github + "kubernetes-sigs/kind/issues/4185"}, todays("auth keys", withCredential(checkKeyMatch))},
+			github + "kubernetes-sigs/kind/issues/4185"}, inTree("auth keys", withCredential(checkKeyMatch))},
 		{Check{"auth-key-dead", "Every auth key can match an image", finding.SeverityWarning,
 			"the kubelet accepts keys with path globs, upper-case letters or an unused port, but never uses them",
-			github + "kubernetes/kubernetes/issues/119941"}, todays("auth keys", withCredential(checkKeyDead))},
+			github + "kubernetes/kubernetes/issues/119941"}, inTree("auth keys", withCredential(checkKeyDead))},
 		{Check{"auth-key-wide", "No auth key matches registries outside your control", finding.SeverityWarning,
 			"the password is sent to every registry that the key matches",
-			github + "sse-secure-systems/connaisseur/pull/2166"}, todays("auth keys", withCredential(checkKeyWide))},
+			github + "sse-secure-systems/connaisseur/pull/2166"}, inTree("auth keys", withCredential(checkKeyWide))},
 		{Check{"auth-key-port", "For an image with a different port, an auth key matches", finding.SeverityInfo,
 			"a key without a port never matches an image with a port, so the kubelet cannot use the response",
-			kubeletKeyring}, todays("auth keys", answered(checkKeyPort))},
+			kubeletKeyring}, inTree("auth keys", answered(checkKeyPort))},
 		{Check{"foreign-host", "A lookalike registry gets no credential", finding.SeverityInfo,
 			"otherwise, if an image name is mistyped, only matchImages prevents the password from being sent to the wrong registry",
 			github + "chrismellard/docker-credential-acr-env/issues/21"}, answered(checkForeign)},
@@ -170,16 +170,16 @@ func checks() []check {
 
 		{Check{"token-absent", "A v1 request with annotations but no token gets a response or an error", finding.SeverityError,
 			"with requireServiceAccount: false, the plugin also runs for pods without a service account",
-			kep4412}, todays("service-account mode", inV1(checkTokenAbsent))},
+			kep4412}, inTree("service-account mode", inV1(checkTokenAbsent))},
 		{Check{"token-used", "With tokenAttributes, the response depends on the token", finding.SeverityWarning,
 			"otherwise, the kubelet requests a token and runs the plugin for each service account, but always gets the same response",
-			kep4412}, todays("service-account mode", inV1(checkTokenUsed))},
+			kep4412}, inTree("service-account mode", inV1(checkTokenUsed))},
 		{Check{"token-echo", "The password is not the service account token", finding.SeverityError,
 			"the kubelet rejects the token as a password unless cacheType is Token",
-			github + "kubernetes/kubernetes/issues/140065"}, todays("service-account mode", inV1(checkTokenEcho))},
+			github + "kubernetes/kubernetes/issues/140065"}, inTree("service-account mode", inV1(checkTokenEcho))},
 		{Check{"token-old-version", "A token in a v1beta1 or v1alpha1 request is ignored", finding.SeverityWarning,
 			"only v1 has a token field; a plugin that uses the token in another version does not check the request's version",
-			kep4412}, todays("service-account mode", checkTokenOldVersion)},
+			kep4412}, inTree("service-account mode", checkTokenOldVersion)},
 
 		{Check{"exit-code", "The exit code is 0 with a response and nonzero without one", finding.SeverityError,
 			"the kubelet discards the response if the exit code is nonzero, and exit code 0 without a response hides the cause",

@@ -11,8 +11,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// difference says in what b differs from a, which was given for the same
-// image; "" if in nothing. Passwords count if two equal requests get the same.
+// difference describes how b differs from a, a response for the same image; "" if
+// they are equal. Passwords are compared only if two equal requests return the same
+// password.
 func (s *suite) difference(a, b *plugin.Response) string {
 	if what := shape(a, b); what != "" {
 		return what
@@ -49,14 +50,14 @@ func shape(a, b *plugin.Response) string {
 // rotating reports whether two equal requests get different passwords.
 func (s *suite) rotating() bool { return s.anotherPassword(s.again(1)) }
 
-// renewed reports whether the base question, asked now, gets another password
-// than at first: services renew them by the clock, between two of our runs.
+// renewed reports whether a repeated base request returns another password, because
+// the service renewed it between two runs.
 func (s *suite) renewed() bool {
-	return s.anotherPassword(s.runWith(s.cmd, s.question(s.version())))
+	return s.anotherPassword(s.runWith(s.cmd, s.request(s.version())))
 }
 
-// anotherPassword reports whether a run of the base question was answered as
-// at first, but for the passwords.
+// anotherPassword reports whether a run of the base request differs from the first
+// one only in its passwords.
 func (s *suite) anotherPassword(r *run) bool {
 	base := s.base()
 	if !base.answered() || !r.answered() || shape(base.x.Response, r.x.Response) != "" {
@@ -65,9 +66,9 @@ func (s *suite) anotherPassword(r *run) bool {
 	return !maps.EqualFunc(base.x.Response.Auth, r.x.Response.Auth, plugin.AuthConfig.Equal)
 }
 
-// again asks the base question once more.
+// again repeats the base request.
 func (s *suite) again(nth int) *run {
-	q := s.question(s.version())
+	q := s.request(s.version())
 	q.nth = nth
 	return s.ask(q)
 }

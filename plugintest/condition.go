@@ -7,9 +7,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// What must be so for a check to say anything.
+// Conditions under which checks are skipped.
 
-// answered is a check that needs an answer to work with.
+// answered returns a check that is skipped without a response.
 func answered(f func(*suite, *plugin.Response) []Finding) func(*suite) []Finding {
 	return func(s *suite) []Finding {
 		base := s.base()
@@ -20,7 +20,8 @@ func answered(f func(*suite, *plugin.Response) []Finding) func(*suite) []Finding
 	}
 }
 
-// withCredential is a check that needs an answer with a credential.
+// withCredential returns a check that is skipped without a credential in the
+// response.
 func withCredential(f func(*suite, *plugin.Response) []Finding) func(*suite) []Finding {
 	return answered(func(s *suite, resp *plugin.Response) []Finding {
 		if len(resp.Auth) == 0 {
@@ -30,8 +31,9 @@ func withCredential(f func(*suite, *plugin.Response) []Finding) func(*suite) []F
 	})
 }
 
-// todays is a check of what the predecessor's protocol does not have.
-func todays(what string, f func(*suite) []Finding) func(*suite) []Finding {
+// inTree returns a check that is skipped for the out-of-tree protocol, which has no
+// what.
+func inTree(what string, f func(*suite) []Finding) func(*suite) []Finding {
 	return func(s *suite) []Finding {
 		if s.outOfTree() {
 			return skip("this test uses the out-of-tree protocol, which has no %s", what)
@@ -40,10 +42,10 @@ func todays(what string, f func(*suite) []Finding) func(*suite) []Finding {
 	}
 }
 
-// inV1 is a check of a plugin that speaks v1.
+// inV1 returns a check that is skipped if the plugin does not support v1.
 func inV1(f func(*suite) []Finding) func(*suite) []Finding {
 	return func(s *suite) []Finding {
-		switch r := s.ask(s.question(plugin.V1)); {
+		switch r := s.ask(s.request(plugin.V1)); {
 		case r.failed(plugin.StageStart):
 			return notStarted()
 		case !r.answered() && s.base().answered():

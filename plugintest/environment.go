@@ -15,14 +15,14 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The checks of what surrounds the plugin. A plugin that does not answer in
-// the surroundings that it was given is not blamed for others.
+// Checks in other environments. They are skipped if the plugin does not respond in the
+// given one.
 
-// elsewhere asks the base question in other surroundings, and compares.
-func (s *suite) elsewhere(severity finding.Severity, where string, base *plugin.Response, change func(*plugin.Command), kubelet, fix string) []Finding {
+// inEnvironment sends the base request after change, and compares the response.
+func (s *suite) inEnvironment(severity finding.Severity, where string, base *plugin.Response, change func(*plugin.Command), kubelet, fix string) []Finding {
 	cmd := s.cmd
 	change(&cmd)
-	r := s.runWith(cmd, s.question(s.version()))
+	r := s.runWith(cmd, s.request(s.version()))
 	did := r.did + ", " + where
 	if !r.answered() {
 		return found(severity, did, r.outcome(), kubelet, fix)
@@ -38,7 +38,7 @@ func checkEnvEmpty(s *suite, base *plugin.Response) []Finding {
 		return skip("the inherited environment sets a custom cloud endpoint (%s), and without this setting, the plugin might contact the real cloud; "+
 			"pass the plugin's whole configuration with --env (Command.Env)", strings.Join(names, ", "))
 	}
-	return s.elsewhere(finding.SeverityWarning, "with only the configured environment", base,
+	return s.inEnvironment(finding.SeverityWarning, "with only the configured environment", base,
 		func(c *plugin.Command) {
 			c.Environ = slices.DeleteFunc(s.environ(), func(entry string) bool { return !vital(entry) })
 		},
@@ -46,8 +46,8 @@ func checkEnvEmpty(s *suite, base *plugin.Response) []Finding {
 		"Read settings only from arguments and configured variables (env), and do not rely on PATH to find programs.")
 }
 
-// vital reports whether no program runs without an entry of the environment,
-// or reaches other servers without it.
+// vital reports whether programs need an environment variable to run, or to reach the
+// servers that they are configured for.
 func vital(entry string) bool {
 	name, _, _ := strings.Cut(entry, "=")
 	switch strings.ToUpper(name) {
@@ -57,8 +57,8 @@ func vital(entry string) bool {
 	return runtime.GOOS == "windows" && strings.EqualFold(name, "SystemRoot")
 }
 
-// redirected names the variables that would no longer keep the plugin from
-// the real cloud if the environment was cleared.
+// redirected returns the variables that point the plugin to a test server. Without
+// them, it would call the real cloud.
 func (s *suite) redirected() []string {
 	var names []string
 	for _, entry := range s.environ() {
@@ -72,7 +72,7 @@ func (s *suite) redirected() []string {
 	return names
 }
 
-// redirects reports whether a variable says where a cloud is asked.
+// redirects reports whether a variable sets the address of a cloud API.
 func redirects(name string) bool {
 	switch name {
 	case "AWS_CONTAINER_CREDENTIALS_FULL_URI",
@@ -85,7 +85,7 @@ func redirects(name string) bool {
 }
 
 func checkEnvHome(s *suite, base *plugin.Response) []Finding {
-	return s.elsewhere(finding.SeverityError, "without HOME", base,
+	return s.inEnvironment(finding.SeverityError, "without HOME", base,
 		func(c *plugin.Command) {
 			c.Environ = slices.DeleteFunc(s.environ(), func(entry string) bool {
 				name, _, _ := strings.Cut(entry, "=")
@@ -96,7 +96,7 @@ func checkEnvHome(s *suite, base *plugin.Response) []Finding {
 		"Do not use a home directory. Read files from configured paths.")
 }
 
-// environ is a copy of what the plugin inherits. It is never nil.
+// environ returns a copy of the environment that the plugin inherits, never nil.
 func (s *suite) environ() []string {
 	inherited := s.cmd.Environ
 	if inherited == nil {
@@ -106,7 +106,7 @@ func (s *suite) environ() []string {
 }
 
 func checkDirRoot(s *suite, base *plugin.Response) []Finding {
-	return s.elsewhere(finding.SeverityError, "in the directory /", base,
+	return s.inEnvironment(finding.SeverityError, "in the directory /", base,
 		func(c *plugin.Command) { c.Dir = filepath.VolumeName(c.Path) + string(filepath.Separator) },
 		"Under systemd, the working directory of the kubelet and the plugin is /.",
 		"Do not rely on the working directory. Use absolute paths.")
@@ -125,7 +125,7 @@ func checkDirReadOnly(s *suite, base *plugin.Response) []Finding {
 	if writable(dir) {
 		return skip("the current user can write to any directory")
 	}
-	return s.elsewhere(finding.SeverityError, "in a read-only directory", base,
+	return s.inEnvironment(finding.SeverityError, "in a read-only directory", base,
 		func(c *plugin.Command) { c.Dir = dir },
 		"On many nodes, the kubelet's working directory is on a read-only file system.",
 		"Do not write files, or write them only to a configured directory.")
@@ -157,7 +157,7 @@ func checkLeavesFiles(s *suite) []Finding {
 	cmd := s.cmd
 	cmd.Dir = work
 	cmd.Environ = append(s.environ(), "TMPDIR="+temp, "TMP="+temp, "TEMP="+temp)
-	r := s.runWith(cmd, s.question(s.version()))
+	r := s.runWith(cmd, s.request(s.version()))
 	if r.failed(plugin.StageStart) {
 		return notStarted()
 	}
@@ -170,7 +170,7 @@ func checkLeavesFiles(s *suite) []Finding {
 	return pass(did, "no files were left behind")
 }
 
-// files returns what stands below dir, except what was there before.
+// files returns the files below dir, except those in before.
 func files(dir string, before ...string) []string {
 	var left []string
 	filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {

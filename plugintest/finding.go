@@ -75,7 +75,7 @@ func skip(format string, args ...any) []Finding {
 // maxListed bounds how many keys, files or runs a finding names.
 const maxListed = 3
 
-// listed is at most maxListed of the words, quoted.
+// listed returns at most maxListed of the words, quoted.
 func listed(words []string) string {
 	var quoted []string
 	for _, w := range words[:min(len(words), maxListed)] {
@@ -88,7 +88,7 @@ func listed(words []string) string {
 	return text
 }
 
-// shorten keeps a text of the plugin's short enough for a table.
+// shorten limits the length of a text from the plugin.
 func shorten(s string) string {
 	const most = 500
 	if len(s) > most {

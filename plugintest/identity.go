@@ -14,11 +14,11 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// identity is the service account on whose behalf the plugin is asked.
+// identity is the service account of the requests.
 type identity struct {
 	token       plugin.Secret
 	annotations map[string]string
-	title       string // of the token, in a sentence
+	title       string // description of the token
 }
 
 func newIdentity(given *ServiceAccount, now time.Time) identity {
@@ -29,20 +29,20 @@ func newIdentity(given *ServiceAccount, now time.Time) identity {
 		audience = cmp.Or(given.Audience, audience)
 	}
 	if id.token.IsZero() {
-		id.token, id.title = madeUp(audience, now), "a generated service account token"
+		id.token, id.title = newToken(audience, now), "a generated service account token"
 	}
 	return id
 }
 
-// secrets are the token, and its signature alone.
+// secrets returns the token, and its signature separately.
 func (id identity) secrets() []plugin.Secret {
 	token := id.token.Reveal()
 	return []plugin.Secret{id.token, plugin.NewSecret(token[strings.LastIndexByte(token, '.')+1:])}
 }
 
-// madeUp is a token as an API server issues it (KEP-1205), except that its
-// signature is random and so nobody's. It is different each time.
-func madeUp(audience string, now time.Time) plugin.Secret {
+// newToken returns a token in the format of an API server (KEP-1205), with a random
+// signature.
+func newToken(audience string, now time.Time) plugin.Secret {
 	signature := make([]byte, 256) // RS256
 	rand.Read(signature)           // never fails
 	object := func(name string) map[string]any { return map[string]any{"name": name, "uid": rand.Text()} }
@@ -68,6 +68,6 @@ func madeUp(audience string, now time.Time) plugin.Secret {
 }
 
 func segment(claims map[string]any) string {
-	data, _ := json.Marshal(claims) // strings, numbers and maps of them
+	data, _ := json.Marshal(claims) // always valid JSON types
 	return base64.RawURLEncoding.EncodeToString(data)
 }

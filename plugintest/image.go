@@ -9,8 +9,8 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// normal is an image as a kubelet names it to a plugin. What is no image is
-// left as it is: the plugin decides.
+// normal returns an image as a kubelet sends it to a plugin. Invalid images are
+// unchanged.
 func normal(image string) string {
 	if repository, err := match.Repository(image); err == nil {
 		return repository
@@ -18,20 +18,20 @@ func normal(image string) string {
 	return image
 }
 
-// registry is the host and port of an image.
+// registry returns the host and port of an image.
 func registry(image string) string {
 	host, _, _ := strings.Cut(image, "/")
 	return host
 }
 
-// inRegistry is an image of the same path in another registry.
+// inRegistry returns an image with the same path in another registry.
 func inRegistry(image, host string) string {
 	_, path, _ := strings.Cut(image, "/")
 	return host + "/" + path
 }
 
-// lookalike is the image in a registry whose name begins like that of its own.
-// Nobody can own that one (RFC 6761).
+// lookalike returns the image in a registry whose name begins with the image's
+// registry. The domain is reserved (RFC 6761), so it has no owner.
 func lookalike(image string) string {
 	host, port, _ := strings.Cut(registry(image), ":")
 	if host += ".conformance.invalid"; port != "" {

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The checks of the keys of auth. A key is matched as an entry of matchImages
-// is, so what lint knows of those holds for keys too.
+// Checks of auth keys. Keys are matched like matchImages, so the linter's rules for
+// patterns apply.
 
 func checkKeyMatch(s *suite, resp *plugin.Response) []Finding {
 	all := authKeys(resp)
@@ -26,15 +26,15 @@ func checkKeyMatch(s *suite, resp *plugin.Response) []Finding {
 	}
 	var reasons []string
 	for _, key := range all[:min(len(all), maxListed)] {
-		reasons = append(reasons, fmt.Sprintf("%q: %s", shownKey(key), whyNot(key, s.image)))
+		reasons = append(reasons, fmt.Sprintf("%q: %s", shownKey(key), whyNoMatch(key, s.image)))
 	}
 	return found(finding.SeverityError, s.base().did, fmt.Sprintf("the response has %s, and no key matches: %s", plural(len(all), "key"), strings.Join(reasons, "; ")),
 		"The kubelet matches keys the same way as matchImages patterns, finds no match, and pulls anonymously.",
 		fmt.Sprintf("Use the registry as the auth key: %q.", registry(s.image)))
 }
 
-// whyNot says why a key does not match an image.
-func whyNot(key, image string) string {
+// whyNoMatch returns why a key does not match an image.
+func whyNoMatch(key, image string) string {
 	p, err := match.Parse(bareKey(key))
 	if err != nil {
 		return shorten("invalid pattern: " + err.Error())
@@ -71,7 +71,7 @@ func checkKeyDead(s *suite, resp *plugin.Response) []Finding {
 	return pass(s.base().did, "every key can match")
 }
 
-// deadKey says why a key matches no image, or none that is spelled as usual.
+// deadKey returns why a key matches no image, or only images in an unusual spelling.
 func deadKey(key string) string {
 	if _, err := match.Parse(bareKey(key)); err != nil {
 		return fmt.Sprintf("the key %q is ignored: %v", shownKey(key), err)
@@ -87,7 +87,7 @@ func deadKey(key string) string {
 func checkKeyWide(s *suite, resp *plugin.Response) []Finding {
 	for _, key := range authKeys(resp) {
 		if resp.Auth[key].IsZero() {
-			continue // it means anonymous, and sends nothing to anybody
+			continue // anonymous: no credential is sent
 		}
 		for _, f := range lintKey(key) {
 			if slices.Contains([]string{"open-domain", "glued-wildcard", "bare-wildcard"}, f.Rule) {
@@ -106,7 +106,7 @@ func checkKeyPort(s *suite, _ *plugin.Response) []Finding {
 		host += ":5000"
 	}
 	image := inRegistry(s.image, host)
-	r := s.ask(s.questionFor(image))
+	r := s.ask(s.requestFor(image))
 	if !r.answered() {
 		return pass(r.did, "%s", r.outcome())
 	}
@@ -119,11 +119,10 @@ func checkKeyPort(s *suite, _ *plugin.Response) []Finding {
 		"Use the image's host and port as the key, or return no credential for a port that you do not serve.")
 }
 
-// authKeys are the keys of an answer, sorted.
+// authKeys returns the keys of a response, sorted.
 func authKeys(resp *plugin.Response) []string { return slices.Sorted(maps.Keys(resp.Auth)) }
 
-// pick returns the credentials that a kubelet takes from an answer for an
-// image, in its order.
+// pick returns the credentials that a kubelet uses for an image, in its order.
 func pick(resp *plugin.Response, image string) []plugin.AuthConfig {
 	var creds []plugin.AuthConfig
 	for _, key := range selected(authKeys(resp), image) {
@@ -132,8 +131,8 @@ func pick(resp *plugin.Response, image string) []plugin.AuthConfig {
 	return creds
 }
 
-// selected returns those of an answer's keys that a kubelet takes for an
-// image, in its order; none if the image is none.
+// selected returns the keys that a kubelet uses for an image, in its order; nil if
+// the image is invalid.
 func selected(keys []string, image string) []string {
 	repository, err := match.Repository(image)
 	if err != nil {
@@ -142,7 +141,7 @@ func selected(keys []string, image string) []string {
 	return match.Select(keys, repository)
 }
 
-// shownKeys lists auth keys for a finding.
+// shownKeys formats auth keys for a finding.
 func shownKeys(list []string) string {
 	if len(list) == 0 {
 		return "none"
@@ -154,8 +153,8 @@ func shownKeys(list []string) string {
 	return listed(shown)
 }
 
-// shownKey is an auth key without what may be a secret: user information,
-// query and fragment.
+// shownKey returns an auth key without user information, query and fragment, which
+// may be secret.
 func shownKey(key string) string {
 	if i := strings.LastIndexByte(key, '@'); i >= 0 {
 		key = "…" + key[i:]
@@ -166,8 +165,8 @@ func shownKey(key string) string {
 	return shorten(key)
 }
 
-// bareKey is an auth key as it is matched: without a scheme and the path of
-// the registry's API. It serves to explain; selected decides.
+// bareKey returns an auth key without a scheme and the path of the registry's API. It
+// is only for messages; selected decides.
 func bareKey(key string) string {
 	rest, ok := strings.CutPrefix(key, "https://")
 	if !ok {

@@ -8,59 +8,57 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// DefaultImage is asked for where Options name no image.
+// DefaultImage is the requested image if Options has none.
 const DefaultImage = "registry.example/team/app"
 
-// DefaultConcurrency is how many plugins run side by side in the check "concurrent".
+// DefaultConcurrency is the number of plugins that the check "concurrent" runs at
+// once.
 const DefaultConcurrency = 20
 
-// Options say how a plugin is checked. The zero value is usable, and best for
-// a plugin that answers for every image.
+// Options configures the checks. The zero value is for a plugin that responds for
+// every image.
 type Options struct {
-	// Images are images that the plugin has credentials for, without tag or
-	// digest, host included: "registry.example/team/app". The first is the one
-	// asked for; none means [DefaultImage]. A second one of the same registry
-	// and a third of another let more be said about cacheKeyType.
+	// Images are images that the plugin has credentials for, with host and without tag or
+	// digest: "registry.example/team/app". The first is requested; the default is
+	// [DefaultImage]. Add an image of the same registry and one of another registry to
+	// check cacheKeyType.
 	Images []string
 
-	// ServiceAccount is set for a plugin that is configured with
-	// tokenAttributes: then every request in v1 carries the token. nil means
-	// that it is not; then only the checks of service-account mode send a
-	// token, a made-up one.
+	// ServiceAccount is set for a plugin that uses tokenAttributes: each v1 request
+	// contains the token. If it is nil, only the checks of service-account mode send a
+	// token, which is generated.
 	ServiceAccount *ServiceAccount
 
-	// Concurrency is how many plugins run side by side; 0 means
-	// [DefaultConcurrency]. It is at most 1,000.
+	// Concurrency is the number of plugins that run at once. Zero means
+	// [DefaultConcurrency]; the maximum is 1,000.
 	Concurrency int
 
-	// Only are the ids of the checks to run; empty means all. [Run] ignores
-	// ids that do not exist: see [Checks].
+	// Only has the IDs of the checks to run; empty means all. Unknown IDs are ignored.
 	Only []string
 
-	// Progress, if not nil, is called before each check, with the number of
-	// checks done and to do. It is called by one goroutine at a time.
+	// Progress, if not nil, is called before each check with the number of finished
+	// checks and of all checks. Calls are not concurrent.
 	Progress func(done, total int, id string)
 }
 
-// ServiceAccount is the identity that a plugin in service-account mode is given (KEP-4412).
+// ServiceAccount is the identity in the requests to a plugin in service-account mode
+// (KEP-4412).
 type ServiceAccount struct {
-	// Token is one for the audience that the plugin expects. If it is empty,
-	// one is made up, which no token service accepts.
+	// Token is for the audience that the plugin expects. If it is empty, a token is
+	// generated, which no service accepts.
 	Token plugin.Secret
 
-	// Audience is that of a token that is made up, as in tokenAttributes; ""
-	// means "conformance.example".
+	// Audience is the audience of a generated token; empty means "conformance.example".
 	Audience string
 
-	// Annotations are those of the service account that the configuration selects.
+	// Annotations are the service account's annotations that tokenAttributes selects.
 	Annotations map[string]string
 
-	// CacheType is that of tokenAttributes. "" means that it is not known:
-	// then an answer that needs one of the two is a warning.
+	// CacheType is the cacheType of tokenAttributes. If it is empty, a response that
+	// needs one of the two types is only a warning.
 	CacheType config.TokenCacheType
 
-	// Required says that the plugin needs a token
-	// (tokenAttributes.requireServiceAccount): without one, it has to refuse
-	// or to answer without credentials.
+	// Required means that the plugin needs a token (requireServiceAccount): without a
+	// token, it must fail or return no credentials.
 	Required bool
 }

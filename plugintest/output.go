@@ -12,15 +12,15 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The checks of every run: what the plugin writes where, and its exit code.
+// Checks of every run: output and exit code.
 
-// probe makes the runs that show how a plugin answers and how it fails.
+// probe makes the runs that show how the plugin responds and fails.
 func (s *suite) probe() {
 	s.base()
 	bad := []malformed{malformedGarbage(), malformedEmpty(), malformedTruncated()}
 	if !s.outOfTree() {
 		for _, version := range versions() {
-			s.ask(s.question(version))
+			s.ask(s.request(version))
 		}
 		bad = append([]malformed{malformedUnknownVersion(), malformedKind()}, bad...)
 	}
@@ -35,12 +35,11 @@ func (s *suite) probe() {
 	s.withoutToken()
 }
 
-// every is a check of each run: the first in which one finds something stands
-// for all.
+// every returns a check of all runs, which reports the first run with a finding.
 func every(one func(*run) []Finding, ok string) func(*suite) []Finding {
 	return func(s *suite) []Finding {
 		s.probe()
-		s.weary = false // what was run is judged all the same
+		s.skipRest = false // check the runs that were made
 		if s.base().failed(plugin.StageStart) {
 			return notStarted()
 		}
@@ -70,15 +69,15 @@ func exitCode(r *run) []Finding {
 		return found(finding.SeverityError, r.did, "exit code 0 and nothing on standard output",
 			"The kubelet reports a decoding error and does not log standard error.",
 			"Exit with a nonzero code if there is no response. If there is no credential, return an empty auth.")
-	case r.x.ExitCode > 0 && hasAnswer(r.x.Stdout.Reveal()):
+	case r.x.ExitCode > 0 && hasResponse(r.x.Stdout.Reveal()):
 		return found(finding.SeverityError, r.did, fmt.Sprintf("exit code %d, with a response on standard output", r.x.ExitCode),
 			"The kubelet discards the response.", "Exit with code 0 after writing a response.")
 	}
 	return nil
 }
 
-// hasAnswer reports whether stdout is an answer in any version.
-func hasAnswer(stdout string) bool {
+// hasResponse reports whether stdout is a response of any version.
+func hasResponse(stdout string) bool {
 	for _, version := range versions() {
 		if _, err := plugin.DecodeResponse([]byte(stdout), version); err == nil {
 			return true
@@ -89,7 +88,7 @@ func hasAnswer(stdout string) bool {
 }
 
 func failureStdout(r *run) []Finding {
-	if !r.ended() || r.silent() || hasAnswer(r.x.Stdout.Reveal()) {
+	if !r.ended() || r.silent() || hasResponse(r.x.Stdout.Reveal()) {
 		return nil
 	}
 	return found(finding.SeverityWarning, r.did, fmt.Sprintf("%v, and %s on standard output", r.err.Err, plural(len(r.x.Stdout.Reveal()), "byte")),
@@ -124,7 +123,7 @@ func stderrSecret(r *run) []Finding {
 		"Do not log requests, responses, or any part of a token.")
 }
 
-// manyBytes is how much of standard error is worth a warning.
+// manyBytes is the size of standard error that causes a warning.
 const manyBytes = 4 << 10
 
 func stderrVolume(r *run) []Finding {

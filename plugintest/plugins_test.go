@@ -70,12 +70,11 @@ const (
 )
 
 type (
-	request  = plugin.Request
 	response = plugin.Response
 )
 
 // good is a plugin without fault: it serves one registry and no other.
-func good(_ context.Context, req *request) (*response, error) {
+func good(_ context.Context, req *plugin.Request) (*response, error) {
 	if req.Registry() != home {
 		return &response{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Minute)}, nil
 	}
@@ -87,8 +86,8 @@ func good(_ context.Context, req *request) (*response, error) {
 }
 
 // but is good with something changed.
-func but(change func(*request, *response) error) plugin.ProviderFunc {
-	return func(ctx context.Context, req *request) (*response, error) {
+func but(change func(*plugin.Request, *response) error) plugin.ProviderFunc {
+	return func(ctx context.Context, req *plugin.Request) (*response, error) {
 		resp, err := good(ctx, req)
 		if err == nil {
 			err = change(req, resp)
@@ -99,7 +98,7 @@ func but(change func(*request, *response) error) plugin.ProviderFunc {
 
 // withKeys is good with other keys for the same credential.
 func withKeys(keys ...string) plugin.ProviderFunc {
-	return but(func(_ *request, resp *response) error {
+	return but(func(_ *plugin.Request, resp *response) error {
 		resp.Auth = map[string]plugin.AuthConfig{}
 		for _, key := range keys {
 			resp.Auth[key] = plugin.AuthConfig{Username: "ci", Password: plugin.NewSecret(canary.Password)}
@@ -109,8 +108,8 @@ func withKeys(keys ...string) plugin.ProviderFunc {
 }
 
 // changed is good with another credential.
-func changed(change func(req *request, auth *plugin.AuthConfig)) plugin.ProviderFunc {
-	return but(func(req *request, resp *response) error {
+func changed(change func(req *plugin.Request, auth *plugin.AuthConfig)) plugin.ProviderFunc {
+	return but(func(req *plugin.Request, resp *response) error {
 		if auth, ok := resp.Auth[home]; ok {
 			change(req, &auth)
 			resp.Auth[home] = auth
@@ -120,7 +119,7 @@ func changed(change func(req *request, auth *plugin.AuthConfig)) plugin.Provider
 }
 
 func lasting(d *time.Duration) plugin.ProviderFunc {
-	return but(func(_ *request, resp *response) error {
+	return but(func(_ *plugin.Request, resp *response) error {
 		resp.CacheDuration = d
 		return nil
 	})
@@ -130,10 +129,10 @@ func lasting(d *time.Duration) plugin.ProviderFunc {
 func providers() map[string]plugin.ProviderFunc {
 	return map[string]plugin.ProviderFunc{
 		"good": good,
-		"no-cloud": func(context.Context, *request) (*response, error) {
+		"no-cloud": func(context.Context, *plugin.Request) (*response, error) {
 			return nil, errors.New("ask the metadata service: connection refused")
 		},
-		"only-v1beta1": but(func(req *request, _ *response) error {
+		"only-v1beta1": but(func(req *plugin.Request, _ *response) error {
 			if req.APIVersion != plugin.V1Beta1 {
 				return errors.New("only v1beta1 is answered")
 			}
@@ -150,8 +149,8 @@ func providers() map[string]plugin.ProviderFunc {
 		"key-broken-too": withKeys(home, "[::1"),
 		"key-static":     withKeys(home),
 		"key-user":       withKeys("ci:" + canary.Password + "@other.example"),
-		"any-host": func(_ context.Context, req *request) (*response, error) {
-			resp, err := good(context.Background(), &request{Image: home + "/x"})
+		"any-host": func(_ context.Context, req *plugin.Request) (*response, error) {
+			resp, err := good(context.Background(), &plugin.Request{Image: home + "/x"})
 			resp.Auth = map[string]plugin.AuthConfig{req.Registry(): resp.Auth[home]}
 			return resp, err
 		},
@@ -160,50 +159,50 @@ func providers() map[string]plugin.ProviderFunc {
 		"uncached":     lasting(new(time.Duration(0))),
 		"microseconds": lasting(new(21600 * time.Nanosecond)),
 		"two-days":     lasting(new(48 * time.Hour)),
-		"empty": but(func(_ *request, resp *response) error {
+		"empty": but(func(_ *plugin.Request, resp *response) error {
 			resp.Auth = nil
 			return nil
 		}),
-		"empty-global": but(func(req *request, resp *response) error {
+		"empty-global": but(func(req *plugin.Request, resp *response) error {
 			if resp.CacheKeyType = plugin.CacheGlobal; req.Registry() != home {
 				resp.Auth = nil
 			}
 			return nil
 		}),
-		"image-password": changed(func(req *request, auth *plugin.AuthConfig) {
+		"image-password": changed(func(req *plugin.Request, auth *plugin.AuthConfig) {
 			auth.Password = plugin.NewSecret(auth.Password.Reveal() + req.Image)
 		}),
-		"image-user": changed(func(req *request, auth *plugin.AuthConfig) { auth.Username = req.Image }),
-		"image-key": but(func(req *request, resp *response) error {
+		"image-user": changed(func(req *plugin.Request, auth *plugin.AuthConfig) { auth.Username = req.Image }),
+		"image-key": but(func(req *plugin.Request, resp *response) error {
 			resp.Auth = map[string]plugin.AuthConfig{req.Image: {Username: "ci", Password: plugin.NewSecret(canary.Password)}}
 			return nil
 		}),
-		"image-empty": but(func(req *request, resp *response) error {
+		"image-empty": but(func(req *plugin.Request, resp *response) error {
 			if req.Image != DefaultImage {
 				resp.Auth = nil
 			}
 			return nil
 		}),
-		"global-one-key": func(_ context.Context, req *request) (*response, error) {
-			resp, err := good(context.Background(), &request{Image: home + "/x"})
+		"global-one-key": func(_ context.Context, req *plugin.Request) (*response, error) {
+			resp, err := good(context.Background(), &plugin.Request{Image: home + "/x"})
 			resp.CacheKeyType, resp.Auth = plugin.CacheGlobal, map[string]plugin.AuthConfig{req.Registry(): resp.Auth[home]}
 			return resp, err
 		},
-		"global": func(_ context.Context, _ *request) (*response, error) {
-			resp, err := good(context.Background(), &request{Image: home + "/x"})
+		"global": func(_ context.Context, _ *plugin.Request) (*response, error) {
+			resp, err := good(context.Background(), &plugin.Request{Image: home + "/x"})
 			resp.CacheKeyType = plugin.CacheGlobal
 			return resp, err
 		},
-		"one-image": but(func(req *request, resp *response) error {
+		"one-image": but(func(req *plugin.Request, resp *response) error {
 			if req.Image != DefaultImage {
 				return errors.New("no such repository")
 			}
 			return nil
 		}),
-		"rotating": changed(func(_ *request, auth *plugin.AuthConfig) {
+		"rotating": changed(func(_ *plugin.Request, auth *plugin.AuthConfig) {
 			auth.Password = plugin.NewSecret(auth.Password.Reveal() + rand.Text())
 		}),
-		"renewing": changed(func(_ *request, auth *plugin.AuthConfig) { // from the first run without HOME on
+		"renewing": changed(func(_ *plugin.Request, auth *plugin.AuthConfig) { // from the first run without HOME on
 			if os.Getenv("HOME") == "" {
 				os.WriteFile(os.Getenv(stateVar), nil, 0o600)
 			}
@@ -211,99 +210,99 @@ func providers() map[string]plugin.ProviderFunc {
 				auth.Password = plugin.NewSecret(auth.Password.Reveal() + "-2")
 			}
 		}),
-		"anonymous-elsewhere": but(func(_ *request, resp *response) error {
+		"anonymous-elsewhere": but(func(_ *plugin.Request, resp *response) error {
 			resp.Auth["*.*"] = plugin.AuthConfig{}
 			return nil
 		}),
-		"random-key": but(func(_ *request, resp *response) error {
+		"random-key": but(func(_ *plugin.Request, resp *response) error {
 			resp.Auth[rand.Text()+".example"] = resp.Auth[home]
 			return nil
 		}),
-		"empty-user":     changed(func(_ *request, auth *plugin.AuthConfig) { auth.Username = "" }),
-		"empty-password": changed(func(_ *request, auth *plugin.AuthConfig) { auth.Password = plugin.Secret{} }),
-		"line-end": changed(func(_ *request, auth *plugin.AuthConfig) {
+		"empty-user":     changed(func(_ *plugin.Request, auth *plugin.AuthConfig) { auth.Username = "" }),
+		"empty-password": changed(func(_ *plugin.Request, auth *plugin.AuthConfig) { auth.Password = plugin.Secret{} }),
+		"line-end": changed(func(_ *plugin.Request, auth *plugin.AuthConfig) {
 			auth.Password = plugin.NewSecret(auth.Password.Reveal() + "\n")
 		}),
-		"padded-user": changed(func(_ *request, auth *plugin.AuthConfig) { auth.Username = " ci" }),
-		"token-echo": changed(func(req *request, auth *plugin.AuthConfig) {
+		"padded-user": changed(func(_ *plugin.Request, auth *plugin.AuthConfig) { auth.Username = " ci" }),
+		"token-echo": changed(func(req *plugin.Request, auth *plugin.AuthConfig) {
 			if !req.ServiceAccountToken.IsZero() {
 				auth.Password = req.ServiceAccountToken
 			}
 		}),
-		"token-needed": but(func(req *request, _ *response) error {
+		"token-needed": but(func(req *plugin.Request, _ *response) error {
 			if req.ServiceAccountToken.IsZero() {
 				return errors.New("a service-account token is needed")
 			}
 			return nil
 		}),
-		"token-refused": but(func(req *request, _ *response) error {
+		"token-refused": but(func(req *plugin.Request, _ *response) error {
 			if !req.ServiceAccountToken.IsZero() {
 				return errors.New("the token service says 400")
 			}
 			return nil
 		}),
-		"annotations-need-token": but(func(req *request, resp *response) error {
+		"annotations-need-token": but(func(req *plugin.Request, resp *response) error {
 			if req.ServiceAccountToken.IsZero() && len(req.ServiceAccountAnnotations) > 0 {
 				os.Stdout.WriteString("no token for role\n")
 			}
 			return nil
 		}),
-		"stderr-password": but(func(_ *request, resp *response) error {
+		"stderr-password": but(func(_ *plugin.Request, resp *response) error {
 			fmt.Fprintf(os.Stderr, "got %s\n", resp.Auth[home].Password.Reveal())
 			return nil
 		}),
-		"stderr-token": but(func(req *request, _ *response) error {
+		"stderr-token": but(func(req *plugin.Request, _ *response) error {
 			basic := base64.StdEncoding.EncodeToString([]byte("0000:" + req.ServiceAccountToken.Reveal()))
 			if !req.ServiceAccountToken.IsZero() {
 				fmt.Fprintln(os.Stderr, "Authorization: Basic", basic)
 			}
 			return nil
 		}),
-		"stderr-verbose": but(func(*request, *response) error {
+		"stderr-verbose": but(func(*plugin.Request, *response) error {
 			for i := range 200 {
 				fmt.Fprintf(os.Stderr, "line %d of a log that nobody asked for\n", i)
 			}
 			return nil
 		}),
-		"needs-setting": but(func(*request, *response) error {
+		"needs-setting": but(func(*plugin.Request, *response) error {
 			if os.Getenv("SETTING") == "" {
 				return errors.New("SETTING is not set")
 			}
 			return nil
 		}),
-		"needs-proxy": but(func(*request, *response) error {
+		"needs-proxy": but(func(*plugin.Request, *response) error {
 			if os.Getenv("https_proxy") == "" {
 				return errors.New("the real cloud would be asked")
 			}
 			return nil
 		}),
-		"needs-home": but(func(*request, *response) error {
+		"needs-home": but(func(*plugin.Request, *response) error {
 			_, err := os.UserHomeDir()
 			return err
 		}),
-		"home-decides": changed(func(_ *request, auth *plugin.AuthConfig) { auth.Username += os.Getenv("HOME") }),
-		"needs-file": but(func(*request, *response) error {
+		"home-decides": changed(func(_ *plugin.Request, auth *plugin.AuthConfig) { auth.Username += os.Getenv("HOME") }),
+		"needs-file": but(func(*plugin.Request, *response) error {
 			_, err := os.Stat("settings.json")
 			return err
 		}),
-		"writes-file": but(func(*request, *response) error {
+		"writes-file": but(func(*plugin.Request, *response) error {
 			return os.WriteFile("cache.json", nil, 0o600)
 		}),
-		"writes-temp": but(func(*request, *response) error {
+		"writes-temp": but(func(*plugin.Request, *response) error {
 			f, err := os.CreateTemp("", "token-")
 			if err == nil {
 				f.Close()
 			}
 			return err
 		}),
-		"throttled": but(func(*request, *response) error { return countRuns(6) }),
-		"drifting": but(func(_ *request, resp *response) error {
+		"throttled": but(func(*plugin.Request, *response) error { return countRuns(6) }),
+		"drifting": but(func(_ *plugin.Request, resp *response) error {
 			if countRuns(6) != nil {
 				resp.CacheKeyType = plugin.CacheImage
 			}
 			return nil
 		}),
-		"fork": but(func(req *request, _ *response) error {
+		"fork": but(func(req *plugin.Request, _ *response) error {
 			if req.APIVersion != plugin.V1Alpha1 {
 				return nil
 			}

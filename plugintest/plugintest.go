@@ -1,31 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package plugintest checks whether an executable is a good image credential
-// provider plugin: it runs it many times, as a kubelet would and as nobody
-// should, and says what came back, what a kubelet makes of it and how to mend
-// it. Any plugin for the kubelet's exec protocol (KEP-2133, KEP-4412) can be
-// checked, in whatever language it is written.
+// Package plugintest checks whether an executable is a correct image credential
+// provider plugin (KEP-2133, KEP-4412). It runs the plugin many times with valid and
+// invalid requests. Each finding describes the plugin's response, how the kubelet
+// treats it, and how to fix it. The plugin can be written in any language.
 //
 //	func TestConformance(t *testing.T) {
 //		plugintest.Test(t, plugin.Command{Path: "./my-plugin"})
 //	}
 //
-// [Run] is the same for other programs: it returns findings and prints
-// nothing. [Checks] lists the checks; docs/conformance.md explains each.
+// [Run] returns the findings without a test. [Checks] lists the checks;
+// docs/conformance.md explains each.
 //
-// Every run goes through [plugin.Command], so nothing a plugin does can hurt
-// its examiner. The plugin does what it always does, though: one that asks a
-// cloud asks it some forty times. Two things follow.
+// Every run goes through [plugin.Command], which limits time and output. The runs are
+// real: a plugin that calls a cloud API calls it about forty times.
 //
-//   - Some checks clear the environment that a plugin inherits
-//     (Command.Environ), or HOME alone. What it is configured by belongs into
-//     Command.Env, which every run keeps: a plugin that is pointed at a test
-//     server in another way asks the real cloud in those checks. Where one of
-//     the usual variables that say where AWS, Azure and Google Cloud are asked
-//     would be cleared, the check is skipped.
-//   - The checks of service-account mode hand it a token. Without one of
-//     yours, it is made up and signed by nobody.
+//   - Some checks clear the inherited environment (Command.Environ) or HOME. Put the
+//     plugin's settings into Command.Env, which every run keeps. A check is skipped if
+//     it would clear a common variable with the address of an AWS, Azure or Google
+//     Cloud API, because the plugin would then call the real cloud.
+//   - The checks of service-account mode send a token. Without a ServiceAccount in the
+//     Options, it is generated and has an invalid signature.
 package plugintest
 
 import (
@@ -37,20 +33,16 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Run checks the plugin that cmd runs. There is at least one finding for each
-// check, in the order of [Checks]; a check that passed or was skipped has
-// exactly one. What is found is no error: Run itself cannot fail, and when ctx
-// ends, the checks that are left are skipped. So are those that would run the
-// plugin again when it has hung three times, or taken more than half a minute.
+// Run checks the plugin that cmd runs and returns at least one finding for each
+// check, in the order of [Checks]; a check that passed or was skipped has exactly
+// one. When ctx ends, the remaining checks are skipped. Checks that need another run
+// are also skipped after three runs that hung or took more than 30 seconds.
 //
-// cmd.Path is required. cmd.APIVersion may be empty: then the first of v1,
-// v1beta1 and v1alpha1 that the plugin answers is used where the version does
-// not matter. With [plugin.OutOfTree] the plugin is examined in that protocol,
-// and the checks of what it does not have are skipped. cmd.Timeout bounds each
-// run; a plugin that takes longer than that is at fault, so the kubelet's
-// minute, which is the default, is right except in tests. cmd.Dir and
-// cmd.Environ are what the plugin inherits, except in the checks that change
-// them; cmd.Env and cmd.Args are kept in every run. cmd.Grace is ignored.
+// Fields of cmd: Path is required. If APIVersion is empty, the newest version that
+// the plugin supports is used where the version does not matter; with
+// [plugin.OutOfTree], checks that do not apply to that protocol are skipped. Timeout
+// bounds each run, and a longer run is an error. Args and Env apply to every run; Dir
+// and Environ to all runs except in the checks that change them. Grace is ignored.
 func Run(ctx context.Context, cmd plugin.Command, opts Options) []Finding {
 	s := newSuite(ctx, cmd, opts)
 	chosen := slices.DeleteFunc(checks(), func(c check) bool {
@@ -67,9 +59,9 @@ func Run(ctx context.Context, cmd plugin.Command, opts Options) []Finding {
 	return findings
 }
 
-// Test checks the plugin that cmd runs in a subtest for each check. An error
-// fails it, a warning or an info is logged, and a check that could not be made
-// is skipped. At most one Options may be given.
+// Test runs a subtest for each check of the plugin that cmd runs. It fails for
+// errors, logs warnings and infos, and skips what [Run] skips. At most one Options
+// may be given.
 func Test(t *testing.T, cmd plugin.Command, opts ...Options) {
 	t.Helper()
 	var o Options
@@ -89,7 +81,7 @@ func Test(t *testing.T, cmd plugin.Command, opts ...Options) {
 	}
 }
 
-// reporter is what report needs of a [testing.T].
+// reporter has the methods of [testing.T] that report uses.
 type reporter interface {
 	Helper()
 	Error(args ...any)
@@ -97,7 +89,7 @@ type reporter interface {
 	Skip(args ...any)
 }
 
-// report passes the findings of one check on to a test.
+// report passes the findings of one check to a test.
 func report(t reporter, findings []Finding) {
 	t.Helper()
 	for _, f := range findings {

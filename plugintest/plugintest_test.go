@@ -110,7 +110,7 @@ func TestChecksAreDescribed(t *testing.T) {
 }
 
 // TestNoAnswer: of a plugin that cannot answer here, one finding says so, and
-// nothing is held against it that needs an answer.
+// nothing is openStdin against it that needs an answer.
 func TestNoAnswer(t *testing.T) {
 	var spoken []string
 	skipped := 0

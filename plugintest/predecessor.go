@@ -11,16 +11,13 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The checks of how the plugin tells today's protocol from its predecessor's,
-// which shares an argument with it; and what of the other checks is left for a
-// plugin that is examined in the predecessor's.
+// Checks of how the plugin distinguishes the protocol from the out-of-tree protocol.
 
-// getCredentials is the argument that belongs to the predecessor's protocol,
-// and that configurations of today's pass too.
+// getCredentials is the argument of the out-of-tree protocol, which some in-tree
+// configurations also set.
 const getCredentials = "get-credentials"
 
-// bare is the Command in a version, without the argument: a plugin with flags
-// takes it from behind them too.
+// bare returns the command for a version without the get-credentials argument.
 func (s *suite) bare(version string) plugin.Command {
 	cmd := s.cmd
 	cmd.APIVersion = version
@@ -28,10 +25,10 @@ func (s *suite) bare(version string) plugin.Command {
 	return cmd
 }
 
-// aside runs the plugin as it need not expect to be run: what it says if it
-// refuses is not judged by the checks of every run.
-func (s *suite) aside(cmd plugin.Command, did, stdin string) *run {
-	if s.tired() {
+// runUnexpected runs the plugin in a way that it does not have to support. The checks
+// of every run ignore it.
+func (s *suite) runUnexpected(cmd plugin.Command, did, stdin string) *run {
+	if s.tooManyHung() {
 		return notRun(did, plugin.StageCanceled, s.ctx.Err())
 	}
 	r := s.launch(cmd, did, []byte(stdin))
@@ -41,30 +38,30 @@ func (s *suite) aside(cmd plugin.Command, did, stdin string) *run {
 	return r
 }
 
-// checkGetCredentials checks that the argument alone does not mean the
-// predecessor's protocol.
+// checkGetCredentials checks that the argument does not select the out-of-tree
+// protocol.
 func checkGetCredentials(s *suite) []Finding {
 	version := s.version()
 	if s.outOfTree() {
 		version = plugin.V1
 	}
-	did, stdin, err := s.encode(s.question(version))
+	did, stdin, err := s.encode(s.request(version))
 	if err != nil {
 		return skip("%v", err)
 	}
 	did += ", with the argument " + getCredentials
 	cmd := s.bare(version)
 	cmd.Args = slices.Concat(plugin.NewSecrets(getCredentials), cmd.Args)
-	r := s.aside(cmd, did, string(stdin))
+	r := s.runUnexpected(cmd, did, string(stdin))
 	if f := r.unfit(); f != nil {
 		return f
 	}
 	switch base := s.base(); {
-	case isLogin(r) && s.outOfTree():
+	case isOutOfTree(r) && s.outOfTree():
 		return found(finding.SeverityInfo, did, "an out-of-tree response to a request in the current protocol",
 			"The kubelet rejects the response, so this plugin cannot be used in a CredentialProviderConfig.",
 			"Respond to requests that have kind and apiVersion in the current protocol, or reject them.")
-	case isLogin(r):
+	case isOutOfTree(r):
 		return found(finding.SeverityError, did, "an out-of-tree response to a request in the current protocol",
 			"The kubelet rejects the response. GKE and EKS configurations pass the argument with the current protocol.",
 			"Use the out-of-tree protocol only if the request has neither kind nor apiVersion.")
@@ -89,8 +86,8 @@ func checkGetCredentials(s *suite) []Finding {
 	}
 }
 
-// isLogin reports whether the plugin has answered in the predecessor's protocol.
-func isLogin(r *run) bool {
+// isOutOfTree reports whether the response is of the out-of-tree protocol.
+func isOutOfTree(r *run) bool {
 	if r.x.ExitCode != 0 || r.silent() || r.answered() {
 		return false
 	}
@@ -98,12 +95,12 @@ func isLogin(r *run) bool {
 	return err == nil
 }
 
-// checkPredecessor checks that a request of the predecessor's is answered in
-// its protocol, if at all, and only with the argument.
+// checkPredecessor checks that an out-of-tree request gets an out-of-tree response,
+// and only with the get-credentials argument.
 func checkPredecessor(s *suite) []Finding {
 	stdin := s.rawRequest("", plugin.OutOfTree, "")
-	with := s.aside(s.bare(plugin.OutOfTree), "sent a request that contains only an image, with the argument "+getCredentials, stdin)
-	without := s.aside(s.bare(plugin.V1), "sent a request that contains only an image, without the argument "+getCredentials, stdin)
+	with := s.runUnexpected(s.bare(plugin.OutOfTree), "sent a request that contains only an image, with the argument "+getCredentials, stdin)
+	without := s.runUnexpected(s.bare(plugin.V1), "sent a request that contains only an image, without the argument "+getCredentials, stdin)
 	for _, r := range []*run{with, without} {
 		if f := r.unfit(); f != nil {
 			return f

@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The checks of the plugin as a process: time, signals, company.
+// Checks of the process: time, signals and concurrency.
 
 func checkTime(s *suite) []Finding {
 	r := s.base()
@@ -37,15 +37,15 @@ func checkTime(s *suite) []Finding {
 	return pass(r.did, "exited after %v", took)
 }
 
-// held is standard input that is not closed: when head has been read, it
-// calls reading, and blocks until done.
-type held struct {
+// openStdin is standard input that stays open: after head has been read, it calls
+// reading and blocks until done.
+type openStdin struct {
 	head    io.Reader
 	reading func()
 	done    <-chan struct{}
 }
 
-func (h *held) Read(p []byte) (int, error) {
+func (h *openStdin) Read(p []byte) (int, error) {
 	if n, _ := h.head.Read(p); n > 0 {
 		return n, nil
 	}
@@ -54,23 +54,23 @@ func (h *held) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// pipeful is more than a pipe holds, so that who has written it all knows that
-// somebody reads.
+// pipeful exceeds the capacity of a pipe, so that a complete write means that the
+// other end reads.
 const pipeful = 256 << 10
 
 func checkSIGTERM(s *suite) []Finding {
 	if runtime.GOOS == "windows" {
 		return skip("Windows has no SIGTERM")
 	}
-	if s.base(); s.tired() {
-		return nil // examine says why
+	if s.base(); s.tooManyHung() {
+		return nil // reported by examine
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	done := make(chan struct{})
 	defer close(done)
 	asked := make(chan time.Time, 1)
-	stdin := &held{
+	stdin := &openStdin{
 		head:    strings.NewReader(`{"kind":"` + plugin.KindRequest + `","padding":"` + strings.Repeat("x", pipeful)),
 		reading: func() { asked <- time.Now(); cancel() },
 		done:    done,
@@ -105,10 +105,10 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 		n = DefaultConcurrency
 	}
 	n = min(n, maxConcurrency)
-	s.rotating() // asks; not to be done side by side
-	runs := s.atOnce(n)
-	if s.weary {
-		return nil // examine says why
+	s.rotating() // runs the plugin, so not concurrently
+	runs := s.runConcurrently(n)
+	if s.skipRest {
+		return nil // reported by examine
 	}
 	did := fmt.Sprintf("%s, %d times concurrently", runs[0].did, n)
 	bad, first := 0, ""
@@ -134,12 +134,12 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 	return pass(did, "every run returned the same response")
 }
 
-// atOnce asks the base question n times side by side.
-func (s *suite) atOnce(n int) []*run {
+// runConcurrently sends the base request n times at once.
+func (s *suite) runConcurrently(n int) []*run {
 	cmd := s.cmd
 	cmd.APIVersion = s.version()
-	did, stdin, _ := s.encode(s.question(cmd.APIVersion)) // as for the base answer
-	if s.tired() {
+	did, stdin, _ := s.encode(s.request(cmd.APIVersion)) // as for the base answer
+	if s.tooManyHung() {
 		return nil
 	}
 	runs := make([]*run, n)

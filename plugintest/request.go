@@ -12,7 +12,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The checks of what the plugin makes of its standard input.
+// Checks of standard input.
 
 func checkBase(s *suite) []Finding {
 	r := s.base()
@@ -29,10 +29,11 @@ func checkBase(s *suite) []Finding {
 		"See the other findings. The plugin did not start, hung, or returned invalid output.")
 }
 
-// checkVersion checks that a version is answered in itself, or refused.
+// checkVersion checks that a request of a version gets a response of this version or
+// an error.
 func checkVersion(version string) func(*suite) []Finding {
 	return func(s *suite) []Finding {
-		base, r := s.base(), s.ask(s.question(version))
+		base, r := s.base(), s.ask(s.request(version))
 		switch {
 		case r.answered():
 			return pass(r.did, "%s", r.outcome())
@@ -53,9 +54,8 @@ func checkVersion(version string) func(*suite) []Finding {
 	}
 }
 
-// rawRequest is a request of the base version with more members; text goes
-// into the object as it is. The predecessor's request has neither kind nor
-// version.
+// rawRequest returns a request of the base version with additional members, which are
+// inserted unchanged. Out-of-tree requests have neither kind nor version.
 func (s *suite) rawRequest(kind, version, more string) string {
 	if version == plugin.OutOfTree {
 		return fmt.Sprintf(`{"image":%s%s}`, quote(s.image), more) + "\n"
@@ -68,11 +68,11 @@ func quote(s string) string {
 	return string(data)
 }
 
-// malformed is standard input that is to be refused.
+// malformed is standard input that the plugin must reject.
 type malformed struct {
 	did    string
 	stdin  func(*suite) string
-	answer finding.Severity // of an answer to it
+	answer finding.Severity // severity of a response to it
 	fix    string
 }
 
@@ -126,8 +126,8 @@ func malformedTruncated() malformed {
 
 func (m malformed) send(s *suite) *run { return s.send(m.did, s.version(), m.stdin(s)) }
 
-// refused checks that a malformed request is refused.
-func refused(m malformed) func(*suite) []Finding {
+// rejects checks that the plugin rejects a malformed request.
+func rejects(m malformed) func(*suite) []Finding {
 	return func(s *suite) []Finding {
 		r := m.send(s)
 		if f := r.unfit(); f != nil {
@@ -147,7 +147,7 @@ func refused(m malformed) func(*suite) []Finding {
 	}
 }
 
-// doubled are requests that two readers may take for different ones.
+// doubled returns requests that two parsers may interpret differently.
 func doubled() []malformed {
 	twice := func(s *suite) string {
 		return s.rawRequest(plugin.KindRequest, s.version(), `,"image":"registry.example/somebody/else"`)
@@ -165,7 +165,7 @@ func checkRequestStrict(s *suite) []Finding {
 	for _, m := range doubled() {
 		m.answer = finding.SeverityInfo
 		m.fix = "Decode strictly, and reject duplicate fields and trailing data."
-		switch f := refused(m)(s); f[0].Severity {
+		switch f := rejects(m)(s); f[0].Severity {
 		case finding.SeverityOK:
 		case finding.SeveritySkipped:
 			skipped = f
@@ -184,7 +184,7 @@ func checkRequestStrict(s *suite) []Finding {
 
 func checkUnknownField(s *suite, base *plugin.Response) []Finding {
 	r := s.send("sent a request with an unknown field", s.version(),
-		s.rawRequest(plugin.KindRequest, s.version(), s.heldFields()+`,"futureField":{"list":["a",1,null,true]}`))
+		s.rawRequest(plugin.KindRequest, s.version(), s.identityFields()+`,"futureField":{"list":["a",1,null,true]}`))
 	switch {
 	case r.hung():
 		return hangs(r)
@@ -200,9 +200,9 @@ func checkUnknownField(s *suite, base *plugin.Response) []Finding {
 	return pass(r.did, "the same as the base response")
 }
 
-// heldFields are the service-account fields of the base question, as text.
-func (s *suite) heldFields() string {
-	if !s.question(s.version()).token {
+// identityFields returns the service-account fields of the base request as JSON text.
+func (s *suite) identityFields() string {
+	if !s.request(s.version()).token {
 		return ""
 	}
 	return s.tokenFields()
@@ -213,7 +213,7 @@ func (s *suite) tokenFields() string {
 	return fmt.Sprintf(`,"serviceAccountToken":%s,"serviceAccountAnnotations":%s`, quote(s.identity.token.Reveal()), annotations)
 }
 
-// oversized is how long a request is made: more than any that a kubelet sends.
+// oversized is the size of the large request, in bytes.
 const oversized = 4 << 20
 
 func oversizedRun(s *suite) *run {

@@ -13,12 +13,12 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// run is one run of the plugin, and how it ended.
+// run is one run of the plugin with its result.
 type run struct {
 	did     string
-	version string // of the question, if it was one
+	version string // version of the request
 	x       *plugin.Exchange
-	err     *plugin.ExecError // nil for an answer that a kubelet accepts
+	err     *plugin.ExecError // nil if the kubelet accepts the response
 }
 
 // notRun stands for a run that was not made.
@@ -30,7 +30,7 @@ func notRun(did string, stage plugin.Stage, err error) *run {
 	}
 }
 
-// answered reports whether a kubelet accepts the answer.
+// answered reports whether a kubelet accepts the response.
 func (r *run) answered() bool { return r.err == nil }
 
 // failed reports whether the run failed at one of the stages.
@@ -43,17 +43,17 @@ func (r *run) failed(stages ...plugin.Stage) bool {
 	return false
 }
 
-// ended reports whether the plugin ended by itself, and not well.
+// ended reports whether the plugin exited with an error.
 func (r *run) ended() bool { return r.failed(plugin.StageExec) }
 
-// hung reports whether the plugin had to be killed at the deadline.
+// hung reports whether the plugin was killed at the deadline.
 func (r *run) hung() bool { return r.failed(plugin.StageTimeout) }
 
-// silent reports whether nothing came on standard output.
+// silent reports whether standard output is empty.
 func (r *run) silent() bool { return strings.TrimSpace(r.x.Stdout.Reveal()) == "" }
 
-// outcome says what came back. Standard error has been scrubbed, and
-// standard output is only counted.
+// outcome describes the result. Standard error is redacted, and only the size of
+// standard output is shown.
 func (r *run) outcome() string {
 	if r.answered() {
 		resp := r.x.Response
@@ -76,8 +76,8 @@ func (r *run) outcome() string {
 	return got
 }
 
-// alike reports whether two runs failed in the same way: with the same words,
-// but for the numbers of a time, a process or a request.
+// alike reports whether two runs failed with the same message, apart from numbers
+// such as times, PIDs and request IDs.
 func (r *run) alike(o *run) bool {
 	return r.ended() && o.ended() && r.x.ExitCode == o.x.ExitCode && words(r.x.Stderr) == words(o.x.Stderr)
 }
@@ -91,8 +91,8 @@ func lastLine(s string) string {
 	return strings.TrimSpace(s[strings.LastIndexByte(s, '\n')+1:])
 }
 
-// crashed says what looks like a crash, if anything does: a stack trace of
-// Go, Python, Java or Rust, or a signal that nobody here sent.
+// crashed describes a crash: a Go, Python, Java or Rust stack trace, or an unexpected
+// signal; "" if there was none.
 func (r *run) crashed() string {
 	if r.ended() && r.x.ExitCode < 0 {
 		return r.err.Err.Error()
@@ -110,8 +110,7 @@ func (r *run) crashed() string {
 	return ""
 }
 
-// unfit is the finding about a run that says nothing but that the plugin
-// cannot be started, or hangs; nil if it says more.
+// unfit returns the finding of a plugin that does not start or hangs; nil otherwise.
 func (r *run) unfit() []Finding {
 	switch {
 	case r.failed(plugin.StageStart):
@@ -130,10 +129,10 @@ func hangs(r *run) []Finding {
 		"Read all of standard input, check it, and then exit.")
 }
 
-// versions are those of the protocol, the newest first.
+// versions returns the versions of the protocol, newest first.
 func versions() []string { return []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} }
 
-// short names a version in a sentence.
+// short returns the name of a version in a sentence.
 func short(version string) string {
 	if version == plugin.OutOfTree {
 		return "the out-of-tree protocol"

@@ -11,8 +11,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// promised are the images that the answer for the one asked for serves too,
-// as its cacheKeyType says.
+// promised returns the other images that the response serves according to its
+// cacheKeyType.
 func (s *suite) promised(scope plugin.CacheKeyType) []string {
 	home := registry(s.image)
 	near := func(image string) bool { return registry(image) == home }
@@ -36,7 +36,7 @@ func checkScope(s *suite, resp *plugin.Response) []Finding {
 	}
 	var same, silent []string
 	for _, image := range s.promised(scope) {
-		r := s.ask(s.questionFor(image))
+		r := s.ask(s.requestFor(image))
 		if !r.answered() {
 			silent = append(silent, image)
 			continue
@@ -62,8 +62,8 @@ func narrower(scope plugin.CacheKeyType) string {
 	return "Return cacheKeyType Registry, or always return the keys for every registry that you serve."
 }
 
-// wrongFor says how the credential that image gets from the answer for
-// another one differs from what it gets from its own.
+// wrongFor describes how the credential for image in a cached response differs from
+// the credential in its own response.
 func (s *suite) wrongFor(image string, cached, own *plugin.Response) string {
 	got, want := pick(cached, image), pick(own, image)
 	switch {
@@ -87,7 +87,7 @@ func (s *suite) wrongFor(image string, cached, own *plugin.Response) string {
 
 func checkForeign(s *suite, _ *plugin.Response) []Finding {
 	image := lookalike(s.image)
-	r := s.ask(s.questionFor(image))
+	r := s.ask(s.requestFor(image))
 	if !r.answered() {
 		return pass(r.did, "%s", r.outcome())
 	}

@@ -14,26 +14,26 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// suite is one examination of a plugin. A run is made when a check first
-// asks for it, and serves the others.
+// suite runs the checks of one plugin. A run is made when a check first needs it, and
+// reused by other checks.
 type suite struct {
 	ctx      context.Context
 	cmd      plugin.Command
 	opts     Options
-	image    string   // the one asked for, normalised
-	others   []string // the other images, normalised
+	image    string   // requested image, normalised
+	others   []string // other images, normalised
 	identity identity
 
-	asked map[question]*run
-	sent  map[string]*run
-	runs  []*run // all, for the checks that look at each
-	first *run   // what base returns
-	long  int    // how many runs hung, or lasted as long as half a hang
-	weary bool   // a run was not made for that reason
+	asked    map[request]*run
+	sent     map[string]*run
+	runs     []*run // all runs
+	first    *run   // result of base
+	long     int    // number of runs that hung or took longRun
+	skipRest bool   // a run was not made because of long
 
-	slow     time.Duration // from which an answer is worth a warning
-	tooSlow  time.Duration // at which a kubelet kills
-	patience time.Duration // for which SIGTERM is given time
+	slow     time.Duration // duration that causes a warning
+	tooSlow  time.Duration // duration at which the kubelet kills the plugin
+	patience time.Duration // time to exit after SIGTERM
 }
 
 func newSuite(ctx context.Context, cmd plugin.Command, opts Options) *suite {
@@ -41,7 +41,7 @@ func newSuite(ctx context.Context, cmd plugin.Command, opts Options) *suite {
 		ctx: ctx, cmd: cmd, opts: opts,
 		image:    DefaultImage,
 		identity: newIdentity(opts.ServiceAccount, time.Now()),
-		asked:    map[question]*run{},
+		asked:    map[request]*run{},
 		sent:     map[string]*run{},
 		slow:     10 * time.Second,
 		tooSlow:  plugin.DefaultTimeout,
@@ -60,7 +60,7 @@ func newSuite(ctx context.Context, cmd plugin.Command, opts Options) *suite {
 	return s
 }
 
-// absolute is the path of the executable for runs in any directory.
+// absolute returns the absolute path of the executable.
 func absolute(cmd plugin.Command) string {
 	path := cmd.Path
 	if path == "" || filepath.IsAbs(path) {
@@ -72,8 +72,8 @@ func absolute(cmd plugin.Command) string {
 	return path
 }
 
-// question is what the plugin is asked; nth tells equal ones apart.
-type question struct {
+// request identifies a request; nth distinguishes equal ones.
+type request struct {
 	version     string
 	image       string
 	token       bool
@@ -81,14 +81,14 @@ type question struct {
 	nth         int
 }
 
-// question is the one that a kubelet would ask in a version.
-func (s *suite) question(version string) question {
-	held := s.opts.ServiceAccount != nil && version == plugin.V1
-	return question{version: version, image: s.image, token: held, annotations: held}
+// request returns the request that a kubelet would send in a version.
+func (s *suite) request(version string) request {
+	openStdin := s.opts.ServiceAccount != nil && version == plugin.V1
+	return request{version: version, image: s.image, token: openStdin, annotations: openStdin}
 }
 
-// ask asks a question once.
-func (s *suite) ask(q question) *run {
+// ask sends a request, once.
+func (s *suite) ask(q request) *run {
 	r := s.asked[q]
 	if r == nil {
 		r = s.runWith(s.cmd, q)
@@ -98,8 +98,8 @@ func (s *suite) ask(q question) *run {
 	return r
 }
 
-// runWith asks a question through cmd, which may be in other surroundings.
-func (s *suite) runWith(cmd plugin.Command, q question) *run {
+// runWith sends a request through cmd, which may have another environment.
+func (s *suite) runWith(cmd plugin.Command, q request) *run {
 	cmd.APIVersion = q.version
 	did, stdin, err := s.encode(q)
 	if err != nil {
@@ -108,8 +108,8 @@ func (s *suite) runWith(cmd plugin.Command, q question) *run {
 	return s.converse(cmd, did, stdin)
 }
 
-// encode says what a question is, and how it is asked.
-func (s *suite) encode(q question) (did string, stdin []byte, err error) {
+// encode returns the description and the encoding of a request.
+func (s *suite) encode(q request) (did string, stdin []byte, err error) {
 	did = fmt.Sprintf("requested %q in %s", q.image, short(q.version))
 	req := &plugin.Request{APIVersion: q.version, Image: q.image}
 	if q.token {
@@ -126,7 +126,7 @@ func (s *suite) encode(q question) (did string, stdin []byte, err error) {
 	return did, stdin, err
 }
 
-// send writes bytes to the plugin that are no request of a kubelet's, once.
+// send writes stdin, which is not a kubelet's request, to the plugin, once.
 func (s *suite) send(did, version, stdin string) *run {
 	r := s.sent[did]
 	if r == nil {
@@ -138,21 +138,21 @@ func (s *suite) send(did, version, stdin string) *run {
 	return r
 }
 
-// A plugin that hangs is not given a minute fifty times.
+// Limits for plugins that hang.
 const (
 	maxLong = 3
 	longRun = plugin.DefaultTimeout / 2
 )
 
-// tired reports whether the plugin has had its chances.
-func (s *suite) tired() bool {
-	s.weary = s.weary || s.long >= maxLong
-	return s.weary
+// tooManyHung reports whether too many runs hung.
+func (s *suite) tooManyHung() bool {
+	s.skipRest = s.skipRest || s.long >= maxLong
+	return s.skipRest
 }
 
-// converse runs the plugin with stdin.
+// converse runs the plugin with stdin and records the run.
 func (s *suite) converse(cmd plugin.Command, did string, stdin []byte) *run {
-	if s.tired() {
+	if s.tooManyHung() {
 		return notRun(did, plugin.StageCanceled, context.Canceled)
 	}
 	r := s.launch(cmd, did, stdin)
@@ -160,9 +160,8 @@ func (s *suite) converse(cmd plugin.Command, did string, stdin []byte) *run {
 	return r
 }
 
-// launch runs the plugin with stdin; unlike all else here it may be called by
-// several goroutines. The passwords of the first answer are secrets in every
-// later run.
+// launch runs the plugin with stdin. It may be called concurrently. Passwords of the
+// first response are redacted in later runs.
 func (s *suite) launch(cmd plugin.Command, did string, stdin []byte) *run {
 	secrets := s.identity.secrets()
 	if s.first != nil && s.first.x.Response != nil {
@@ -176,7 +175,7 @@ func (s *suite) launch(cmd plugin.Command, did string, stdin []byte) *run {
 	return r
 }
 
-// note keeps a run for the checks of all.
+// note records a run for the checks of all runs.
 func (s *suite) note(r *run) {
 	s.runs = append(s.runs, r)
 	if r.hung() || r.x.Duration >= longRun {
@@ -184,8 +183,8 @@ func (s *suite) note(r *run) {
 	}
 }
 
-// base is the run that the others are compared with: that in the version of
-// the Command or, if it has none, in the first version that is answered.
+// base returns the run that others are compared with: a request in the Command's
+// version or in the newest supported one.
 func (s *suite) base() *run {
 	if s.first != nil {
 		return s.first
@@ -195,24 +194,24 @@ func (s *suite) base() *run {
 		candidates = []string{s.cmd.APIVersion}
 	}
 	for _, version := range candidates {
-		if r := s.ask(s.question(version)); r.answered() {
+		if r := s.ask(s.request(version)); r.answered() {
 			s.first = r
 			return r
 		}
 	}
-	s.first = s.ask(s.question(candidates[0]))
+	s.first = s.ask(s.request(candidates[0]))
 	return s.first
 }
 
-// version is that of base.
+// version returns the version of the base request.
 func (s *suite) version() string { return s.base().version }
 
-// outOfTree reports whether the plugin is examined in the predecessor's protocol.
+// outOfTree reports whether the out-of-tree protocol is checked.
 func (s *suite) outOfTree() bool { return s.cmd.APIVersion == plugin.OutOfTree }
 
-// questionFor is the base question for another image.
-func (s *suite) questionFor(image string) question {
-	q := s.question(s.version())
+// requestFor returns the base request for another image.
+func (s *suite) requestFor(image string) request {
+	q := s.request(s.version())
 	q.image = image
 	return q
 }

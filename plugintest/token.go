@@ -13,20 +13,20 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The checks of service-account mode (KEP-4412). Only v1 has it.
+// Checks of service-account mode (KEP-4412), which only v1 has.
 
-// withToken and withoutToken are the two sides of service-account mode.
+// withToken sends the request with a token.
 func (s *suite) withToken() *run {
-	return s.ask(question{version: plugin.V1, image: s.image, token: true, annotations: true})
+	return s.ask(request{version: plugin.V1, image: s.image, token: true, annotations: true})
 }
 
 func (s *suite) withoutToken() *run {
-	return s.ask(question{version: plugin.V1, image: s.image})
+	return s.ask(request{version: plugin.V1, image: s.image})
 }
 
-// annotated asks on behalf of nobody, with annotations all the same.
+// annotated sends annotations without a token.
 func (s *suite) annotated() *run {
-	return s.ask(question{version: plugin.V1, image: s.image, annotations: true})
+	return s.ask(request{version: plugin.V1, image: s.image, annotations: true})
 }
 
 func checkTokenAbsent(s *suite) []Finding {
@@ -52,7 +52,7 @@ func checkTokenAbsent(s *suite) []Finding {
 	return pass(runs[1].did, "%s", runs[1].outcome())
 }
 
-// reason is why there is no answer with the token.
+// reason returns why there is no response to a request with the token.
 func (s *suite) reason(r *run) string {
 	if base := s.base(); r == base || r.alike(base) {
 		return "see the base-answer check"
@@ -121,8 +121,7 @@ func (s *suite) echoes(resp *plugin.Response) bool {
 	return false
 }
 
-// early sends the service-account fields in a version that does not have
-// them, as no kubelet does.
+// early sends the service-account fields in a version that does not define them.
 func (s *suite) early(version string) *run {
 	did := fmt.Sprintf("sent a %s request with a token and annotations", short(version))
 	return s.send(did, version, s.rawRequest(plugin.KindRequest, version, s.tokenFields()))
@@ -131,7 +130,7 @@ func (s *suite) early(version string) *run {
 func checkTokenOldVersion(s *suite) []Finding {
 	var fine []string
 	for _, version := range []string{plugin.V1Beta1, plugin.V1Alpha1} {
-		plain, r := s.ask(s.question(version)), s.early(version)
+		plain, r := s.ask(s.request(version)), s.early(version)
 		switch {
 		case r.failed(plugin.StageStart):
 			return notStarted()

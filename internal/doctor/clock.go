@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Clock compares the clocks of an API server and of this machine.
+// Clock compares the clocks of an API server and this machine.
 type Clock struct {
 	Now  func() time.Time
 	skew time.Duration // how far the server is ahead
 	seen bool
 }
 
-// Watch takes the time from the first answer that comes through next; later
-// ones may come side by side.
+// Watch returns a transport that reads the server's time from the first response. The
+// transport may be used concurrently.
 func (s *Clock) Watch(next http.RoundTripper) http.RoundTripper {
 	return &clockTransport{next: next, clock: s}
 }
@@ -37,7 +37,7 @@ func (t *clockTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// read takes the middle of an exchange for the moment of its answer.
+// read takes the middle of the exchange as the time of the response.
 func (s *Clock) read(sent time.Time, answered string) {
 	date, err := http.ParseTime(answered)
 	if s.seen = err == nil; s.seen {

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// KubeRemedy says what mends an error of an API server; "" if nothing is known
-// that is not in the error. config is the path of the configuration.
+// KubeRemedy returns how to fix an error of an API server, or "". config is the path
+// of the configuration.
 func KubeRemedy(err error, config string) string {
 	e, ok := errors.AsType[*kube.Error](err)
 	switch {
@@ -32,8 +32,8 @@ func KubeRemedy(err error, config string) string {
 	return ""
 }
 
-// forbiddenRemedy tells one 403 from another by the texts of the API server's
-// authorizers and of its admission plugin NodeRestriction.
+// forbiddenRemedy distinguishes 403 responses by the messages of the API server's
+// authorizers and of NodeRestriction.
 func forbiddenRemedy(e *kube.Error, config string) string {
 	says := func(part string) bool { return strings.Contains(e.Message, part) }
 	user := regexp.MustCompile(`User "([^"]+)" cannot`).FindStringSubmatch(e.Message)
@@ -50,8 +50,8 @@ func forbiddenRemedy(e *kube.Error, config string) string {
 	return ""
 }
 
-// AttemptRemedy says what mends a failed or skipped attempt; "" if there is
-// nothing to say. asPod says whether a pod or service account was named.
+// AttemptRemedy returns how to fix a failed or skipped attempt, or "". asPod means
+// that the lookup was for a pod or service account.
 func AttemptRemedy(at regcred.Attempt, asPod bool, config string) string {
 	switch {
 	case at.Err != nil:
@@ -64,7 +64,7 @@ func AttemptRemedy(at regcred.Attempt, asPod bool, config string) string {
 	return ""
 }
 
-// SecretLacks says what mends a pull secret without a login for a repository.
+// SecretLacks returns how to add a credential for a repository to a pull secret.
 func SecretLacks(repository string) string {
 	host, _, _ := strings.Cut(repository, "/")
 	key := host
@@ -74,7 +74,8 @@ func SecretLacks(repository string) string {
 	return fmt.Sprintf("add a credential for %s: kubectl create secret docker-registry … --docker-server=%s", host, terminal.ShellWord(key))
 }
 
-// annotateCommand adds the annotation that a service account lacks.
+// annotateCommand returns the command that adds a missing annotation to a service
+// account.
 func annotateCommand(id *regcred.Identity) string {
 	account := id.ServiceAccount
 	if account.Name == "" {
@@ -84,19 +85,18 @@ func annotateCommand(id *regcred.Identity) string {
 		terminal.ShellWord(account.Namespace), terminal.ShellWord(account.Name), terminal.ShellWord(id.Missing))
 }
 
-// How the Node authorizer knows a kubelet.
+// A kubelet's group and user name for the Node authorizer.
 const (
 	NodesGroup     = "system:nodes"
 	NodeUserPrefix = "system:node:"
 )
 
-// AudienceVerb is what a node must be allowed for each audience that no
-// volume of the pod names (NodeRestriction, with the feature gate
-// ServiceAccountNodeAudienceRestriction; on by default from 1.33). The audience
-// stands in the place of the resource.
+// AudienceVerb is the permission that a node needs for each audience that no volume
+// of the pod uses; the audience is the resource (NodeRestriction with
+// ServiceAccountNodeAudienceRestriction, on by default from 1.33).
 const AudienceVerb = "request-serviceaccounts-token-audience"
 
-// rbacCommand grants what a user, or NodesGroup, lacks.
+// rbacCommand returns the command that grants permissions to a user or to NodesGroup.
 func rbacCommand(user, config string, secrets bool) string {
 	words := []string{"regcred", "rbac"}
 	if rest, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {

@@ -123,7 +123,7 @@ func TestPassedBy(t *testing.T) {
 	canary.Check(t, "checks", fmt.Sprintf("%+v", i.r.list))
 }
 
-// TestRouteFindings: what the runtime refuses is an error, and what was told of the
+// TestRouteFindings: what the runtime versionErrors is an error, and what was told of the
 // node is not told again of the image.
 func TestRouteFindings(t *testing.T) {
 	i := image(t, time.Minute, func() {})

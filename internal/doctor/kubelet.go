@@ -35,7 +35,7 @@ func checkKubelet(ctx context.Context, w *World, r *results) {
 	}
 }
 
-// pair are the two paths, as this machine has them.
+// pair has the paths of the configuration and the bin dir, as this machine sees them.
 type pair struct{ config, binDir string }
 
 func (p pair) none() bool { return p == pair{} }
@@ -47,7 +47,7 @@ func (p pair) String() string {
 	return fmt.Sprintf("--image-credential-provider-config=%s --image-credential-provider-bin-dir=%s", p.config, p.binDir)
 }
 
-// is reports whether both lead to the same.
+// is reports whether both pairs lead to the same files.
 func (p pair) is(o pair) bool { return samePath(p.config, o.config) && samePath(p.binDir, o.binDir) }
 
 func samePath(a, b string) bool {
@@ -59,7 +59,7 @@ func samePath(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(x, y)
 }
 
-// pairOf makes the paths of a kubelet's flags those of this machine.
+// pairOf returns the paths of a kubelet's flags as this machine sees them.
 func (k *Kubelet) pairOf(f node.RunningFlags) (p pair) {
 	if f.Config != "" {
 		p.config = k.Node.Host(f.Config)
@@ -70,7 +70,7 @@ func (k *Kubelet) pairOf(f node.RunningFlags) (p pair) {
 	return p
 }
 
-// checked is what was checked; false if that is nothing.
+// checked returns the paths that were checked; false if there are none.
 func (k *Kubelet) checked() (p pair, ok bool) {
 	if k.Origin == nil || k.Origin.Without != nil {
 		return pair{}, false
@@ -88,8 +88,8 @@ func (k *Kubelet) checked() (p pair, ok bool) {
 	return p, true
 }
 
-// compareKubelet holds what was checked against what the running kubelet was started with,
-// and what its files say of the next start.
+// compareKubelet compares the checked configuration with the flags of the running
+// kubelet and of its next start.
 func (k *Kubelet) compareKubelet(r *results) {
 	who, next := k.who(), k.pairOf(k.Setup.Next())
 	have := next
@@ -97,7 +97,7 @@ func (k *Kubelet) compareKubelet(r *results) {
 		have = k.pairOf(*f)
 	}
 	if k.Setup.Kind == node.NoKubelet {
-		next = have // nobody knows what starts it
+		next = have // its service is unknown
 	}
 	checked, ok := k.checked()
 	switch {
@@ -111,7 +111,7 @@ func (k *Kubelet) compareKubelet(r *results) {
 		if ok && checked.is(next) {
 			k.checkVersion(r)
 		} else if refusal != nil {
-			r.fail(refusal, k.hasItAll(next.config))
+			r.fail(refusal, k.allErrorsHint(next.config))
 		}
 	case !checked.is(have):
 		k.otherKubelet(r, who, have, checked)
@@ -123,7 +123,7 @@ func (k *Kubelet) compareKubelet(r *results) {
 	}
 }
 
-// who names the kubelet that runs.
+// who names the running kubelet.
 func (k *Kubelet) who() string {
 	program := "kubelet"
 	if k.Setup.Running.Flags == nil {
@@ -136,22 +136,22 @@ func (k *Kubelet) who() string {
 	return who
 }
 
-// pendingRestart is a kubelet that was started before its files said what they say now,
-// with which it may not come back.
+// pendingRestart reports a kubelet that was started before its flags changed.
 func (k *Kubelet) pendingRestart(r *results, who string, have, next pair, holds, refused bool) {
 	result, so, fix := finding.SeverityWarning, "the checked configuration takes effect when the kubelet next starts", k.restart(true)
 	switch {
 	case refused:
-		result, so, fix = finding.SeverityError, noReturn, mendFirst+fix
+		result, so, fix = finding.SeverityError, noReturn, fixFirst+fix
 	case have.none():
 		result, so = finding.SeverityError, "the kubelet calls no provider until it is restarted"
 	case holds:
 		so = "the kubelet still uses the checked configuration, but only until it is restarted"
 	}
-	r.add(result, fix, "%s was started with %v; now %s: %s", who, have, k.nextSays(next), so)
+	r.add(result, fix, "%s was started with %v; now %s: %s", who, have, k.nextFlags(next), so)
 }
 
-// place is where the kubelet's next start has a flag from; "" if nowhere.
+// place returns the file and line that set a flag for the kubelet's next start, or
+// "".
 func (k *Kubelet) place(f node.Flag) string {
 	if len(f.Given) == 0 {
 		return ""
@@ -160,8 +160,8 @@ func (k *Kubelet) place(f node.Flag) string {
 	return fmt.Sprintf("%s:%d", k.Node.Host(g.File), g.Line)
 }
 
-// nextSays says what the files give the next kubelet, and which.
-func (k *Kubelet) nextSays(next pair) string {
+// nextFlags describes the flags of the next start, with their files.
+func (k *Kubelet) nextFlags(next pair) string {
 	var at []string
 	for _, f := range []node.Flag{k.Setup.Config, k.Setup.BinDir} {
 		if place := k.place(f); place != "" && !slices.Contains(at, place) {
@@ -177,13 +177,13 @@ func (k *Kubelet) nextSays(next pair) string {
 	return fmt.Sprintf("%s set %v", strings.Join(at, " and "), next)
 }
 
-// otherKubelet is a kubelet that nobody has told of what was checked.
+// otherKubelet reports a kubelet that does not use the checked configuration.
 func (k *Kubelet) otherKubelet(r *results, who string, have, checked pair) {
 	if !have.none() {
 		r.add(finding.SeverityWarning, "run regcred doctor --as-kubelet to check the kubelet's flags", "%s runs with different flags than the ones checked here: %v", who, have)
 		return
 	}
-	result := finding.SeverityWarning // who gave it knows that it is another
+	result := finding.SeverityWarning // set by a flag, so probably on purpose
 	if k.Origin.Discovered {
 		result = finding.SeverityError
 	}
@@ -191,7 +191,8 @@ func (k *Kubelet) otherKubelet(r *results, who string, have, checked pair) {
 		"%s runs without credential providers: none of its flags refers to %s, the configuration being checked", who, checked.config)
 }
 
-// restart is how the kubelet is started again; reread if its unit may be another.
+// restart returns the command that restarts the kubelet; reread if its unit may have
+// changed.
 func (k *Kubelet) restart(reread bool) string {
 	name := k.Setup.Service
 	if name == "" {
@@ -210,9 +211,9 @@ func (k *Kubelet) restart(reread bool) string {
 	return "restart the kubelet"
 }
 
-// checkFresh warns of a configuration that has changed since the kubelet started: it
-// is read once. An executable is looked for at each run, so that may change.
-// kubelet: RegisterCredentialProviderPlugins.
+// checkFresh warns about a configuration that changed after the kubelet started. The
+// kubelet reads it once, but looks up executables for each run. kubelet:
+// RegisterCredentialProviderPlugins.
 func (k *Kubelet) checkFresh(r *results, who, path string) (warned bool) {
 	began := k.Node.StartTime(k.Setup.Running)
 	if began.IsZero() || k.installed() {
@@ -226,14 +227,14 @@ func (k *Kubelet) checkFresh(r *results, who, path string) (warned bool) {
 	}
 	for _, file := range files {
 		at, err := changed(file)
-		// It is read when the runtime has answered, moments after the start. What is of
-		// tomorrow is of a clock that was set back since, and tells nothing.
-		if err != nil || !at.After(began.Add(startTakes)) || at.After(time.Now()) {
+		// The kubelet reads the file moments after its start. A time in the future
+		// comes from a clock that was set back.
+		if err != nil || !at.After(began.Add(readDelay)) || at.After(time.Now()) {
 			continue
 		}
 		result, so, fix := finding.SeverityWarning, "the kubelet keeps using the previous version of the file until it is restarted", k.restart(false)
 		if k.refusal(path) != nil {
-			result, so, fix = finding.SeverityError, "the kubelet is still using the previous version of the file; "+noReturn, mendFirst+fix
+			result, so, fix = finding.SeverityError, "the kubelet is still using the previous version of the file; "+noReturn, fixFirst+fix
 		}
 		r.add(result, fix, "%s was changed at %s, after %s started (%s): %s",
 			file, at.Format(time.DateTime), who, began.Format(time.DateTime), so)
@@ -242,32 +243,31 @@ func (k *Kubelet) checkFresh(r *results, who, path string) (warned bool) {
 	return false
 }
 
-const startTakes = 2 * time.Second
+const readDelay = 2 * time.Second
 
-// installed reports whether "regcred install" keeps the node's configuration: it knows
-// which changes the kubelet has to be restarted for ([Report.Installed]).
+// installed reports whether "regcred install" manages the configuration. Then the
+// check "installed" reports pending restarts.
 func (k *Kubelet) installed() bool {
 	_, err := os.Lstat(k.Node.Host(generation.DefaultDir + "/current"))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Of a configuration that the node's kubelet refuses.
+// Texts for a configuration that the node's kubelet versionErrors.
 const (
-	noReturn  = "the kubelet would fail to start after a restart"
-	mendFirst = "fix the configuration first, then "
+	noReturn = "the kubelet would fail to start after a restart"
+	fixFirst = "fix the configuration first, then "
 )
 
-// checkVersion says what the node's own kubelet refuses. Of one that runs with the
-// configuration nobody need ask.
+// checkVersion reports why the node's kubelet would refuse the configuration.
 func (k *Kubelet) checkVersion(r *results) {
-	if err := k.refuses(); err != nil {
+	if err := k.versionErrors(); err != nil {
 		path, _ := k.Config.Path()
-		r.fail(err, k.hasItAll(path))
+		r.fail(err, k.allErrorsHint(path))
 	}
 }
 
-// hasItAll names what says all that is refused of a configuration, and who refuses it.
-func (k *Kubelet) hasItAll(path string) string {
+// allErrorsHint returns the command that prints all errors for the node's kubelet.
+func (k *Kubelet) allErrorsHint(path string) string {
 	judge, who := k.Setup.Judge(), "the kubelet does not start with this"
 	if judge.KubeletVersion != "" {
 		who = "this node's kubelet is " + judge.KubeletVersion
@@ -275,8 +275,8 @@ func (k *Kubelet) hasItAll(path string) string {
 	return who + judge.Doubt() + ": " + "for all errors, run " + node.ValidateCommand(judge.Target, path)
 }
 
-// refusal is why this node's kubelet would not start with a configuration; nil if it
-// would, or may. Where its version is not known, it is the newest that would not.
+// refusal returns why the node's kubelet would not start with a configuration, or
+// nil. If its version is unknown, the newest one decides.
 func (k *Kubelet) refusal(path string) error {
 	if path == "" {
 		return nil
@@ -292,9 +292,9 @@ func (k *Kubelet) refusal(path string) error {
 	return refusedBy(judge.Target, path)
 }
 
-// refuses is what the node's own kubelet refuses of what was checked, though the
-// newest accepts it.
-func (k *Kubelet) refuses() error {
+// versionErrors returns what the node's kubelet versionErrors of the checked configuration
+// although the newest kubelet accepts it.
+func (k *Kubelet) versionErrors() error {
 	if k.Config == nil || k.Setup.Version.Kubelet == "" || len(k.Config.Providers) == 0 || slices.ContainsFunc(k.Config.Files(), (*config.File).Predecessor) {
 		return nil
 	}
@@ -302,8 +302,8 @@ func (k *Kubelet) refuses() error {
 	return refusedBy(k.Setup.Target(), path)
 }
 
-// refusedBy is what a kubelet refuses of a configuration as it is written: what is at
-// hand may be what [node.Reading.Accept] has made of it.
+// refusedBy returns the errors with which a kubelet rejects a configuration file. It loads
+// the file again, because [node.Reading.Accept] may have changed the loaded configuration.
 func refusedBy(t config.Target, path string) error {
 	cfg, err := config.Load(path)
 	if err != nil {

@@ -59,7 +59,7 @@ func loadConfig(t *testing.T, k *Kubelet) *config.Config {
 	return w.Config
 }
 
-// TestKubeletVersion: what the node's own kubelet refuses, of the file as it is written
+// TestKubeletVersion: what the node's own kubelet versionErrors, of the file as it is written
 // and by its feature gates, and the command that says so too.
 func TestKubeletVersion(t *testing.T) {
 	const gate = "KubeletServiceAccountTokenForCredentialProviders"
@@ -159,7 +159,7 @@ func TestRestartIntoRefusal(t *testing.T) {
 		if c.Severity != tt.result || !strings.HasSuffix(c.Message, tt.so) || len(r.list) != 1+tt.refused {
 			t.Errorf("%s: got %+v", name, r.list)
 		}
-		if first := strings.HasPrefix(c.Fix, mendFirst); first != (tt.so == noReturn) || !strings.HasSuffix(c.Fix, "systemctl restart kubelet") {
+		if first := strings.HasPrefix(c.Fix, fixFirst); first != (tt.so == noReturn) || !strings.HasSuffix(c.Fix, "systemctl restart kubelet") {
 			t.Errorf("%s: the fix is %q", name, c.Fix)
 		}
 	}
@@ -246,7 +246,7 @@ func TestRestartIntoAnother(t *testing.T) {
 			k.Config = loadConfig(t, k)
 		}
 		k.compareKubelet(&r)
-		if c := r.list[0]; !strings.HasSuffix(c.Message, tt.so) || (c.Severity == finding.SeverityError) != (tt.so == noReturn) || strings.HasPrefix(c.Fix, mendFirst) != (tt.so == noReturn) {
+		if c := r.list[0]; !strings.HasSuffix(c.Message, tt.so) || (c.Severity == finding.SeverityError) != (tt.so == noReturn) || strings.HasPrefix(c.Fix, fixFirst) != (tt.so == noReturn) {
 			t.Errorf("%s: got %+v", name, c)
 		}
 		if all := r.list[1:]; (tt.fix == "") != (len(all) == 0) || slices.ContainsFunc(all, func(c Finding) bool { return c.Severity != finding.SeverityError || c.Fix != tt.fix+next }) {

@@ -19,17 +19,17 @@ import (
 	"github.com/regcred/regcred/lint"
 )
 
-// known is why a kubelet ends, and what mends it.
-type known struct {
-	says, fix string   // says is "" if it is not known
-	log       []string // the lines that say so; of what is not known the last
+// cause is why a kubelet exits, and how to fix it.
+type cause struct {
+	says, fix string   // says is "" if unknown
+	log       []string // lines that show the cause; the last lines if unknown
 }
 
-// unknownLines is how many lines are shown of what nobody knows.
+// unknownLines is the number of log lines to show if the cause is unknown.
 const unknownLines = 5
 
-// causeOf finds why the kubelet ends: in what its manager says, or in its log.
-func (k *Kubelet) causeOf(state service.State, lines []string) known {
+// causeOf finds why the kubelet exits, from the service manager or the log.
+func (k *Kubelet) causeOf(state service.State, lines []string) cause {
 	for _, c := range stateCauses() {
 		if c.is(state) {
 			return k.fill(c.says, c.fix, nil)
@@ -38,7 +38,7 @@ func (k *Kubelet) causeOf(state service.State, lines []string) known {
 	if u := k.Setup.Unit; u != nil && len(u.Missing) > 0 {
 		return k.fill("its unit reads "+k.Node.Host(u.Missing[0])+", which does not exist", "create the file, or make it optional with EnvironmentFile=-FILE in a drop-in", nil)
 	}
-	// The first says most; of the others the last is the latest.
+	// The first line is usually the best; then the latest.
 	ordered := slices.Clone(lines)
 	if len(ordered) > 1 {
 		slices.Reverse(ordered[1:])
@@ -53,11 +53,11 @@ func (k *Kubelet) causeOf(state service.State, lines []string) known {
 			}
 		}
 	}
-	return known{log: worthShowing(lines)}
+	return cause{log: worthShowing(lines)}
 }
 
-// worthShowing are lines of a log of which nobody knows what they mean: the first, which
-// says most, and the last, those aside that klog calls information.
+// worthShowing returns lines of a log without a known cause: the first, which is
+// usually the best, and the last ones. It omits klog's info lines.
 func worthShowing(lines []string) []string {
 	information := regexp.MustCompile(`^I\d{4} `)
 	if rest := slices.DeleteFunc(slices.Clone(lines), information.MatchString); len(rest) > 0 {
@@ -69,8 +69,8 @@ func worthShowing(lines []string) []string {
 	return lines
 }
 
-// fill puts what is known of the node into a text.
-func (k *Kubelet) fill(says, fix string, m []string) known {
+// fill replaces the placeholders of a text by values of the node.
+func (k *Kubelet) fill(says, fix string, m []string) cause {
 	next := k.pairOf(node.RunningFlags{Config: k.Setup.Config.Path, BinDir: k.Setup.BinDir.Path})
 	path := cmp.Or(next.config, "CONFIG")
 	being, validate := "", node.ValidateCommand(k.Setup.Target(), path)
@@ -89,16 +89,17 @@ func (k *Kubelet) fill(says, fix string, m []string) known {
 		pairs = append(pairs, fmt.Sprintf("$%d", i), strings.TrimRight(text, `"`))
 	}
 	r := strings.NewReplacer(pairs...)
-	return known{says: r.Replace(says), fix: r.Replace(fix)}
+	return cause{says: r.Replace(says), fix: r.Replace(fix)}
 }
 
-// stateCause is a cause that a service manager knows.
+// stateCause is a cause that the service manager reports.
 type stateCause struct {
 	is        func(service.State) bool
 	says, fix string
 }
 
-// stateCauses are those of systemd.exec(5), "Process exit codes", and of a unit's Result.
+// stateCauses returns exit codes (systemd.exec(5), "Process exit codes") and unit
+// results.
 func stateCauses() []stateCause {
 	code := func(n int) func(service.State) bool {
 		return func(s service.State) bool { return s.ExitCode == n && !s.Signalled }
@@ -115,26 +116,25 @@ func stateCauses() []stateCause {
 	}
 }
 
-// logCause is a cause that a kubelet tells in a line of its log. In its line quotes
-// are not escaped.
+// logCause is a cause in a line of the kubelet's log, with quotes unescaped.
 type logCause struct {
 	line *regexp.Regexp
-	tell func(k *Kubelet, m []string) known
+	tell func(k *Kubelet, m []string) cause
 }
 
-// says is a cause that is a text, with $1 and the like of the line.
+// says returns a cause with a fixed text, in which $1 is a group of the pattern.
 func says(line, text, fix string) logCause {
-	return logCause{regexp.MustCompile(line), func(k *Kubelet, m []string) known { return k.fill(text, fix, m) }}
+	return logCause{regexp.MustCompile(line), func(k *Kubelet, m []string) cause { return k.fill(text, fix, m) }}
 }
 
-// logCauses are the kubelet's own texts, the more particular first. The sources are
+// logCauses returns the kubelet's error messages, specific ones first. Sources:
 // cmd/kubelet/app/server.go, pkg/credentialprovider/plugin, pkg/kubelet/cm,
-// pkg/kubelet/certificate/bootstrap, and component-base's featuregate.
+// pkg/kubelet/certificate/bootstrap, and featuregate in component-base.
 func logCauses() []logCause {
 	return slices.Concat(providerCauses(), flagCauses(), machineCauses())
 }
 
-// providerCauses are faults of credential providers.
+// providerCauses returns errors of credential providers.
 func providerCauses() []logCause {
 	return []logCause{
 		says(`plugin binary directory +did not exist`, "--image-credential-provider-config is set without --image-credential-provider-bin-dir", "set both flags or neither; then RESTART"),
@@ -153,7 +153,7 @@ func providerCauses() []logCause {
 	}
 }
 
-// flagCauses are faults of the kubelet's flags and configuration.
+// flagCauses returns errors of the kubelet's flags and configuration.
 func flagCauses() []logCause {
 	return []logCause{
 		inFlags(`unknown flag: (--[\w-]+)`, "the kubelet has no flag $1, BEING", "remove $1; then RESTART"),
@@ -168,7 +168,7 @@ func flagCauses() []logCause {
 	}
 }
 
-// machineCauses are faults of the machine and of the cluster.
+// machineCauses returns errors of the machine and the cluster.
 func machineCauses() []logCause {
 	return []logCause{
 		says(`running with swap on is not supported`, "swap is enabled on this machine, and this kubelet refuses to start with swap on", "run swapoff -a and remove the swap entry from /etc/fstab, or set failSwapOn: false in the kubelet's configuration"),
@@ -185,10 +185,10 @@ func machineCauses() []logCause {
 	}
 }
 
-// inConfig is a cause in the configuration of providers: regcred's own reading of it
-// has line and field.
+// inConfig returns a cause in the provider configuration, which regcred reports with
+// line and field.
 func inConfig(line, text, fix string) logCause {
-	return logCause{regexp.MustCompile(line), func(k *Kubelet, m []string) known {
+	return logCause{regexp.MustCompile(line), func(k *Kubelet, m []string) cause {
 		out := k.fill(text, fix, m)
 		cfg, err := config.Load(k.Node.Host(k.Setup.Config.Path))
 		if err == nil && k.Setup.Version.Kubelet != "" {
@@ -206,9 +206,9 @@ func inConfig(line, text, fix string) logCause {
 	}}
 }
 
-// inBinDir is an executable that the kubelet does not find: it does not say which.
+// inBinDir returns a missing executable. The kubelet does not log which one.
 func inBinDir(line string) logCause {
-	return logCause{regexp.MustCompile(line), func(k *Kubelet, m []string) known {
+	return logCause{regexp.MustCompile(line), func(k *Kubelet, m []string) cause {
 		out := k.fill("a provider's executable is missing from BINDIR or cannot be run", "put the executable there, with the provider's name and mode 0755; then RESTART", m)
 		cfg, err := config.Load(k.Node.Host(k.Setup.Config.Path))
 		if err != nil || !k.Setup.BinDir.Set() {
@@ -227,9 +227,9 @@ func inBinDir(line string) logCause {
 	}}
 }
 
-// inFlags is a flag, with where it stands.
+// inFlags returns a flag error with the file that sets the flag.
 func inFlags(line, text, fix string) logCause {
-	return logCause{regexp.MustCompile(line), func(k *Kubelet, m []string) known {
+	return logCause{regexp.MustCompile(line), func(k *Kubelet, m []string) cause {
 		out := k.fill(text, fix, m)
 		if at := given(k.Node.Given(context.Background(), m[1])); at != "" {
 			out.says += "; it is set in " + at
@@ -238,9 +238,9 @@ func inFlags(line, text, fix string) logCause {
 	}}
 }
 
-// inGates is a feature gate, with where it is set.
+// inGates returns a feature gate error with the file that sets the gate.
 func inGates(line, text, fix string) logCause {
-	return logCause{regexp.MustCompile(line), func(k *Kubelet, m []string) known {
+	return logCause{regexp.MustCompile(line), func(k *Kubelet, m []string) cause {
 		out := k.fill(text, fix, m)
 		if at := given(k.Node.GateSet(context.Background(), m[1])); at != "" {
 			out.says += "; it is set in " + at
@@ -249,7 +249,7 @@ func inGates(line, text, fix string) logCause {
 	}}
 }
 
-// given says where a flag stands.
+// given returns where a flag is set.
 func given(list []node.Given) string {
 	var at []string
 	for _, g := range list {

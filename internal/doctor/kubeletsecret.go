@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/scrub"
 )
 
-// scrubbed takes out of lines what the node's files hold of secrets: the configured
-// environment and arguments, and values that are called like one.
+// scrubbed redacts the node's secrets in lines: configured environment variables and
+// arguments, and values with names such as password.
 func (k *Kubelet) scrubbed(ctx context.Context, lines []string) (clean []string) {
 	var secrets []scrub.Secret
 	for _, v := range append(k.configured(ctx), k.Node.Secrets(ctx)...) {
@@ -32,9 +32,8 @@ func (k *Kubelet) scrubbed(ctx context.Context, lines []string) (clean []string)
 	return clean
 }
 
-// configured are the values of the environments and arguments of the providers that
-// the kubelet has, and that were checked; also of a configuration that is not valid,
-// of which a kubelet writes the most.
+// configured returns env and args values of the kubelet's and the checked
+// configuration, including invalid ones, about which kubelets log most.
 func (k *Kubelet) configured(ctx context.Context) (values []string) {
 	paths := []string{k.Node.Host(k.Setup.Config.Path)}
 	if k.Origin != nil {
@@ -69,7 +68,7 @@ func valuesOf(cfg *config.Config) (values []string) {
 	return values
 }
 
-// valuesIn are the scalars below keys that are called value or args.
+// valuesIn returns the scalars below the keys value and args.
 func valuesIn(raw any, below bool) (values []string) {
 	switch v := raw.(type) {
 	case map[string]any:

@@ -18,16 +18,16 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// How long the manager of the kubelet's service may take for one answer.
-const managerWithin = 5 * time.Second
+// managerTimeout bounds a query of the service manager.
+const managerTimeout = 5 * time.Second
 
-// young is a process of which nobody knows yet whether it stays.
-const young = 30 * time.Second
+// startTime is the age up to which a process may still fail to start.
+const startTime = 30 * time.Second
 
-// fails is how long a kubelet takes that ends for what it was given.
-const fails = 5 * time.Second
+// failureTime is the time in which a kubelet with invalid settings exits.
+const failureTime = 5 * time.Second
 
-// kubeletUp reports whether the kubelet runs, and says why not.
+// kubeletUp reports whether the kubelet runs, and adds a finding if not.
 func (k *Kubelet) kubeletUp(ctx context.Context, r *results) bool {
 	run, name := k.Setup.Running, k.Setup.Service
 	if k.Service == nil || k.Service.Manager == nil || name == "" {
@@ -36,7 +36,7 @@ func (k *Kubelet) kubeletUp(ctx context.Context, r *results) bool {
 		}
 		return run != nil
 	}
-	within, cancel := context.WithTimeout(ctx, managerWithin)
+	within, cancel := context.WithTimeout(ctx, managerTimeout)
 	defer cancel()
 	state, err := k.Service.State(within)
 	if err != nil {
@@ -47,7 +47,7 @@ func (k *Kubelet) kubeletUp(ctx context.Context, r *results) bool {
 		k.serviceFail(r, err)
 		return false
 	}
-	restless := state.Restarts > 0 && k.age(state) < young
+	restless := state.Restarts > 0 && k.age(state) < startTime
 	switch {
 	case state.Runs() && !restless && run == nil && len(k.Setup.Unread) > 0:
 		r.add(finding.SeveritySkipped, "run this command as root (sudo)", "%s is %v; this user does not have permission to read its flags", name, state)
@@ -60,8 +60,8 @@ func (k *Kubelet) kubeletUp(ctx context.Context, r *results) bool {
 	return false
 }
 
-// age is how long the process of a service runs, or since when it does not: by a clock
-// that nobody sets, as far as this is its process.
+// age returns how long a service has been running or stopped. For the kubelet's own
+// process, it does not depend on the wall clock.
 func (k *Kubelet) age(state service.State) time.Duration {
 	began := state.Started
 	if run := k.Setup.Running; run != nil && run.PID == state.MainPID {
@@ -72,7 +72,7 @@ func (k *Kubelet) age(state service.State) time.Duration {
 	return time.Since(began)
 }
 
-// serviceError is a manager that does not say how the kubelet's service is.
+// serviceError reports a service manager that cannot be queried.
 func (r *results) serviceError(err error) {
 	fix := ""
 	if e, ok := errors.AsType[*service.Error](err); ok {
@@ -81,7 +81,7 @@ func (r *results) serviceError(err error) {
 	r.add(finding.SeveritySkipped, fix, "%v", err)
 }
 
-// serviceFail is a unit that cannot be started.
+// serviceFail reports a unit that cannot be started.
 func (k *Kubelet) serviceFail(r *results, err error) {
 	fix := ""
 	if e, ok := errors.AsType[*service.Error](err); ok {
@@ -90,30 +90,30 @@ func (k *Kubelet) serviceFail(r *results, err error) {
 	r.add(finding.SeverityError, fix, "%s cannot be started: %v", k.Setup.Service, err)
 }
 
-// checkEnabled tells of a kubelet that does not come back with the machine. On other
-// kinds of nodes something else starts it at each boot.
+// checkEnabled reports a kubelet that does not start at boot. On other kinds of
+// nodes, another service starts it.
 func (k *Kubelet) checkEnabled(r *results, state service.State) {
 	if state.Enabled == "disabled" && k.Setup.Kind.MustBeEnabled() {
 		r.add(finding.SeverityWarning, "systemctl enable "+k.Setup.Service, "%s is disabled, so it does not start at boot", k.Setup.Service)
 	}
 }
 
-// kubeletDown says why a service does not run, or does not stay up.
+// kubeletDown reports why a service does not run or keeps failing.
 func (k *Kubelet) kubeletDown(ctx context.Context, r *results, state service.State) {
 	what, result := k.describe(state), finding.SeverityError
-	if state.Runs() && k.Setup.Running != nil && k.age(state) > fails {
-		result = finding.SeverityWarning // it may stay this time
+	if state.Runs() && k.Setup.Running != nil && k.age(state) > failureTime {
+		result = finding.SeverityWarning // it may keep running this time
 	}
 	if state.Ended() && state.Active == "inactive" && state.ExitCode == 0 && !state.Signalled {
 		r.add(result, k.start(state), "%s", what)
 		return
 	}
 	lines, logErr := k.log(ctx, state)
-	known := k.causeOf(state, lines)
-	f := finding.Finding{Severity: result, Message: what, Fix: known.fix}
+	cause := k.causeOf(state, lines)
+	f := finding.Finding{Severity: result, Message: what, Fix: cause.fix}
 	switch {
-	case known.says != "":
-		f.Message += ": " + k.scrubbed(ctx, []string{known.says})[0]
+	case cause.says != "":
+		f.Message += ": " + k.scrubbed(ctx, []string{cause.says})[0]
 	case logErr != nil:
 		f.Message += "; " + shown.Line(logErr.Error())
 		f.Fix = "journalctl -u " + k.Setup.Service
@@ -130,10 +130,10 @@ func (k *Kubelet) kubeletDown(ctx context.Context, r *results, state service.Sta
 		f.Fix = "for the whole log, run journalctl -u " + k.Setup.Service
 	}
 	r.report(f)
-	r.list[len(r.list)-1].Log = k.scrubbed(ctx, known.log)
+	r.list[len(r.list)-1].Log = k.scrubbed(ctx, cause.log)
 }
 
-// describe says how a service is.
+// describe describes the state of the kubelet's service.
 func (k *Kubelet) describe(state service.State) string {
 	name := k.Setup.Service
 	switch {
@@ -154,7 +154,7 @@ func (k *Kubelet) describe(state service.State) string {
 	return fmt.Sprintf("%s is %v", name, state)
 }
 
-// start is how a stopped service is started.
+// start returns the command that starts a stopped service.
 func (k *Kubelet) start(state service.State) string {
 	name := strings.TrimSuffix(k.Setup.Service, ".service")
 	switch {
@@ -168,17 +168,17 @@ func (k *Kubelet) start(state service.State) string {
 	return "systemctl start " + name
 }
 
-// log is what the kubelet has written since its last start; since before it, if that
-// process still runs and the one that failed was another.
+// log returns the kubelet's log since its last start, or since before it if a new
+// process already runs.
 func (k *Kubelet) log(ctx context.Context, state service.State) ([]string, error) {
 	since := state.Started
 	if state.MainPID != 0 {
-		since = since.Add(-young)
+		since = since.Add(-startTime)
 	}
-	if state.Started.IsZero() || state.Started.After(time.Now()) || k.Service.LogFile != "" { // rke2's kubelet is no process of the unit
+	if state.Started.IsZero() || state.Started.After(time.Now()) || k.Service.LogFile != "" { // rke2's kubelet is not a process of the unit
 		since = time.Now().Add(-10 * time.Minute)
 	}
-	ctx, cancel := context.WithTimeout(ctx, managerWithin)
+	ctx, cancel := context.WithTimeout(ctx, managerTimeout)
 	defer cancel()
 	return k.Service.Log(ctx, since)
 }

@@ -160,7 +160,7 @@ func checkCloudMirrors(r *results, way *route.Route, host string, cfg *config.Co
 }
 
 // checkCloudMirror reports a mirror whose plugin lacks --mirror, and an outside host
-// that receives the cloud's credential if the mirror fails.
+// that receives the cloud's credential if the mirror failureTime.
 func checkCloudMirror(r *results, way *route.Route, host string, p *config.Provider, cloud *cloudplugin.Plugin) {
 	mapped := slices.ContainsFunc(cloud.Mirrors(p.Arguments()), func(m cloudplugin.Mirror) bool { return m.Host == host })
 	if way.Runtime != "containerd" && mapped {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// changed is when a file was last written, or put in its place: a rename keeps the
-// time of the content, and changes that of the inode.
+// changed returns when a file was written or replaced. A rename changes only the time
+// of the inode.
 func changed(path string) (time.Time, error) {
 	info, err := os.Stat(path)
 	if err != nil {

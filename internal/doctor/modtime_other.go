@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// changed is when a file was last written.
+// changed returns when a file was written.
 func changed(path string) (time.Time, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -26,8 +26,8 @@ const (
 	dockercfgKey        = ".dockercfg"
 )
 
-// PassedOver says of a secret that the kubelet passes over without a word what
-// it is; "" if it is a pull secret.
+// PassedOver returns why the kubelet silently ignores a secret, or "" if it is a pull
+// secret.
 func PassedOver(s *regcred.PullSecret) string {
 	key, ok := map[string]string{dockerConfigJSON: dockerConfigJSONKey, dockercfg: dockercfgKey}[s.Type]
 	switch {
@@ -44,7 +44,7 @@ func PassedOver(s *regcred.PullSecret) string {
 	return ""
 }
 
-// parseSecret says what is wrong with a pull secret that is not passed over.
+// parseSecret returns why the kubelet cannot decode a pull secret.
 func parseSecret(s *regcred.PullSecret) (err error) {
 	if s.Type == dockercfg {
 		_, err = dockerconfig.Parse(s.Data[dockercfgKey], dockerconfig.DockerCfg)
@@ -54,8 +54,8 @@ func parseSecret(s *regcred.PullSecret) (err error) {
 	return err
 }
 
-// SecretFindings are the linter's about a pull secret. Of one that a kubelet
-// cannot read, or passes over, [PassedOver] and the lookup say so.
+// SecretFindings returns the linter's findings about a pull secret; nil if the
+// kubelet ignores or cannot read it, which [PassedOver] and lookups report.
 func SecretFindings(s *regcred.PullSecret, now time.Time) []finding.Finding {
 	found := pullsecret.CheckSecret(pullsecret.Secret{Namespace: s.Namespace, Name: s.Name, Type: s.Type, Data: s.Data}, now)
 	if found.Refused {
