@@ -162,8 +162,8 @@ func TestIgnoredSignal(t *testing.T) {
 	}
 }
 
-// TestNobodyReads closes the reading end of standard output, as "| head" does.
-func TestNobodyReads(t *testing.T) {
+// TestBrokenPipe closes the reading end of standard output, as "| head" does.
+func TestBrokenPipe(t *testing.T) {
 	regcred, err := exec.LookPath("regcred")
 	if err != nil {
 		t.Fatal(err)

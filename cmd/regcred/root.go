@@ -153,7 +153,7 @@ func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
 	for _, part := range terminal.Flatten(err) {
 		partCode, hint, say := a.endingOf(cmd, part)
 		code = worse(code, partCode)
-		if a.NobodyReads(part) {
+		if a.BrokenPipe(part) {
 			continue
 		}
 		if say != nil && ctx.Err() != nil {

@@ -36,12 +36,12 @@ func (i *Image) queryHosts(ctx context.Context, image route.Image, way *route.Ro
 		case got != nil && got.Accepted <= 0, ctx.Err() != nil:
 			rest = append(rest, hop.Base.Host)
 		case got != nil:
-			r := i.prober.Ask(ctx, hop, creds[:got.Accepted])
+			r := i.prober.Query(ctx, hop, creds[:got.Accepted])
 			if asked = append(asked, r); r.Pulls {
 				got, passed = r, got
 			}
 		default:
-			r := i.prober.Ask(ctx, hop, creds)
+			r := i.prober.Query(ctx, hop, creds)
 			if asked = append(asked, r); r.Pulls {
 				got = r
 			}

@@ -15,10 +15,10 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// problem is something for which a certificate is not accepted.
+// problem is a reason why a certificate is not accepted.
 type problem struct {
-	what, cure string
-	unknown    bool // the authority
+	what, fix string
+	unknown   bool // the authority
 }
 
 func said(problems []problem) string {
@@ -29,7 +29,7 @@ func said(problems []problem) string {
 	return strings.Join(parts, "; and ")
 }
 
-// maxNames is how many names of a list are shown.
+// maxNames is the number of names to show.
 const maxNames = 10
 
 func names(cert *x509.Certificate) (list []string) {
@@ -40,7 +40,7 @@ func names(cert *x509.Certificate) (list []string) {
 	return few(list)
 }
 
-// few are the first of a list, and how many more there are.
+// few returns the first words of a list, and the number of the others.
 func few(list []string) []string {
 	if n := len(list); n > maxNames {
 		return append(list[:maxNames:maxNames], fmt.Sprintf("%d more", n-maxNames))
@@ -48,7 +48,7 @@ func few(list []string) []string {
 	return list
 }
 
-// maxCertificates of a chain are described.
+// maxCertificates bounds the described certificates of a chain.
 const maxCertificates = 10
 
 func describe(chain []*x509.Certificate) (list []Certificate) {
@@ -58,8 +58,8 @@ func describe(chain []*x509.Certificate) (list []Certificate) {
 	return list
 }
 
-// whoseCertificate describes the server's own.
-func (a *asking) whoseCertificate(state tls.ConnectionState) string {
+// whoseCertificate describes the server's certificate.
+func (a *session) whoseCertificate(state tls.ConnectionState) string {
 	cert := state.PeerCertificates[0]
 	return fmt.Sprintf("%s, certificate %q issued by %q for %s, valid from %s to %s", tls.VersionName(state.Version), cert.Subject, cert.Issuer,
 		strings.Join(names(cert), ", "), day(cert.NotBefore), day(cert.NotAfter))
@@ -67,8 +67,8 @@ func (a *asking) whoseCertificate(state tls.ConnectionState) string {
 
 func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04Z") }
 
-// problems are why a runtime does not accept a chain for a host; the worst comes first.
-func (a *asking) problems(chain []*x509.Certificate, host string) (list []problem) {
+// problems returns why a runtime rejects a chain for a host, the worst first.
+func (a *session) problems(chain []*x509.Certificate, host string) (list []problem) {
 	leaf, now := chain[0], time.Now()
 	what := fmt.Sprintf("its certificate (%q of %q)", leaf.Subject, leaf.Issuer)
 	clock := fmt.Sprintf("; this machine's clock shows %s", day(now))
@@ -76,11 +76,11 @@ func (a *asking) problems(chain []*x509.Certificate, host string) (list []proble
 	switch {
 	case now.After(leaf.NotAfter):
 		list = append(list, problem{what: fmt.Sprintf("%s expired %s ago, at %s%s", what, since(now.Sub(leaf.NotAfter)), day(leaf.NotAfter), clock),
-			cure: "renew the registry's certificate, or set the clock if it is wrong (timedatectl)"})
+			fix: "renew the registry's certificate, or set the clock if it is wrong (timedatectl)"})
 		at = leaf.NotAfter
 	case now.Before(leaf.NotBefore):
 		list = append(list, problem{what: fmt.Sprintf("%s is not valid until %s (in %s)%s", what, day(leaf.NotBefore), since(leaf.NotBefore.Sub(now)), clock),
-			cure: "set the clock if it is wrong (timedatectl), or wait"})
+			fix: "set the clock if it is wrong (timedatectl), or wait"})
 		at = leaf.NotBefore
 	}
 	if err := leaf.VerifyHostname(host); err != nil {
@@ -89,7 +89,7 @@ func (a *asking) problems(chain []*x509.Certificate, host string) (list []proble
 			has = strings.Join(list, ", ")
 		}
 		list = append(list, problem{what: fmt.Sprintf("%s is not valid for %s; names in the certificate: %s", what, host, has),
-			cure: "use one of these names for the registry, or add the registry's name to its certificate (subjectAltName)"})
+			fix: "use one of these names for the registry, or add the registry's name to its certificate (subjectAltName)"})
 	}
 	if p := a.authority(chain, at, what); p != nil {
 		list = append(list, *p)
@@ -97,8 +97,8 @@ func (a *asking) problems(chain []*x509.Certificate, host string) (list []proble
 	return list
 }
 
-// authority is why nobody vouches for a chain; nil if somebody does.
-func (a *asking) authority(chain []*x509.Certificate, at time.Time, what string) *problem {
+// authority returns why no trusted CA signed a chain, or nil.
+func (a *session) authority(chain []*x509.Certificate, at time.Time, what string) *problem {
 	opts := x509.VerifyOptions{Roots: a.pool, Intermediates: x509.NewCertPool(), CurrentTime: at}
 	for _, c := range chain[1:] {
 		opts.Intermediates.AddCert(c)
@@ -110,28 +110,28 @@ func (a *asking) authority(chain []*x509.Certificate, at time.Time, what string)
 	}
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired && invalid.Cert != leaf {
 		if past := time.Since(at) > time.Minute; past {
-			return nil // nobody asks what was then
+			return nil // the validity at that time does not matter
 		}
 		return &problem{what: fmt.Sprintf("the certificate of the CA %q is valid only from %s to %s", invalid.Cert.Subject, day(invalid.Cert.NotBefore), day(invalid.Cert.NotAfter)),
-			cure: "configure the registry to send the CA's renewed certificate"}
+			fix: "configure the registry to send the CA's renewed certificate"}
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); !ok {
-		return &problem{what: fmt.Sprintf("%s is not accepted: %v", what, err), cure: "replace the registry's certificate"}
+		return &problem{what: fmt.Sprintf("%s is not accepted: %v", what, err), fix: "replace the registry's certificate"}
 	}
 	last := chain[len(chain)-1]
 	selfSigned := leaf.CheckSignature(leaf.SignatureAlgorithm, leaf.RawTBSCertificate, leaf.Signature) == nil && leaf.Subject.String() == leaf.Issuer.String()
 	switch {
 	case selfSigned:
-		return &problem{what: what + " is self-signed and not trusted by " + a.store(), cure: a.trustCure("the certificate"), unknown: true}
+		return &problem{what: what + " is self-signed and not trusted by " + a.store(), fix: a.trustFix("the certificate"), unknown: true}
 	case len(chain) == 1 && len(leaf.IssuingCertificateURL) > 0:
 		return &problem{what: fmt.Sprintf("the registry sends only its own certificate, without the intermediate certificate %q, which is also missing from %s", leaf.Issuer, a.store()),
-			cure: fmt.Sprintf("configure the registry to send the full chain (the intermediate is at %.200s)", leaf.IssuingCertificateURL[0])}
+			fix: fmt.Sprintf("configure the registry to send the full chain (the intermediate is at %.200s)", leaf.IssuingCertificateURL[0])}
 	}
-	return &problem{what: fmt.Sprintf("the CA %q that signed %s is not in %s", last.Issuer, what, a.store()), cure: a.trustCure("its certificate"), unknown: true}
+	return &problem{what: fmt.Sprintf("the CA %q that signed %s is not in %s", last.Issuer, what, a.store()), fix: a.trustFix("its certificate"), unknown: true}
 }
 
-// store names where the authorities are that count.
-func (a *asking) store() string {
+// store names the files of the trusted CAs.
+func (a *session) store() string {
 	if len(a.places) == 0 {
 		return "this machine's CA store"
 	}
@@ -142,8 +142,8 @@ func (a *asking) store() string {
 	return text
 }
 
-// staleStore tells of authorities that were changed after the runtime read them.
-func (a *asking) staleStore() string {
+// staleStore reports CAs that changed after the runtime started.
+func (a *session) staleStore() string {
 	if len(a.places) == 0 || a.Runtime.Started.IsZero() {
 		return ""
 	}
@@ -154,8 +154,8 @@ func (a *asking) staleStore() string {
 	return fmt.Sprintf(", which changed after %s started (%s); new CAs take effect only after a restart", a.runtimeName(), day(a.Runtime.Started))
 }
 
-// trustCure says where an authority is made known to the runtime.
-func (a *asking) trustCure(what string) string {
+// trustFix returns how to make the runtime trust a CA.
+func (a *session) trustFix(what string) string {
 	host := a.base.Host
 	own := ""
 	switch a.Runtime.Name {
@@ -167,15 +167,15 @@ func (a *asking) trustCure(what string) string {
 	return own + fmt.Sprintf("add it to the node's CA store (update-ca-certificates, update-ca-trust) and restart %s", a.runtimeName())
 }
 
-func (a *asking) clientCure() string {
+func (a *session) clientFix() string {
 	if a.Runtime.Name == "containerd" {
 		return fmt.Sprintf("set client in /etc/containerd/certs.d/%s/hosts.toml to a certificate that the registry accepts", a.base.Host)
 	}
 	return fmt.Sprintf("put a certificate that the registry accepts into /etc/containers/certs.d/%s/client.cert and client.key", a.base.Host)
 }
 
-// plainCure says how a runtime is told to speak plain HTTP.
-func (a *asking) plainCure() string {
+// plainHTTPFix returns how to make the runtime use plain HTTP.
+func (a *session) plainHTTPFix() string {
 	secure := "configure TLS on the registry, or use its TLS port"
 	switch a.Runtime.Name {
 	case "containerd":

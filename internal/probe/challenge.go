@@ -18,18 +18,19 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// challenge asks for the manifest without a login, as containerd does, and where
-// that does not tell at /v2/: whether a registry answers, and how it wants a login.
-func (a *asking) challenge(ctx context.Context) bool {
+// challenge requests the manifest without a credential, as containerd does, and /v2/
+// if the response is unclear. It finds out whether the host is a registry and how it
+// requests authentication.
+func (a *session) challenge(ctx context.Context) bool {
 	if err := a.open(); err != nil {
 		return a.fail(StepChallenge, "", "%s: %v", a.base.Host, err)
 	}
-	got, err := a.ask(ctx, a.registry, http.MethodHead, a.manifestURL(), 0)
+	got, err := a.send(ctx, a.registry, http.MethodHead, a.manifestURL(), 0)
 	if err == nil && got.StatusCode == http.StatusMethodNotAllowed {
-		got, err = a.ask(ctx, a.registry, http.MethodGet, a.manifestURL(), maxPage)
+		got, err = a.send(ctx, a.registry, http.MethodGet, a.manifestURL(), maxPage)
 	}
 	if err != nil {
-		return a.failAsking(ctx, err)
+		return a.failRequest(ctx, err)
 	}
 	a.first = got
 	switch status := got.StatusCode; {
@@ -43,9 +44,9 @@ func (a *asking) challenge(ctx context.Context) bool {
 	return a.ping(ctx, got)
 }
 
-// failAsking says why there is no answer to a request over a connection that stands.
-func (a *asking) failAsking(ctx context.Context, err error) bool {
-	fix := registrysLog
+// failRequest reports a request without a response on an open connection.
+func (a *session) failRequest(ctx context.Context, err error) bool {
+	fix := registryLog
 	if a.result.Proxy != "" {
 		fix = fmt.Sprintf("check the proxy %s and the registry's log", a.result.Proxy)
 	}
@@ -53,15 +54,15 @@ func (a *asking) failAsking(ctx context.Context, err error) bool {
 	case errors.Is(err, login.ErrPlainHTTP):
 		fix = "configure the registry to redirect to https"
 	case strings.Contains(text, "certificate required"):
-		return a.fail(StepTLS, a.clientCure(), "%s requires a client certificate and rejects %s", address(&a.base), a.shownCertificate())
+		return a.fail(StepTLS, a.clientFix(), "%s requires a client certificate and rejects %s", address(&a.base), a.shownCertificate())
 	case strings.Contains(text, "redirect"):
 		fix = "find the redirect loop in the registry or in a proxy in front of it"
 	}
 	return a.fail(StepChallenge, fix, "%s: %s", a.base.Host, a.scrub(ctx, err))
 }
 
-// scrub is what an error says, without secrets.
-func (a *asking) scrub(ctx context.Context, err error) string {
+// scrub returns the text of an error without secrets.
+func (a *session) scrub(ctx context.Context, err error) string {
 	if ctx.Err() != nil {
 		err = Ended(ctx)
 	}
@@ -71,8 +72,8 @@ func (a *asking) scrub(ctx context.Context, err error) string {
 	return login.NewTry(nil, err, a.registry.Secrets).Err.Error()
 }
 
-// outOfOrder is an answer that says: later.
-func (a *asking) outOfOrder(got answer) bool {
+// outOfOrder reports a response that means "try later".
+func (a *session) outOfOrder(got response) bool {
 	fix := "try again later, or contact the registry's operator"
 	if got.StatusCode == http.StatusTooManyRequests {
 		fix = "if pulls are anonymous, use a credential; otherwise, pull less often or use a mirror"
@@ -84,9 +85,9 @@ func (a *asking) outOfOrder(got answer) bool {
 	return a.fail(StepChallenge, fix, "%s responds with %s", a.base.Host, text)
 }
 
-// learn takes an answer for what the registry says of logins.
-func (a *asking) learn(ctx context.Context, got answer) bool {
-	// A redirect may have been followed; it is the registry that is asked on.
+// learn reads the authentication challenge of a response.
+func (a *session) learn(ctx context.Context, got response) bool {
+	// The response may be from a redirect; further requests go to the registry.
 	resp := *got.Response
 	resp.Request = &http.Request{URL: &a.base}
 	said, err := a.registry.Learn(ctx, &resp)
@@ -114,7 +115,7 @@ func (a *asking) learn(ctx context.Context, got answer) bool {
 		"%s responds with HTTP 401 and the authentication scheme %q instead of Basic or Bearer", a.base.Host, login.Bound(words[0], 100))
 }
 
-// scheme is that of a challenge as it is usually written.
+// scheme returns the usual spelling of an authentication scheme.
 func scheme(s string) string {
 	for _, known := range []string{"Basic", "Bearer"} {
 		if strings.EqualFold(s, known) {
@@ -124,8 +125,8 @@ func scheme(s string) string {
 	return s
 }
 
-// bearer looks at where tokens are to be had.
-func (a *asking) bearer(c *Challenge) bool {
+// bearer checks the realm of a Bearer challenge.
+func (a *session) bearer(c *Challenge) bool {
 	realm, err := url.Parse(c.Realm)
 	if err != nil || realm.Host == "" {
 		return a.fail(StepChallenge, "in the registry's settings, set the token server's address to https://HOST/PATH", "%s requires a token, but the realm in its challenge is not a URL", a.base.Host)
@@ -148,11 +149,11 @@ func (a *asking) bearer(c *Challenge) bool {
 	return true
 }
 
-// ping tells a registry that refuses the manifest from what is no registry.
-func (a *asking) ping(ctx context.Context, first answer) bool {
-	got, err := a.ask(ctx, a.registry, http.MethodGet, a.pingURL(), maxPage)
+// ping distinguishes a registry that refuses the manifest from another server.
+func (a *session) ping(ctx context.Context, first response) bool {
+	got, err := a.send(ctx, a.registry, http.MethodGet, a.pingURL(), maxPage)
 	if err != nil {
-		return a.failAsking(ctx, err)
+		return a.failRequest(ctx, err)
 	}
 	switch {
 	case got.StatusCode == http.StatusTooManyRequests || got.StatusCode >= 500:
@@ -172,8 +173,8 @@ func (a *asking) ping(ctx context.Context, first answer) bool {
 	return true
 }
 
-// noRegistry says what answers in a registry's place.
-func (a *asking) noRegistry(first, got answer) bool {
+// noRegistry reports a server that is not a registry.
+func (a *session) noRegistry(first, got response) bool {
 	const fix = "check the host, port and path: a registry responds to /v2/ with 200 or 401"
 	what := fmt.Sprintf("HTTP %d for /v2/", got.StatusCode)
 	switch {

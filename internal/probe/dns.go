@@ -23,17 +23,17 @@ const (
 	hostsFile  = "/etc/hosts"
 
 	maxResolver  = 1 << 20 // bytes of such a file
-	maxAddresses = 16      // of a name; the rest is not asked
+	maxAddresses = 16      // of a name
 )
 
-// resolver is what the node resolves names with.
+// resolver is the node's DNS configuration.
 type resolver struct {
 	servers []string
 	search  []string
 	ndots   int
 }
 
-// readResolver reads resolv.conf(5) as far as messages need it.
+// readResolver reads the parts of resolv.conf(5) that messages need.
 func readResolver(ctx context.Context) resolver {
 	r := resolver{ndots: 1}
 	data, _ := regularfile.Read(ctx, resolvConf, maxResolver)
@@ -65,12 +65,12 @@ func (r resolver) String() string {
 	return "nameserver " + strings.Join(r.servers, ", ") + " of " + resolvConf
 }
 
-// searched reports whether search domains are tried for a name before itself.
+// searched reports whether search domains are tried before the name itself.
 func (r resolver) searched(host string) bool {
 	return len(r.search) > 0 && !strings.HasSuffix(host, ".") && strings.Count(host, ".") < r.ndots
 }
 
-// inHosts is the line of /etc/hosts that has a name; 0 if none has.
+// inHosts returns the line of /etc/hosts that has a name, or 0.
 func inHosts(ctx context.Context, host string) int {
 	data, _ := regularfile.Read(ctx, hostsFile, maxResolver)
 	n := 0
@@ -84,8 +84,9 @@ func inHosts(ctx context.Context, host string) int {
 	return 0
 }
 
-// resolve finds the addresses of a host; false if there are none to ask.
-func (a *asking) resolve(ctx context.Context, host string) ([]netip.Addr, bool) {
+// resolve looks up the addresses of a host; false if it has none that may be
+// contacted.
+func (a *session) resolve(ctx context.Context, host string) ([]netip.Addr, bool) {
 	if remote.IsMetadata(host) {
 		return nil, a.fail(StepDNS, "", "%s is the name or address of a metadata server, which regcred never contacts", host)
 	}
@@ -109,8 +110,8 @@ func (a *asking) resolve(ctx context.Context, host string) ([]netip.Addr, bool) 
 	return a.allowed(host, where, addrs)
 }
 
-// lookUp asks as a runtime does: with Go's resolver, IPv4 and IPv6.
-func (a *asking) lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
+// lookUp resolves a name as runtimes do: with Go's resolver, for IPv4 and IPv6.
+func (a *session) lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
 	ctx, cancel := a.inTime(ctx)
 	defer cancel()
 	addrs, err := (&net.Resolver{PreferGo: true}).LookupNetIP(ctx, "ip", host)
@@ -124,8 +125,8 @@ func sameAddrs(a, b []netip.Addr) bool {
 	return slices.ContainsFunc(a, func(addr netip.Addr) bool { return slices.Contains(b, addr) })
 }
 
-// allowed leaves out addresses at which nobody is asked.
-func (a *asking) allowed(host, where string, addrs []netip.Addr) ([]netip.Addr, bool) {
+// allowed removes addresses that must not be contacted.
+func (a *session) allowed(host, where string, addrs []netip.Addr) ([]netip.Addr, bool) {
 	var fit []netip.Addr
 	var names []string
 	for _, addr := range addrs {
@@ -147,8 +148,8 @@ func (a *asking) allowed(host, where string, addrs []netip.Addr) ([]netip.Addr, 
 	return fit, true
 }
 
-// failDNS tells a name that does not exist from a resolver that does not answer.
-func (a *asking) failDNS(ctx context.Context, host string, r resolver, err error) bool {
+// failDNS distinguishes a name that does not exist from a nameserver that fails.
+func (a *session) failDNS(ctx context.Context, host string, r resolver, err error) bool {
 	dns, ok := errors.AsType[*net.DNSError](err)
 	if ctx.Err() != nil {
 		return a.fail(StepDNS, "", "%s: %v", host, Ended(ctx))
@@ -173,8 +174,8 @@ func (a *asking) failDNS(ctx context.Context, host string, r resolver, err error
 	return a.fail(StepDNS, "check the nameserver's log: its upstream server is unreachable, or the nameserver refuses queries from this node", "%s: the %s returns an error (SERVFAIL or REFUSED): %s", host, r, dns.Err)
 }
 
-// spelling says what to do about a name that does not exist.
-func (a *asking) spelling(host string) string {
+// spelling returns the fix for a name that does not exist.
+func (a *session) spelling(host string) string {
 	switch {
 	case strings.HasSuffix(strings.TrimSuffix(host, "."), ".cluster.local") || strings.HasSuffix(host, ".svc"):
 		return "nodes do not use cluster DNS; use a host name that nodes can resolve, such as that of the service's load balancer"

@@ -113,7 +113,7 @@ func answerName(m *dnsmessage.Message) {
 func TestNoNameserver(t *testing.T) {
 	if ownNetwork(t) {
 		mount(t, "/etc/resolv.conf", "nameserver 127.0.0.54\n")
-		check(t, prober("").Ask(t.Context(), hop("https", "registry.example"), nil), probe.StepDNS,
+		check(t, prober("").Query(t.Context(), hop("https", "registry.example"), nil), probe.StepDNS,
 			"nothing is listening at the nameserver 127.0.0.54 of /etc/resolv.conf")
 	}
 }
@@ -121,7 +121,7 @@ func TestNoNameserver(t *testing.T) {
 func TestNoRouteToNameserver(t *testing.T) {
 	if ownNetwork(t) {
 		mount(t, "/etc/resolv.conf", "nameserver 10.255.255.1\n")
-		check(t, prober("").Ask(t.Context(), hop("https", "registry.example"), nil), probe.StepDNS,
+		check(t, prober("").Query(t.Context(), hop("https", "registry.example"), nil), probe.StepDNS,
 			"there is no route to the nameserver 10.255.255.1", "ip route")
 	}
 }
@@ -133,39 +133,39 @@ func TestDNS(t *testing.T) {
 	}
 	reg := newRegistry(t, testregistry.None)
 	_, port, _ := net.SplitHostPort(reg.Addr())
-	ask := func(host string) *probe.Result {
+	send := func(host string) *probe.Result {
 		p := prober("")
 		p.StepTimeout = 500 * time.Millisecond
-		return p.Ask(t.Context(), hop("http", net.JoinHostPort(host, port)), nil)
+		return p.Query(t.Context(), hop("http", net.JoinHostPort(host, port)), nil)
 	}
 	mount(t, "/etc/hosts", "127.0.0.1 localhost\n# a comment\n127.0.0.1\tpinned.example # and another\n")
 	serveNames(t)
 	mount(t, "/etc/resolv.conf", "search corp.example\nnameserver 127.0.0.53\noptions ndots:5\n")
 
 	// Plain HTTP goes to loopback alone, whatever a name leads to: it is the steps before that count.
-	r := ask("registry.example")
+	r := send("registry.example")
 	if got := show(r); !strings.Contains(got, "ok dns: registry.example is 127.0.0.1 (nameserver 127.0.0.53 of /etc/resolv.conf)") || !strings.Contains(got, "ok tcp") {
 		t.Errorf("got:\n%s", got)
 	}
-	if got := show(ask("pinned.example")); !strings.Contains(got, "ok dns: pinned.example is 127.0.0.1 (/etc/hosts:3)") {
+	if got := show(send("pinned.example")); !strings.Contains(got, "ok dns: pinned.example is 127.0.0.1 (/etc/hosts:3)") {
 		t.Errorf("got:\n%s", got)
 	}
-	if got := show(ask("short")); !strings.Contains(got, "warning dns: short was found in a search domain (corp.example); with ndots:5, search domains are tried before the name itself") {
+	if got := show(send("short")); !strings.Contains(got, "warning dns: short was found in a search domain (corp.example); with ndots:5, search domains are tried before the name itself") {
 		t.Errorf("got:\n%s", got)
 	}
-	check(t, ask("gone.example"), probe.StepDNS, "gone.example does not exist or has no address, according to nameserver 127.0.0.53", "search domains: corp.example, ndots:5", "check the spelling")
-	check(t, ask("registry.team.svc.cluster.local"), probe.StepDNS, "nodes do not use cluster DNS")
-	check(t, ask("fail.example"), probe.StepDNS, "returns an error (SERVFAIL or REFUSED)")
-	check(t, ask("refused.example"), probe.StepDNS, "returns an error (SERVFAIL or REFUSED)")
-	check(t, ask("silent.example"), probe.StepDNS, "silent.example: no response within 500ms from nameserver 127.0.0.53", "UDP and TCP port 53")
-	check(t, ask("meta.example"), probe.StepDNS, "meta.example is 169.254.169.254", "never contacts")
-	check(t, ask("blocked.example"), probe.StepDNS, "blocked.example is 0.0.0.0", "never contacts")
+	check(t, send("gone.example"), probe.StepDNS, "gone.example does not exist or has no address, according to nameserver 127.0.0.53", "search domains: corp.example, ndots:5", "check the spelling")
+	check(t, send("registry.team.svc.cluster.local"), probe.StepDNS, "nodes do not use cluster DNS")
+	check(t, send("fail.example"), probe.StepDNS, "returns an error (SERVFAIL or REFUSED)")
+	check(t, send("refused.example"), probe.StepDNS, "returns an error (SERVFAIL or REFUSED)")
+	check(t, send("silent.example"), probe.StepDNS, "silent.example: no response within 500ms from nameserver 127.0.0.53", "UDP and TCP port 53")
+	check(t, send("meta.example"), probe.StepDNS, "meta.example is 169.254.169.254", "never contacts")
+	check(t, send("blocked.example"), probe.StepDNS, "blocked.example is 0.0.0.0", "never contacts")
 
-	// An address to which there is no route, and one that does not answer.
-	check(t, ask("10.255.255.1"), probe.StepTCP, "10.255.255.1 cannot be reached: there is no route")
+	// An address to which there is no route, and one that does not response.
+	check(t, send("10.255.255.1"), probe.StepTCP, "10.255.255.1 cannot be reached: there is no route")
 
 	// A proxy that is set here, and not for the runtime.
 	p := prober("")
 	p.Runtime.Own = []string{"HTTP_PROXY=http://127.0.0.1:1"}
-	check(t, p.Ask(t.Context(), hop("http", "10.255.255.1"), nil), probe.StepTCP, "HTTP_PROXY is set in this shell but not for containerd")
+	check(t, p.Query(t.Context(), hop("http", "10.255.255.1"), nil), probe.StepTCP, "HTTP_PROXY is set in this shell but not for containerd")
 }

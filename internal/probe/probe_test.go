@@ -170,7 +170,7 @@ func show(r *probe.Result) string {
 }
 
 // check demands the step at which it ends, and what is said of it in text and
-// cure.
+// fix.
 func check(t *testing.T, r *probe.Result, step string, says ...string) {
 	t.Helper()
 	all := show(r)
@@ -203,7 +203,7 @@ func TestHealthy(t *testing.T) {
 			if auth == testregistry.Bearer {
 				return // its token server is not behind TLS: see TestPlainRealm
 			}
-			r := prober(ca.file(t)).Ask(t.Context(), hop("https", addr), good())
+			r := prober(ca.file(t)).Query(t.Context(), hop("https", addr), good())
 			check(t, r, "", "v1 exists, sha256:")
 			if auth == testregistry.Basic && r.Accepted != 0 {
 				t.Errorf("accepted %d", r.Accepted)
@@ -217,7 +217,7 @@ func TestPlain(t *testing.T) {
 	reg := newRegistry(t, testregistry.Bearer)
 	h := hop("https", reg.Addr())
 	h.HTTPToo = true
-	r := prober("/nonexistent").Ask(t.Context(), h, good())
+	r := prober("/nonexistent").Query(t.Context(), h, good())
 	check(t, r, "", "v1 exists")
 	if r.Challenge == nil || r.Challenge.Scheme != "Bearer" || r.Challenge.Service != "testregistry" || r.Challenge.Scope != "repository:team/app:pull" {
 		t.Errorf("challenge: %+v", r.Challenge)
@@ -277,7 +277,7 @@ func TestTLS(t *testing.T) {
 			if tt.change != nil {
 				tt.change(cfg)
 			}
-			r := prober(caFile).Ask(t.Context(), hop("https", serve(t, reg, cfg)), good())
+			r := prober(caFile).Query(t.Context(), hop("https", serve(t, reg, cfg)), good())
 			check(t, r, probe.StepTLS, tt.says...)
 			for _, req := range reg.Requests() {
 				if req.Path != "/v2/team/app/manifests/v1" { // the push
@@ -298,13 +298,13 @@ func TestOwnAuthority(t *testing.T) {
 	addr := serve(t, newRegistry(t, testregistry.Basic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
 	h := hop("https", addr)
 	h.File, h.CA = "hosts.toml", []string{ca.file(t)}
-	check(t, prober("/nonexistent").Ask(t.Context(), h, good()), "", "accepted")
+	check(t, prober("/nonexistent").Query(t.Context(), h, good()), "", "accepted")
 
 	h.CA = []string{filepath.Join(t.TempDir(), "gone.pem")}
-	check(t, prober("/nonexistent").Ask(t.Context(), h, good()), probe.StepTLS, "read the CAs set in hosts.toml", "gone.pem")
+	check(t, prober("/nonexistent").Query(t.Context(), h, good()), probe.StepTLS, "read the CAs set in hosts.toml", "gone.pem")
 
 	h.CA, h.SkipVerify = nil, true
-	r := prober("/nonexistent").Ask(t.Context(), h, good())
+	r := prober("/nonexistent").Query(t.Context(), h, good())
 	check(t, r, "", "accepted")
 	if !strings.Contains(show(r), "warning tls") || !strings.Contains(show(r), "certificate verification is turned off in hosts.toml") {
 		t.Error("that nobody verifies it is not said")
@@ -314,25 +314,25 @@ func TestOwnAuthority(t *testing.T) {
 // TestConnection: what is wrong before TLS, and what is no TLS.
 func TestConnection(t *testing.T) {
 	closed := testenv.FreeAddr(t)
-	check(t, prober("").Ask(t.Context(), hop("https", closed), nil), probe.StepTCP, "127.0.0.1 refused the connection", "check that the registry is running")
+	check(t, prober("").Query(t.Context(), hop("https", closed), nil), probe.StepTCP, "127.0.0.1 refused the connection", "check that the registry is running")
 
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { silent.Close() })
-	check(t, prober("").Ask(t.Context(), hop("https", silent.Addr().String()), nil), probe.StepTLS, "does not respond to a TLS handshake: no response within 300ms")
-	check(t, prober("").Ask(t.Context(), hop("http", silent.Addr().String()), nil), probe.StepChallenge, "no response within 300ms")
+	check(t, prober("").Query(t.Context(), hop("https", silent.Addr().String()), nil), probe.StepTLS, "does not respond to a TLS handshake: no response within 300ms")
+	check(t, prober("").Query(t.Context(), hop("http", silent.Addr().String()), nil), probe.StepChallenge, "no response within 300ms")
 
 	h := hop("https", newRegistry(t, testregistry.Basic).Addr())
-	check(t, prober("").Ask(t.Context(), h, nil), probe.StepTLS, "uses plain HTTP, not TLS", `server = "http://127.0.0.1:`)
+	check(t, prober("").Query(t.Context(), h, nil), probe.StepTLS, "uses plain HTTP, not TLS", `server = "http://127.0.0.1:`)
 
 	ca := newAuthority(t, "Our CA", nil)
 	addr := serve(t, newRegistry(t, testregistry.Basic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
-	check(t, prober("").Ask(t.Context(), hop("http", addr), nil), probe.StepTLS, "uses TLS, but the request uses plain HTTP")
+	check(t, prober("").Query(t.Context(), hop("http", addr), nil), probe.StepTLS, "uses TLS, but the request uses plain HTTP")
 
 	for _, host := range []string{"169.254.169.254", "metadata.google.internal", "[fd00:ec2::254]", "0.0.0.0"} {
-		check(t, prober("").Ask(t.Context(), hop("http", host), good()), probe.StepDNS, "never contacts")
+		check(t, prober("").Query(t.Context(), hop("http", host), good()), probe.StepDNS, "never contacts")
 	}
 }
 
@@ -343,10 +343,10 @@ func TestRefused(t *testing.T) {
 			reg := newRegistry(t, auth)
 			step := map[testregistry.Auth]string{testregistry.Basic: probe.StepManifest, testregistry.Bearer: probe.StepToken}[auth]
 			wrong := credential("ci", "wrong")
-			check(t, prober("").Ask(t.Context(), hop("http", reg.Addr()), []regcred.Credential{wrong}), step,
+			check(t, prober("").Query(t.Context(), hop("http", reg.Addr()), []regcred.Credential{wrong}), step,
 				`provider "good", user "ci"`, "HTTP 401", "is wrong, has expired", "correct the user name and password")
 
-			r := prober("").Ask(t.Context(), hop("http", reg.Addr()), []regcred.Credential{wrong, good()[0], wrong})
+			r := prober("").Query(t.Context(), hop("http", reg.Addr()), []regcred.Credential{wrong, good()[0], wrong})
 			check(t, r, "", "not tried")
 			if r.Accepted != 1 {
 				t.Errorf("accepted %d, want 1", r.Accepted)
@@ -354,15 +354,15 @@ func TestRefused(t *testing.T) {
 			if got := show(r); strings.Count(got, "warning "+step) != 1 {
 				t.Error("that the first is refused is no warning")
 			}
-			check(t, prober("").Ask(t.Context(), hop("http", reg.Addr()), nil), probe.StepManifest, "anonymous", "401", "no credential was found")
+			check(t, prober("").Query(t.Context(), hop("http", reg.Addr()), nil), probe.StepManifest, "anonymous", "401", "no credential was found")
 
 			h := hop("http", reg.Addr())
 			h.Repository = "team/gone"
-			check(t, prober("").Ask(t.Context(), h, good()), probe.StepManifest, "HTTP 404", "check the name and the tag")
+			check(t, prober("").Query(t.Context(), h, good()), probe.StepManifest, "HTTP 404", "check the name and the tag")
 
 			h = hop("http", reg.Addr())
 			h.Shown = route.ShownNone
-			check(t, prober("").Ask(t.Context(), h, good()), probe.StepManifest, "anonymous")
+			check(t, prober("").Query(t.Context(), h, good()), probe.StepManifest, "anonymous")
 		})
 	}
 }
@@ -439,7 +439,7 @@ func TestFaults(t *testing.T) {
 		}, probe.StepManifest, []string{"HEAD returned HTTP 403, but GET returned 200"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := prober("").Ask(t.Context(), hop("http", serve(t, tt.handler, nil)), good())
+			r := prober("").Query(t.Context(), hop("http", serve(t, tt.handler, nil)), good())
 			check(t, r, tt.step, tt.says...)
 			if strings.Contains(show(r), "\x1b") {
 				t.Error("a control character is not escaped")
@@ -457,7 +457,7 @@ func TestPlainRealm(t *testing.T) {
 	ca := newAuthority(t, "Our CA", nil)
 	reg := newRegistry(t, testregistry.Bearer)
 	addr := serve(t, reg, &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
-	check(t, prober(ca.file(t)).Ask(t.Context(), hop("https", addr), good()), probe.StepChallenge, "plain HTTP", "/token")
+	check(t, prober(ca.file(t)).Query(t.Context(), hop("https", addr), good()), probe.StepChallenge, "plain HTTP", "/token")
 	for _, req := range reg.Requests() {
 		if req.Path == "/token" && req.User != "" {
 			t.Error("the password went over plain HTTP")
@@ -473,7 +473,7 @@ func TestTokenServer(t *testing.T) {
 		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="http://%s/token",service="x"`, closed))
 		w.WriteHeader(http.StatusUnauthorized)
 	}), nil)
-	check(t, prober("").Ask(t.Context(), hop("http", addr), good()), probe.StepTCP, "token server "+closed+": ", "refused the connection")
+	check(t, prober("").Query(t.Context(), hop("http", addr), good()), probe.StepTCP, "token server "+closed+": ", "refused the connection")
 }
 
 // TestPlatform: an index that has nothing for the node.
@@ -485,9 +485,9 @@ func TestPlatform(t *testing.T) {
 	}), nil)
 	p := prober("")
 	p.Platform = "linux/amd64"
-	check(t, p.Ask(t.Context(), hop("http", addr), nil), probe.StepManifest, "it has no image for linux/amd64, only for linux/s390x")
+	check(t, p.Query(t.Context(), hop("http", addr), nil), probe.StepManifest, "it has no image for linux/amd64, only for linux/s390x")
 	p.Platform = "linux/s390x"
-	check(t, p.Ask(t.Context(), hop("http", addr), nil), "", "for linux/s390x")
+	check(t, p.Query(t.Context(), hop("http", addr), nil), "", "for linux/s390x")
 }
 
 // TestMirror: what a mirror is told, and below which path.
@@ -501,7 +501,7 @@ func TestMirror(t *testing.T) {
 	}), nil)
 	h := hop("http", addr)
 	h.Origin, h.Base = false, &url.URL{Scheme: "http", Host: addr, Path: "/v2/cache"}
-	check(t, prober("").Ask(t.Context(), h, good()), "", "accepted")
+	check(t, prober("").Query(t.Context(), h, good()), "", "accepted")
 	for _, u := range asked {
 		if u != "/v2/cache/team/app/manifests/v1?ns=registry.example" {
 			t.Errorf("asked for %s", u)
@@ -520,7 +520,7 @@ func TestBounded(t *testing.T) {
 	cancel()
 	p := prober("")
 	p.StepTimeout = time.Hour
-	if r := p.Ask(ctx, hop("https", silent.Addr().String()), good()); r.Failed() == nil {
+	if r := p.Query(ctx, hop("https", silent.Addr().String()), good()); r.Failed() == nil {
 		t.Error("it does not fail")
 	}
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/regcred/regcred/finding"
 )
 
-// reach gets to where the first request to a URL can be made, by a proxy if the
-// runtime has one for it.
-func (a *asking) reach(ctx context.Context, u *url.URL) bool {
+// reach opens a connection for the first request to a URL, through the runtime's
+// proxy if there is one.
+func (a *session) reach(ctx context.Context, u *url.URL) bool {
 	proxy, variable := proxyOf(a.Runtime.Environ, u)
 	if name := brokenProxy(a.Runtime.Environ, u); name != "" {
 		a.add(StepProxy, finding.SeverityWarning, "set it to http://HOST:PORT", "%s in the environment of %s is not a proxy address and is ignored", name, a.whose())
@@ -56,8 +56,9 @@ func (a *asking) reach(ctx context.Context, u *url.URL) bool {
 	return u.Scheme != "https" || a.handshake(ctx, conn, u, proxy != nil)
 }
 
-// through asks a proxy for a connection; nil if it is asked for each request.
-func (a *asking) through(ctx context.Context, conn net.Conn, proxy, u *url.URL) (net.Conn, bool) {
+// through connects through a proxy. It returns nil if the proxy gets each request
+// instead.
+func (a *session) through(ctx context.Context, conn net.Conn, proxy, u *url.URL) (net.Conn, bool) {
 	ctx, cancel := a.inTime(ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
@@ -69,11 +70,11 @@ func (a *asking) through(ctx context.Context, conn net.Conn, proxy, u *url.URL) 
 		}
 		// It is shown a password, as the registry is. Go's skip_verify is for it too.
 		if problems := a.problems(secured.ConnectionState().PeerCertificates, proxy.Hostname()); problems != nil && !a.hop.SkipVerify {
-			return conn, a.fail(StepProxy, problems[0].cure, "TLS connection to the proxy %s failed: %s", address(proxy), said(problems))
+			return conn, a.fail(StepProxy, problems[0].fix, "TLS connection to the proxy %s failed: %s", address(proxy), said(problems))
 		}
 		conn = secured
 	}
-	// Whatever is no SOCKS is an HTTP proxy to Go.
+	// Go treats every other scheme as an HTTP proxy.
 	if u.Scheme != "https" || strings.HasPrefix(proxy.Scheme, "socks5") {
 		conn.Close()
 		return nil, true
@@ -85,13 +86,13 @@ func (a *asking) through(ctx context.Context, conn net.Conn, proxy, u *url.URL) 
 	case err != nil:
 		return conn, a.fail(StepProxy, "check that an HTTP proxy listens at this address", "the proxy %s does not send a valid HTTP proxy response", address(proxy))
 	case status != http.StatusOK:
-		return conn, a.fail(StepProxy, a.proxyCure(status, u), "the proxy %s refuses to connect to %s: HTTP %d %s", address(proxy), address(u), status, http.StatusText(status))
+		return conn, a.fail(StepProxy, a.proxyFix(status, u), "the proxy %s refuses to connect to %s: HTTP %d %s", address(proxy), address(u), status, http.StatusText(status))
 	}
 	return conn, true
 }
 
-// askProxy asks for a connection (RFC 9110, section 9.3.6) with the user and
-// password of the proxy's address.
+// askProxy sends CONNECT (RFC 9110, section 9.3.6) with the user and password of the
+// proxy's address.
 func askProxy(conn net.Conn, proxy *url.URL, target string) (status int, err error) {
 	auth := ""
 	if proxy.User != nil {
@@ -101,8 +102,7 @@ func askProxy(conn net.Conn, proxy *url.URL, target string) (status int, err err
 	if _, err := fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", target, target, auth); err != nil {
 		return 0, err
 	}
-	// Nobody but the proxy speaks before the handshake, so nothing is lost
-	// with what was read ahead.
+	// The server sends nothing before the handshake, so no buffered data is lost.
 	resp, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, maxHeader)), &http.Request{Method: http.MethodConnect})
 	if err != nil {
 		return 0, err
@@ -111,8 +111,8 @@ func askProxy(conn net.Conn, proxy *url.URL, target string) (status int, err err
 	return resp.StatusCode, nil
 }
 
-// proxyCure says what to do about a proxy that refuses.
-func (a *asking) proxyCure(status int, u *url.URL) string {
+// proxyFix returns how to fix a refusal of the proxy.
+func (a *session) proxyFix(status int, u *url.URL) string {
 	switch status {
 	case http.StatusProxyAuthRequired:
 		return fmt.Sprintf("set the proxy's user name and password (http://USER:PASSWORD@HOST:PORT) in the environment of %s", a.runtimeName())

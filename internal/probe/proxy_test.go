@@ -24,7 +24,7 @@ func proxied(t *testing.T, caFile, proxy string, more ...string) *probe.Result {
 	p := prober(caFile)
 	p.Runtime.Environ = append(p.Runtime.Environ, "HTTPS_PROXY="+proxy)
 	p.Runtime.Environ = append(p.Runtime.Environ, more...)
-	return p.Ask(t.Context(), hop("https", "registry.example"), good())
+	return p.Query(t.Context(), hop("https", "registry.example"), good())
 }
 
 // TestProxy: the runtime's environment counts.
@@ -63,7 +63,7 @@ func TestProxy(t *testing.T) {
 
 	p := prober(world.CAFile())
 	p.Runtime.Environ = append(p.Runtime.Environ, "HTTPS_PROXY="+proxy)
-	check(t, p.Ask(t.Context(), hop("https", "gone.example"), good()), probe.StepProxy,
+	check(t, p.Query(t.Context(), hop("https", "gone.example"), good()), probe.StepProxy,
 		"refuses to connect to gone.example:443: HTTP 502 Bad Gateway", "NO_PROXY in the environment of containerd: gone.example")
 
 	world.Handle("auth.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
@@ -83,7 +83,7 @@ func TestProxyRefuses(t *testing.T) {
 	// Loopback is never asked through a proxy; what the variable holds is seen all the same.
 	p := prober("")
 	p.Runtime.Environ = append(p.Runtime.Environ, "HTTPS_PROXY=http://user:"+canary.Password+"@%zz")
-	r := p.Ask(t.Context(), hop("https", closed), nil)
+	r := p.Query(t.Context(), hop("https", closed), nil)
 	check(t, r, probe.StepTCP)
 	if !strings.Contains(show(r), "warning proxy: HTTPS_PROXY in the environment of containerd, process 812 is not a proxy address") {
 		t.Error("the address is not named")
@@ -135,5 +135,5 @@ func TestProxySchemes(t *testing.T) {
 	// A registry without TLS is asked by the proxy, request by request.
 	p := prober("")
 	p.Runtime.Environ = append(p.Runtime.Environ, "HTTP_PROXY=http"+user+plain)
-	check(t, p.Ask(t.Context(), hop("http", "registry.example"), nil), probe.StepChallenge, "HTTP 403")
+	check(t, p.Query(t.Context(), hop("http", "registry.example"), nil), probe.StepChallenge, "HTTP 403")
 }

@@ -20,7 +20,7 @@ const (
 	StepManifest  = "manifest"
 )
 
-// Result is what came of asking a host.
+// Result is the result of querying a host.
 type Result struct {
 	Steps []finding.Finding `json:"-"` // in order; Rule is the name of the step
 
@@ -28,8 +28,8 @@ type Result struct {
 	Addresses    []string      `json:"addresses,omitempty"`    // of the host's name, or the proxy's
 	Proxy        string        `json:"proxy,omitempty"`        // host:port; "" = none
 	Certificates []Certificate `json:"certificates,omitempty"` // that the server sent, its own first
-	Challenge    *Challenge    `json:"challenge,omitempty"`    // nil: no login is asked for
-	Status       int           `json:"status,omitempty"`       // of the last answer for the manifest
+	Challenge    *Challenge    `json:"challenge,omitempty"`    // nil: no credential is required
+	Status       int           `json:"status,omitempty"`       // of the last response for the manifest
 	Accepted     int           `json:"-"`                      // index of the credential; -1: none
 	Pulls        bool          `json:"pulls"`                  // the manifest is there, with Accepted or anonymously
 	Digest       string        `json:"digest,omitempty"`       // of the manifest, as the host says
@@ -37,7 +37,7 @@ type Result struct {
 	Platforms    []string      `json:"platforms,omitempty"`    // of an index
 }
 
-// Certificate is one that a server sent.
+// Certificate describes a certificate of a server.
 type Certificate struct {
 	Subject   string    `json:"subject"`
 	Issuer    string    `json:"issuer"`
@@ -46,7 +46,7 @@ type Certificate struct {
 	NotAfter  time.Time `json:"notAfter"`
 }
 
-// Challenge is how a registry wants a login.
+// Challenge is a registry's request for authentication.
 type Challenge struct {
 	Scheme  string `json:"scheme"` // "Bearer" or "Basic"
 	Realm   string `json:"realm,omitempty"`
@@ -54,7 +54,7 @@ type Challenge struct {
 	Scope   string `json:"scope,omitempty"`
 }
 
-// Failed is the step at which it ended; nil if the manifest is there.
+// Failed returns the step that failed; nil if the manifest exists.
 func (r *Result) Failed() *finding.Finding {
 	for i := len(r.Steps) - 1; i >= 0; i-- {
 		if r.Steps[i].Severity == finding.SeverityError {

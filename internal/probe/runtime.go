@@ -12,34 +12,34 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// Prober asks for one image. Its fields do not change once it is used; it is
-// safe for concurrent use then.
+// Prober queries hosts for one image. It is safe for concurrent use if its fields do
+// not change.
 type Prober struct {
 	Image    Image
 	Runtime  Runtime
 	Platform string // "linux/amd64"; "" = any will do
 
-	// StepTimeout bounds each connection, handshake and answer; 0 means 5 seconds.
+	// StepTimeout bounds each connection, handshake and response; 0 means 5 seconds.
 	StepTimeout time.Duration
 }
 
-// Image is what is asked for.
+// Image is the image to request.
 type Image struct {
-	Host   string // that the reference names, with its port: what a mirror is told
+	Host   string // of the reference, with its port; sent to mirrors as ns
 	Tag    string
 	Digest string // takes the tag's place
 }
 
 func (i Image) id() string { return cmp.Or(i.Digest, i.Tag, "latest") }
 
-// Runtime is the container runtime in whose place hosts are asked.
+// Runtime has the settings of the container runtime that would send the requests.
 type Runtime struct {
 	Name    string    // "containerd", "CRI-O"; for messages
 	Where   string    // whose environment Environ is: "containerd, process 812"
 	Environ []string  // which proxies and authorities count
 	Started time.Time // of its process, which has read its authorities then; zero: not known
 
-	Own []string // this process's environment, for what is set there and not for the runtime
+	Own []string // this process's environment, for hints about variables that the runtime lacks
 }
 
 func getenv(environ []string, name string) string {
@@ -53,8 +53,8 @@ func getenv(environ []string, name string) string {
 
 func (r *Runtime) getenv(name string) string { return getenv(r.Environ, name) }
 
-// proxyVariables are the names of the variables for a scheme, in the order in
-// which Go looks for them.
+// proxyVariables returns the variables for a scheme, in the order in which Go reads
+// them.
 func proxyVariables(scheme string) []string {
 	if scheme == "http" {
 		return []string{"HTTP_PROXY", "http_proxy"}
@@ -62,7 +62,7 @@ func proxyVariables(scheme string) []string {
 	return []string{"HTTPS_PROXY", "https_proxy"}
 }
 
-// firstOf is the first of the variables that is set, and its value.
+// firstOf returns the first variable that is set, and its value.
 func firstOf(environ []string, names ...string) (name, value string) {
 	for _, name := range names {
 		if value := getenv(environ, name); value != "" {
@@ -72,9 +72,8 @@ func firstOf(environ []string, names ...string) (name, value string) {
 	return "", ""
 }
 
-// proxyOf is the proxy for a URL in an environment, and the variable that says
-// so; a nil URL means that there is none. An address that is none counts as none,
-// as it does to Go.
+// proxyOf returns the proxy for a URL and the variable that sets it, or nil. Like Go,
+// it ignores invalid addresses.
 func proxyOf(environ []string, u *url.URL) (proxy *url.URL, variable string) {
 	variable, value := firstOf(environ, proxyVariables(u.Scheme)...)
 	_, no := firstOf(environ, "NO_PROXY", "no_proxy")
@@ -83,8 +82,7 @@ func proxyOf(environ []string, u *url.URL) (proxy *url.URL, variable string) {
 	return proxy, variable
 }
 
-// brokenProxy is the variable that has an address of a proxy that is none; ""
-// if there is none such.
+// brokenProxy returns the variable with an invalid proxy address, or "".
 func brokenProxy(environ []string, u *url.URL) string {
 	variable, value := firstOf(environ, proxyVariables(u.Scheme)...)
 	if value == "" {

@@ -18,20 +18,20 @@ import (
 	"github.com/regcred/regcred/finding"
 )
 
-// afterFirst is how long the other addresses of a host may take once one has
-// answered.
+// afterFirst bounds the connections to the other addresses after the first one is
+// open.
 const afterFirst = 300 * time.Millisecond
 
-// dial is what came of an address.
+// dial is the result of connecting to an address.
 type dial struct {
 	at   netip.AddrPort
 	conn net.Conn
 	err  error
 }
 
-// connect resolves the host of a URL and connects to all of its addresses; it
-// returns the first connection. The others are closed.
-func (a *asking) connect(ctx context.Context, u *url.URL) (net.Conn, bool) {
+// connect resolves the host of a URL, connects to all its addresses, and returns the
+// first connection. It closes the others.
+func (a *session) connect(ctx context.Context, u *url.URL) (net.Conn, bool) {
 	addrs, ok := a.resolve(ctx, u.Hostname())
 	if !ok {
 		return nil, false
@@ -57,8 +57,8 @@ func (a *asking) connect(ctx context.Context, u *url.URL) (net.Conn, bool) {
 	return conn, true
 }
 
-// dialAll connects to the addresses side by side, and says what came of each.
-func (a *asking) dialAll(ctx context.Context, addrs []netip.Addr, port uint16) (first net.Conn, said []string, slow bool) {
+// dialAll connects to the addresses in parallel and describes each result.
+func (a *session) dialAll(ctx context.Context, addrs []netip.Addr, port uint16) (first net.Conn, said []string, slow bool) {
 	ctx, cancel := a.inTime(ctx)
 	defer cancel()
 	done := make(chan dial, len(addrs))
@@ -92,8 +92,8 @@ func (a *asking) dialAll(ctx context.Context, addrs []netip.Addr, port uint16) (
 	return first, said, slow
 }
 
-// noConnection is why there is no connection to an address.
-func (a *asking) noConnection(ctx context.Context, err error) string {
+// noConnection describes why a connection failed.
+func (a *session) noConnection(ctx context.Context, err error) string {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "refused the connection"
@@ -112,8 +112,8 @@ func (a *asking) noConnection(ctx context.Context, err error) string {
 	return err.Error()
 }
 
-// unreachable says what to do where nobody answers.
-func (a *asking) unreachable(u *url.URL, said string) string {
+// unreachable returns the fix for a host that does not respond.
+func (a *session) unreachable(u *url.URL, said string) string {
 	if proxy, variable := proxyOf(a.Runtime.Own, u); proxy != nil {
 		if theirs, _ := proxyOf(a.Runtime.Environ, u); theirs == nil {
 			return fmt.Sprintf("%s is set in this shell but not for %s, which connects directly; set it in the unit's environment and restart the unit", variable, a.runtimeName())

@@ -19,12 +19,11 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// maxPEM bounds a file of certificates or a key, in bytes.
+// maxPEM bounds a PEM file in bytes.
 const maxPEM = 1 << 20
 
-// trust reads the authorities that count for the runtime, and the certificates
-// that it shows.
-func (a *asking) trust(ctx context.Context) error {
+// trust reads the CAs that the runtime trusts, and its client certificates.
+func (a *session) trust(ctx context.Context) error {
 	if a.base.Scheme != "https" {
 		return nil
 	}
@@ -70,9 +69,9 @@ func readPair(ctx context.Context, pair [2]string) (tls.Certificate, error) {
 	return both, nil
 }
 
-// shake makes a TLS connection and looks at no certificate. It sets wanted if
-// the server asks for one.
-func (a *asking) shake(ctx context.Context, conn net.Conn, u *url.URL, wanted *bool) (*tls.Conn, error) {
+// shake makes a TLS connection without verification. It sets wanted if the server
+// requests a certificate.
+func (a *session) shake(ctx context.Context, conn net.Conn, u *url.URL, wanted *bool) (*tls.Conn, error) {
 	secured := tls.Client(conn, &tls.Config{
 		ServerName: u.Hostname(), InsecureSkipVerify: true, NextProtos: []string{"http/1.1"},
 		GetClientCertificate: func(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -90,8 +89,8 @@ func (a *asking) shake(ctx context.Context, conn net.Conn, u *url.URL, wanted *b
 	return secured, secured.HandshakeContext(ctx)
 }
 
-// handshake is the step of TLS: whether there is one, and whose certificate it is.
-func (a *asking) handshake(ctx context.Context, conn net.Conn, u *url.URL, proxied bool) bool {
+// handshake performs and verifies the TLS handshake.
+func (a *session) handshake(ctx context.Context, conn net.Conn, u *url.URL, proxied bool) bool {
 	ctx, cancel := a.inTime(ctx)
 	defer cancel()
 	wanted := false
@@ -120,7 +119,7 @@ func (a *asking) handshake(ctx context.Context, conn net.Conn, u *url.URL, proxi
 		a.add(StepTLS, finding.SeverityWarning, "set the CA (ca) instead of skip_verify, because anyone impersonating the registry could get the password",
 			"%s; certificate verification is turned off in %s: %s", who, a.hop.File, said(problems))
 	default:
-		fix := problems[0].cure
+		fix := problems[0].fix
 		if proxied && problems[0].unknown {
 			fix = "the proxy intercepts TLS with a certificate from its own CA instead of the registry's certificate: " + fix
 		}
@@ -129,14 +128,14 @@ func (a *asking) handshake(ctx context.Context, conn net.Conn, u *url.URL, proxi
 	return true
 }
 
-// isPlain reports whether a server speaks plain HTTP.
+// isPlain reports whether a server responds in plain HTTP.
 func isPlain(err error) bool {
 	record, ok := errors.AsType[tls.RecordHeaderError](err)
 	return ok && string(record.RecordHeader[:]) == "HTTP/"
 }
 
-// failHandshake says why there is no TLS.
-func (a *asking) failHandshake(ctx context.Context, u *url.URL, err error, wanted bool) bool {
+// failHandshake reports a failed handshake.
+func (a *session) failHandshake(ctx context.Context, u *url.URL, err error, wanted bool) bool {
 	at := address(u)
 	alert, isAlert := strings.CutPrefix(err.Error(), "remote error: tls: ") // it has no type
 	_, isRecord := errors.AsType[tls.RecordHeaderError](err)
@@ -144,13 +143,13 @@ func (a *asking) failHandshake(ctx context.Context, u *url.URL, err error, wante
 	case ctx.Err() != nil:
 		return a.fail(StepTLS, "check for a firewall that blocks TLS, or for a service that uses another protocol on this port", "%s accepts connections but does not respond to a TLS handshake: %v", at, Ended(ctx))
 	case isPlain(err):
-		return a.fail(StepTLS, a.plainCure(), "%s uses plain HTTP, not TLS", at)
+		return a.fail(StepTLS, a.plainHTTPFix(), "%s uses plain HTTP, not TLS", at)
 	case isRecord:
-		return a.fail(StepTLS, a.plainCure(), "%s responds to a TLS handshake with something other than TLS", at)
+		return a.fail(StepTLS, a.plainHTTPFix(), "%s responds to a TLS handshake with something other than TLS", at)
 	case strings.Contains(err.Error(), "protocol version"):
 		return a.fail(StepTLS, "enable TLS 1.2 or newer on the registry", "%s supports only TLS versions before 1.2", at)
 	case isAlert && wanted:
-		return a.fail(StepTLS, a.clientCure(), "%s requires a client certificate and rejects %s", at, a.shownCertificate())
+		return a.fail(StepTLS, a.clientFix(), "%s requires a client certificate and rejects %s", at, a.shownCertificate())
 	case alert == "unrecognized name":
 		return a.fail(StepTLS, "check the name, and the ingress or load balancer that serves it", "%s does not recognize the name %s", at, u.Hostname())
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
@@ -159,7 +158,7 @@ func (a *asking) failHandshake(ctx context.Context, u *url.URL, err error, wante
 	return a.fail(StepTLS, "", "%s: TLS: %v", at, err)
 }
 
-func (a *asking) shownCertificate() string {
+func (a *session) shownCertificate() string {
 	if len(a.certs) == 0 {
 		return "connections without one"
 	}

@@ -15,26 +15,26 @@ import (
 	"strings"
 )
 
-// tokenWatch keeps the answer of the token server, for what is granted in it. It
-// asks as the runtime does: by POST too, if that posts.
+// tokenWatch is a transport that keeps the response of the token server. Like the
+// runtime, it sends POST first.
 type tokenWatch struct {
 	inner *http.Transport
-	realm *url.URL // nil: nobody is watched
+	realm *url.URL // nil before the challenge
 	posts bool     // the runtime posts a password, and gets only where that is refused
 
-	method string // of the request that was answered last; "" if none was
-	status int    // likewise, of the answer
-	kind   string // likewise, its media type
-	answer bytes.Buffer
-	whole  bool // the answer has ended
+	method   string // of the request that was answered last; "" if none was
+	status   int    // likewise, of the response
+	kind     string // likewise, its media type
+	response bytes.Buffer
+	whole    bool // the response has ended
 }
 
-// posts reports whether a runtime asks for a token by POST first, as containerd
-// does (core/remotes/docker/authorizer.go); one that is not known is taken for that.
-func (a *asking) posts() bool { return a.Runtime.Name != "CRI-O" && a.Runtime.Name != "podman" }
+// posts reports whether the runtime requests a token with POST first, as containerd
+// does (core/remotes/docker/authorizer.go). An unknown runtime is treated as
+// containerd.
+func (a *session) posts() bool { return a.Runtime.Name != "CRI-O" && a.Runtime.Name != "podman" }
 
-// postRefused are the statuses after which containerd gets: what registries that
-// do not know POST say to it.
+// postRefused are the statuses after which containerd tries GET.
 var postRefused = []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed}
 
 func (t *tokenWatch) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -42,7 +42,7 @@ func (t *tokenWatch) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.inner.RoundTrip(req)
 	}
 	t.method, t.status, t.kind = "", 0, ""
-	t.answer.Reset()
+	t.response.Reset()
 	t.whole = false
 	if user, password, ok := req.BasicAuth(); ok && t.posts && req.Method == http.MethodGet {
 		resp, err := t.post(req, user, password)
@@ -56,7 +56,7 @@ func (t *tokenWatch) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.watched(req.Method, resp), err
 }
 
-// post asks for what a request to get a token asks for.
+// post sends a GET request for a token as POST.
 func (t *tokenWatch) post(get *http.Request, user, password string) (*http.Response, error) {
 	u := *get.URL
 	query := u.Query()
@@ -74,18 +74,18 @@ func (t *tokenWatch) post(get *http.Request, user, password string) (*http.Respo
 	return t.inner.RoundTrip(req)
 }
 
-// watched notes an answer, and what is read of it.
+// watched records a response, and its body while it is read.
 func (t *tokenWatch) watched(method string, resp *http.Response) *http.Response {
 	if resp == nil {
 		return nil
 	}
 	t.method, t.status = method, resp.StatusCode
 	t.kind, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	resp.Body = &watchedBody{io.TeeReader(io.LimitReader(resp.Body, maxToken), &t.answer), resp.Body, t}
+	resp.Body = &watchedBody{io.TeeReader(io.LimitReader(resp.Body, maxToken), &t.response), resp.Body, t}
 	return resp
 }
 
-// watchedBody notes that it has ended.
+// watchedBody records the end of a body.
 type watchedBody struct {
 	io.Reader
 	io.Closer
@@ -98,20 +98,19 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// given are the fields of an answer that may have a token.
+// given returns the fields of a response that may have a token.
 func (t *tokenWatch) given() (token, access string) {
 	var fields struct {
 		Token  string `json:"token"`
 		Access string `json:"access_token"`
 	}
-	if json.Unmarshal(t.answer.Bytes(), &fields) != nil {
+	if json.Unmarshal(t.response.Bytes(), &fields) != nil {
 		return "", ""
 	}
 	return fields.Token, fields.Access
 }
 
-// noToken is what the token server answers in place of a token, and what to do;
-// "" if it did not answer, refused, or gives one that the runtime takes.
+// noToken describes a successful response without a token, and the fix; otherwise "".
 func (t *tokenWatch) noToken() (what, fix string) {
 	if t.status != http.StatusOK || !t.whole {
 		return "", ""
@@ -128,7 +127,7 @@ func (t *tokenWatch) noToken() (what, fix string) {
 		return "", ""
 	}
 	what = "something other than JSON"
-	body := bytes.TrimSpace(t.answer.Bytes())
+	body := bytes.TrimSpace(t.response.Bytes())
 	switch {
 	case t.kind == "text/html", t.kind == "application/xhtml+xml", bytes.HasPrefix(body, []byte("<")):
 		what = "a web page (HTML)"

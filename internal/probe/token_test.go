@@ -88,7 +88,7 @@ func TestTokenMethods(t *testing.T) {
 			addr, shown := tokenServer(t, tt.ways)
 			p := prober("")
 			p.Runtime.Name = tt.runtime
-			check(t, p.Ask(t.Context(), hop("http", addr), good()), tt.step, tt.says...)
+			check(t, p.Query(t.Context(), hop("http", addr), good()), tt.step, tt.says...)
 			if !slices.Equal(*shown, tt.shown) {
 				t.Errorf("the password was shown by %v, want %v", *shown, tt.shown)
 			}
@@ -96,7 +96,7 @@ func TestTokenMethods(t *testing.T) {
 	}
 }
 
-// TestNoToken: what a token server may answer in a token's place.
+// TestNoToken: what a token server may response in a token's place.
 func TestNoToken(t *testing.T) {
 	says := func(kind, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -121,7 +121,7 @@ func TestNoToken(t *testing.T) {
 				addr, _ := tokenServer(t, map[string]http.HandlerFunc{http.MethodPost: tt.way, http.MethodGet: tt.way})
 				p := prober("")
 				p.Runtime.Name = runtime
-				check(t, p.Ask(t.Context(), hop("http", addr), good()), probe.StepToken,
+				check(t, p.Query(t.Context(), hop("http", addr), good()), probe.StepToken,
 					fmt.Sprintf("the token server http://%s/token returns no token for ", addr), tt.says, "check that the realm in the registry's settings is the address of its token server")
 			}
 		})
@@ -155,7 +155,7 @@ func TestNoManifest(t *testing.T) {
 			}), nil)
 			p := prober("")
 			p.Platform = "linux/amd64"
-			check(t, p.Ask(t.Context(), hop("http", addr), nil), tt.step, tt.says)
+			check(t, p.Query(t.Context(), hop("http", addr), nil), tt.step, tt.says)
 		})
 	}
 }
@@ -166,7 +166,7 @@ func TestTokenRefused(t *testing.T) {
 	addr, _ := tokenServer(t, map[string]http.HandlerFunc{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, `{"access_token":"bad"}`)
 	}})
-	r := prober("").Ask(t.Context(), hop("http", addr), good())
+	r := prober("").Query(t.Context(), hop("http", addr), good())
 	check(t, r, probe.StepManifest, "HTTP 401, although the token server "+addr+" issued a token", "allow the user to pull team/app")
 	if strings.Contains(show(r), "password is wrong") {
 		t.Error("the password is blamed")
@@ -179,7 +179,7 @@ func TestLate(t *testing.T) {
 	addr, _ := tokenServer(t, map[string]http.HandlerFunc{http.MethodPost: hang})
 	p := prober("")
 	p.StepTimeout = 50 * time.Millisecond
-	check(t, p.Ask(t.Context(), hop("http", addr), good()), probe.StepToken, "the token server "+addr+": no response within 50ms", "token server's log")
+	check(t, p.Query(t.Context(), hop("http", addr), good()), probe.StepToken, "the token server "+addr+": no response within 50ms", "token server's log")
 }
 
 // TestMeaning: what to do about a refusal depends on whose login it is.
@@ -196,6 +196,6 @@ func TestMeaning(t *testing.T) {
 		cred regcred.Credential
 		says string
 	}{{credential("ci", "wrong"), "the provider's source)"}, {file, "single-quote values that contain $"}, {robot, "starts with robot$"}} {
-		check(t, prober("").Ask(t.Context(), hop("http", addr), []regcred.Credential{tt.cred}), probe.StepManifest, "HTTP 401", tt.says)
+		check(t, prober("").Query(t.Context(), hop("http", addr), []regcred.Credential{tt.cred}), probe.StepManifest, "HTTP 401", tt.says)
 	}
 }

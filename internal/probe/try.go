@@ -25,9 +25,8 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// try asks for the manifest with each credential that the host is shown, until
-// one is accepted.
-func (a *asking) try(ctx context.Context, creds []regcred.Credential) {
+// try requests the manifest with each credential until one is accepted.
+func (a *session) try(ctx context.Context, creds []regcred.Credential) {
 	from := len(a.result.Steps)
 	shown := a.shown(creds)
 	for i := range max(len(shown), 1) {
@@ -49,8 +48,8 @@ func (a *asking) try(ctx context.Context, creds []regcred.Credential) {
 	}
 }
 
-// shown are the credentials that the runtime shows to the host.
-func (a *asking) shown(creds []regcred.Credential) []regcred.Credential {
+// shown returns the credentials that the runtime sends to the host.
+func (a *session) shown(creds []regcred.Credential) []regcred.Credential {
 	switch {
 	case a.result.Challenge == nil:
 		return nil
@@ -60,8 +59,8 @@ func (a *asking) shown(creds []regcred.Credential) []regcred.Credential {
 	return nil
 }
 
-// accepted notes whose turn it was, and takes back how bad what failed before is.
-func (a *asking) accepted(from, i int, shown []regcred.Credential) {
+// accepted records the accepted credential. Earlier failures become warnings.
+func (a *session) accepted(from, i int, shown []regcred.Credential) {
 	a.result.Pulls = true
 	for j := range a.result.Steps[from:] {
 		if s := &a.result.Steps[from+j]; s.Severity == finding.SeverityError {
@@ -77,8 +76,8 @@ func (a *asking) accepted(from, i int, shown []regcred.Credential) {
 	}
 }
 
-// token gets one, if the registry wants that.
-func (a *asking) token(ctx context.Context, cred *regcred.Credential) bool {
+// token requests a token if the registry requires one.
+func (a *session) token(ctx context.Context, cred *regcred.Credential) bool {
 	session, err := a.logIn(ctx, cred)
 	if err != nil {
 		return a.failToken(ctx, cred, err)
@@ -92,19 +91,19 @@ func (a *asking) token(ctx context.Context, cred *regcred.Credential) bool {
 		return true
 	}
 	who := login.Try{Credential: cred}.Who()
-	if lacks := a.lacks(); lacks != "" {
-		a.add(StepToken, finding.SeverityWarning, a.meaning(http.StatusForbidden, cred), "%s: %s issued a token that does not grant access to this image: %s", who, a.tokens.realm.Host, lacks)
+	if missingAccess := a.missingAccess(); missingAccess != "" {
+		a.add(StepToken, finding.SeverityWarning, a.meaning(http.StatusForbidden, cred), "%s: %s issued a token that does not grant access to this image: %s", who, a.tokens.realm.Host, missingAccess)
 		return true
 	}
 	a.add(StepToken, finding.SeverityOK, "", "%s: %s issues a token", who, a.tokens.realm.Host)
 	return true
 }
 
-func (a *asking) logIn(ctx context.Context, cred *regcred.Credential) (*login.Session, error) {
+func (a *session) logIn(ctx context.Context, cred *regcred.Credential) (*login.Session, error) {
 	ctx, cancel := a.inTime(ctx)
 	defer cancel()
 	if a.first.StatusCode != http.StatusOK && a.result.Challenge == nil {
-		return nil, nil // nobody is asked for a login
+		return nil, nil // no credential is required
 	}
 	session, err := a.registry.Login(ctx, cred)
 	if err != nil {
@@ -113,8 +112,9 @@ func (a *asking) logIn(ctx context.Context, cred *regcred.Credential) (*login.Se
 	return session, err
 }
 
-// failToken says who refuses, or what is in the way to the token server.
-func (a *asking) failToken(ctx context.Context, cred *regcred.Credential, err error) bool {
+// failToken reports a refusal, or the step that failed on the way to the token
+// server.
+func (a *session) failToken(ctx context.Context, cred *regcred.Credential, err error) bool {
 	try := login.NewTry(cred, err, a.registry.Secrets)
 	realm := a.tokens.realm
 	if try.Status == 0 && realm != nil && a.tokens.status == 0 && !errors.Is(err, login.ErrNoUser) && !a.dialedBefore() {
@@ -144,13 +144,12 @@ func (a *asking) failToken(ctx context.Context, cred *regcred.Credential, err er
 	return a.fail(StepToken, fix, "%s: %s", try.Who(), strings.TrimPrefix(try.Err.Error(), "login: "))
 }
 
-// dialedBefore reports whether the token server is the registry's own host, to
-// which the way is known.
-func (a *asking) dialedBefore() bool { return address(a.tokens.realm) == address(&a.base) }
+// dialedBefore reports whether the token server is the registry itself.
+func (a *session) dialedBefore() bool { return address(a.tokens.realm) == address(&a.base) }
 
-// lacks says what a token that can be read does not let its holder do; "" if it
-// does, or cannot be read.
-func (a *asking) lacks() string {
+// missingAccess describes why a token does not grant access to the image; "" if it
+// does or cannot be parsed.
+func (a *session) missingAccess() string {
 	given, access := a.tokens.given()
 	for _, token := range []string{access, given} {
 		claims, err := jwt.Parse(token)
@@ -172,25 +171,25 @@ func (a *asking) lacks() string {
 	return ""
 }
 
-// manifest asks for it with the session that there is.
-func (a *asking) manifest(ctx context.Context, cred *regcred.Credential) bool {
+// manifest requests the manifest in the current session.
+func (a *session) manifest(ctx context.Context, cred *regcred.Credential) bool {
 	var rt http.RoundTripper = a.registry
 	if a.session != nil {
 		rt = a.session
 	}
 	try := login.Try{Credential: cred}
-	got, err := a.ask(ctx, rt, http.MethodHead, a.manifestURL(), 0)
+	got, err := a.send(ctx, rt, http.MethodHead, a.manifestURL(), 0)
 	if err == nil && got.StatusCode >= 400 && got.StatusCode != http.StatusUnauthorized {
 		// HEAD has no body to say why. A wrong password is not shown twice.
 		head := got.StatusCode
-		if got, err = a.ask(ctx, rt, http.MethodGet, a.manifestURL(), maxManifest); err == nil && got.StatusCode == http.StatusOK && head != http.StatusMethodNotAllowed {
+		if got, err = a.send(ctx, rt, http.MethodGet, a.manifestURL(), maxManifest); err == nil && got.StatusCode == http.StatusOK && head != http.StatusMethodNotAllowed {
 			a.result.Status = head
 			return a.fail(StepManifest, "check the proxy in front of the registry: it allows GET but not HEAD, which runtimes send first",
 				"%s: HEAD returned HTTP %d, but GET returned 200", try.Who(), head)
 		}
 	}
 	if err != nil {
-		return a.fail(StepManifest, registrysLog, "%s: %s", try.Who(), a.scrub(ctx, err))
+		return a.fail(StepManifest, registryLog, "%s: %s", try.Who(), a.scrub(ctx, err))
 	}
 	a.result.Status = got.StatusCode
 	if got.StatusCode != http.StatusOK {
@@ -199,8 +198,8 @@ func (a *asking) manifest(ctx context.Context, cred *regcred.Credential) bool {
 	return a.found(ctx, rt, try.Who(), got)
 }
 
-// refused says what a status means.
-func (a *asking) refused(cred *regcred.Credential, got answer) bool {
+// refused reports a status that is not 200.
+func (a *session) refused(cred *regcred.Credential, got response) bool {
 	try := login.NewTry(cred, got.refusal(), a.registry.Secrets)
 	text := try.Err.Error()
 	if i := strings.Index(text, "HTTP "); i > 0 {
@@ -213,7 +212,7 @@ func (a *asking) refused(cred *regcred.Credential, got answer) bool {
 	if c := a.result.Challenge; c != nil && c.Scheme == "Bearer" && cred != nil && got.StatusCode == http.StatusUnauthorized {
 		// The password is right.
 		text = strings.TrimSuffix(text, " ("+try.Hint()+")") + fmt.Sprintf(", although the token server %s issued a token", a.tokens.realm.Host)
-		if ownWords(a.base.Hostname(), got.StatusCode) == "" {
+		if registryFix(a.base.Hostname(), got.StatusCode) == "" {
 			fix = fmt.Sprintf("allow the user to pull %s; if every user is refused, check that the registry and token server have the same service, issuer and key, and that their clocks agree", a.hop.Repository)
 		}
 	}
@@ -229,8 +228,8 @@ func (a *asking) refused(cred *regcred.Credential, got answer) bool {
 	return a.fail(StepManifest, fix, "%s: %s", try.Who(), text)
 }
 
-// found looks at the manifest that is there: of an index, for the platform.
-func (a *asking) found(ctx context.Context, rt http.RoundTripper, who string, got answer) bool {
+// found checks the manifest, and the platforms of an index.
+func (a *session) found(ctx context.Context, rt http.RoundTripper, who string, got response) bool {
 	a.result.Digest, a.result.MediaType = line(login.Bound(got.Header.Get("Docker-Content-Digest"), 200)), line(login.Bound(got.Header.Get("Content-Type"), 200))
 	if isPage(got) {
 		return a.fail(StepManifest, "check the host, port and path", "%s: the response is a web page, not a manifest", who)
@@ -244,12 +243,12 @@ func (a *asking) found(ctx context.Context, rt http.RoundTripper, who string, go
 		a.add(StepManifest, finding.SeverityOK, "", "%s: accepted; %s", who, what)
 		return true // to get it too would count as a pull at some registries
 	}
-	body, err := a.ask(ctx, rt, http.MethodGet, a.manifestURL(), maxManifest)
+	body, err := a.send(ctx, rt, http.MethodGet, a.manifestURL(), maxManifest)
 	switch {
 	case err != nil:
-		return a.fail(StepManifest, registrysLog, "%s: %s, but the manifest cannot be read: %s", who, what, a.scrub(ctx, err))
+		return a.fail(StepManifest, registryLog, "%s: %s, but the manifest cannot be read: %s", who, what, a.scrub(ctx, err))
 	case body.StatusCode != http.StatusOK:
-		return a.fail(StepManifest, registrysLog, "%s: %s; HEAD returned HTTP 200, but GET returned HTTP %d", who, what, body.StatusCode)
+		return a.fail(StepManifest, registryLog, "%s: %s; HEAD returned HTTP 200, but GET returned HTTP %d", who, what, body.StatusCode)
 	case isPage(body), !isManifest(body.body):
 		return a.fail(StepManifest, "check the host, port and path, and any proxy in front of the registry", "%s: the response is not a manifest", who)
 	}
@@ -263,10 +262,10 @@ func (a *asking) found(ctx context.Context, rt http.RoundTripper, who string, go
 	return true
 }
 
-// registrysLog is what to do about a registry that does not answer as it should.
-const registrysLog = "check the registry's log: it accepts connections but does not respond correctly"
+// registryLog is the fix for a registry that responds incorrectly.
+const registryLog = "check the registry's log: it accepts connections but does not respond correctly"
 
-// isManifest reports whether something may be one: they all are JSON, with a version.
+// isManifest reports whether a body may be a manifest: JSON with a schema version.
 func isManifest(body []byte) bool {
 	var doc struct {
 		Version int `json:"schemaVersion"`
@@ -274,10 +273,10 @@ func isManifest(body []byte) bool {
 	return json.Unmarshal(body, &doc) == nil && doc.Version > 0
 }
 
-// maxPlatforms of an index are looked at.
+// maxPlatforms bounds the platforms of an index.
 const maxPlatforms = 100
 
-// platforms are those of an index.
+// platforms returns the platforms of an index.
 func platforms(index []byte) (list []string) {
 	var doc struct {
 		Manifests []struct {
@@ -297,8 +296,7 @@ func platforms(index []byte) (list []string) {
 	return list
 }
 
-// isFor reports whether one of the platforms is the wanted one. An index that
-// names none may have anything.
-func (a *asking) isFor(list []string) bool {
+// isFor reports whether the wanted platform is in the list, or the list is empty.
+func (a *session) isFor(list []string) bool {
 	return len(list) == 0 || slices.Contains(list, a.Platform)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/tomlfile"
 )
 
-// check makes the tables of a file what they stand for, and reports whether the
-// runtime takes them. c/image: postProcessRegistries.
+// check normalises the tables of a file and reports whether the runtime accepts them.
+// c/image: postProcessRegistries.
 func (c *Config) check(f *tomlfile.File, doc *document) bool {
 	for i := range doc.Registry {
 		r := &doc.Registry[i]
@@ -46,7 +46,7 @@ func (c *Config) check(f *tomlfile.File, doc *document) bool {
 	return true
 }
 
-// check says what is wrong with a table, where, and what to do; "" if nothing is.
+// check returns what is wrong with a table, its line and the fix, or "".
 func (r *registry) check(f *tomlfile.File, keys []string) (line int, what, fix string) {
 	at := func(key ...string) int { return f.Near(append(slices.Clone(keys), key...)...) }
 	const scheme, plain = "has a scheme", "use host[:port][/path], and \"insecure = true\" for plain HTTP"
@@ -98,7 +98,7 @@ func (r *registry) checkMirrors(at func(...string) int) (line int, what, fix str
 	return 0, "", ""
 }
 
-// contradicts says what two tables of one location say differently.
+// contradicts returns the setting in which two tables of one location differ.
 func (r *registry) contradicts(o *registry) string {
 	name := func(r *registry) string {
 		if r.Location == "" {
@@ -118,7 +118,7 @@ func (r *registry) contradicts(o *registry) string {
 	return ""
 }
 
-// location is a location without what is cut off it; ok is false if it has a scheme.
+// location trims a location; ok is false if it has a scheme.
 func location(s string) (trimmed string, ok bool) {
 	s = strings.TrimRight(s, "/")
 	return s, !strings.HasPrefix(s, "http://") && !strings.HasPrefix(s, "https://")

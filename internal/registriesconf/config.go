@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package registriesconf reads what CRI-O and podman are told about registries, by
-// containers-registries.conf(5): which hosts they ask for an image, in which order,
-// and that the credential of a kubelet is shown to the host alone that the image
-// names. Mirrors have theirs from the runtime's own files.
+// Package registriesconf reads containers-registries.conf(5) for CRI-O and podman: which
+// hosts they query for an image, and in which order. Only the image's own host receives
+// the kubelet's credential; credentials for mirrors come from the runtime's own files.
 //
 //	c, err := registriesconf.Read(registriesconf.Options{Runtime: registriesconf.CRIO})
 //	…
-//	fmt.Println(c.Route(image)) // CRI-O asks mirror.example, then quay.io itself; …
+//	fmt.Println(c.Route(image)) // CRI-O tries mirror.example, then quay.io itself; …
 package registriesconf
 
 import (
@@ -35,7 +34,7 @@ const (
 	Podman = "podman"
 )
 
-// The files, where nobody says otherwise.
+// The default files.
 const (
 	systemFile = "/etc/containers/registries.conf"
 	systemDir  = "/etc/containers/registries.conf.d"
@@ -43,27 +42,27 @@ const (
 	userDir    = ".config/containers/registries.conf.d"
 )
 
-// Options say where files are. The zero Options are those of root's podman.
+// Options sets the locations of files. The zero value is for podman as root.
 type Options struct {
 	Runtime string // [CRIO] or [Podman]
-	Root    string // of the file system; "" means "/"
+	Root    string // root directory; "" means "/"
 	Home    string // "" means /root
-	File    string // in place of registries.conf; "" means that the usual one is found
+	File    string // instead of registries.conf; "" means the usual one
 }
 
-// Config is what the files of a runtime say together.
+// Config is the merged configuration of a runtime.
 type Config struct {
 	Runtime string
 	Files   []string         // in the order in which they are read
-	Broken  *finding.Finding // why the runtime refuses them, and so every pull; nil if it does not
+	Broken  *finding.Finding // why the runtime refuses the files and every pull fails; nil if it does not
 
 	opts       Options
-	registries []registry // each with a prefix of its own
+	registries []registry // each with a different prefix
 	search     []string   // unqualified-search-registries
 	searchFile string
-	aliases    map[string]string // of short names
+	aliases    map[string]string // short names
 	auth       []authFile
-	twice      []finding.Finding // what the merging has passed over
+	twice      []finding.Finding // overridden tables
 }
 
 // registry is a [[registry]] table.
@@ -78,7 +77,7 @@ type registry struct {
 	line int
 }
 
-// endpoint is a place of images.
+// endpoint is a location of images.
 type endpoint struct {
 	Location string `toml:"location"`
 	Insecure bool   `toml:"insecure"`
@@ -86,7 +85,7 @@ type endpoint struct {
 
 	file  string
 	line  int
-	slash bool // it was written with one at its end
+	slash bool // the location ended with a slash
 }
 
 // document is one file.
@@ -101,8 +100,9 @@ type document struct {
 	} `toml:"registries"`
 }
 
-// Read reads the files of a runtime. Where there is none, each image is asked of its
-// own host. The error is one of reading; what the runtime refuses is in the result.
+// Read reads the files of a runtime. Without files, each image is pulled from its own
+// host. A configuration that the runtime refuses is not an error, but a field of the
+// Config.
 func Read(o Options) (*Config, error) {
 	o.Home = cmp.Or(o.Home, "/root")
 	c := &Config{Runtime: o.Runtime, opts: o, aliases: map[string]string{}}
@@ -129,8 +129,8 @@ func Read(o Options) (*Config, error) {
 
 func (o Options) fs() inroot.FS { return inroot.FS{Root: o.Root} }
 
-// places are the file, and the directories of drop-ins. A user's own file leaves
-// those of the system out.
+// places returns the file and the drop-in directories. A user's own file replaces the
+// system's.
 func (o Options) places() (file string, dirs []string) {
 	home := path.Join(o.Home, userDir)
 	if o.File != "" {
@@ -142,7 +142,7 @@ func (o Options) places() (file string, dirs []string) {
 	return systemFile, []string{systemDir, home}
 }
 
-// read reads one file over those before it.
+// read merges one file into the configuration.
 func (c *Config) read(name string, dropIn bool) error {
 	f, err := tomlfile.Read(context.Background(), c.opts.fs(), name)
 	bad, notTOML := errors.AsType[*tomlfile.Error](err)
@@ -169,8 +169,8 @@ func (c *Config) read(name string, dropIn bool) error {
 	return nil
 }
 
-// notArray is a table that stands where the runtime's parser, which is another than
-// ours, takes an array of tables alone; "" if there is none.
+// notArray returns a table where the runtime's parser accepts only an array of
+// tables.
 func notArray(f *tomlfile.File) (line int, key string) {
 	var top map[string]any
 	if f.Decode(&top) != nil {
@@ -200,7 +200,7 @@ func (d *document) isV1() bool {
 	return d.V1 != nil && (d.V1.Search.Registries != nil || d.V1.Insecure.Registries != nil || d.V1.Block.Registries != nil)
 }
 
-// readV1 makes a file of version 2 out of one of version 1, which has no mirrors.
+// readV1 converts a file of version 1, which has no mirrors, to version 2.
 func (c *Config) readV1(f *tomlfile.File, doc *document, dropIn bool) {
 	switch line := f.Line("registries"); {
 	case dropIn:
@@ -227,7 +227,7 @@ func (c *Config) readV1(f *tomlfile.File, doc *document, dropIn bool) {
 	doc.Search = &doc.V1.Search.Registries
 }
 
-// add puts a file over those before it.
+// add merges a parsed file.
 func (c *Config) add(f *tomlfile.File, doc *document) {
 	if !c.check(f, doc) {
 		return
@@ -266,7 +266,7 @@ func (c *Config) add(f *tomlfile.File, doc *document) {
 	}
 }
 
-// refuse notes why the runtime does not take the files, if nothing is noted yet.
+// refuse records the first reason why the runtime refuses the files.
 func (c *Config) refuse(file string, line int, what, fix string) {
 	if c.Broken == nil {
 		c.Broken = &finding.Finding{

@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// Check says what of the files works otherwise than it reads.
+// Check returns findings about settings that do not work as intended.
 func (c *Config) Check() []finding.Finding {
 	if c.Broken != nil {
 		return []finding.Finding{*c.Broken}
@@ -44,12 +44,12 @@ func (c *Config) Check() []finding.Finding {
 	return found
 }
 
-// hasTag reports whether a prefix goes on after the name of an image.
+// hasTag reports whether a prefix has a tag or digest.
 func hasTag(prefix string) bool {
 	return strings.Contains(prefix, "@") || strings.Contains(afterHost(prefix), ":")
 }
 
-// afterHost is the path of a location, with the slash before it.
+// afterHost returns the path of a location, with its slash.
 func afterHost(location string) string {
 	if i := strings.IndexByte(location, '/'); i >= 0 {
 		return location[i:]
@@ -57,7 +57,7 @@ func afterHost(location string) string {
 	return ""
 }
 
-// Hosts are those of images for which there are settings of their own.
+// Hosts returns the image hosts that have their own settings.
 func (c *Config) Hosts() (list []string) {
 	for _, r := range c.registries {
 		host, _, _ := strings.Cut(r.Prefix, "/")

@@ -13,11 +13,12 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// hub is where images of Docker Hub are.
+// hub is the registry of Docker Hub images.
 const hub = "registry-1.docker.io"
 
-// Route is the way of an image. A kubelet matches a short name as one of Docker Hub,
-// and hands it to the runtime as it is written: CRI-O looks for it elsewhere.
+// Route returns the hosts that the runtime queries for an image. A kubelet treats a
+// short name as an image on Docker Hub but passes it to CRI-O unchanged, which may
+// search other registries.
 func (c *Config) Route(image route.Image) *route.Route {
 	r := &route.Route{Runtime: c.Runtime, Repository: image.Repository, Files: slices.Clone(c.Files), Hops: []route.Hop{}}
 	if b := c.Broken; b != nil {
@@ -33,7 +34,7 @@ func (c *Config) Route(image route.Image) *route.Route {
 			continue
 		}
 		for i := range hops {
-			hops[i].Origin = hops[i].Origin && name.Host == image.Host // a short name may be anybody's
+			hops[i].Origin = hops[i].Origin && name.Host == image.Host // a short name may be on another host
 		}
 		r.Hops = append(r.Hops, hops...)
 	}
@@ -53,8 +54,8 @@ func (c *Config) Route(image route.Image) *route.Route {
 	return r
 }
 
-// withoutLogin is about a host that is shown nothing, since it is not the one that
-// the kubelet's credential is for; nil if that is not so.
+// withoutLogin reports a mirror that receives no credential, because the kubelet's
+// credential is for another host; nil otherwise.
 func (c *Config) withoutLogin(r *route.Route, h *route.Hop, host string) *finding.Finding {
 	if h.Silent || h.Shown != route.ShownNone || h.File == "" {
 		return nil
@@ -62,13 +63,13 @@ func (c *Config) withoutLogin(r *route.Route, h *route.Hop, host string) *findin
 	f := &finding.Finding{Rule: "mirror-no-login", Severity: finding.SeverityWarning, File: h.File, Line: h.Line}
 	f.Message = fmt.Sprintf("images from %s are pulled from %s, for which %s has no credential: credentials from pull secrets and providers are sent only to %s", host, h.Base.Host, c.Runtime, host)
 	if slices.ContainsFunc(r.Hops, func(h route.Hop) bool { return h.Origin && !h.Silent }) {
-		f.Severity = finding.SeverityInfo // what fails there is asked of the host itself
+		f.Severity = finding.SeverityInfo // the runtime falls back to the host itself
 	}
 	f.Fix = fmt.Sprintf("if the mirror requires a credential, add one for %s to %s", h.Base.Host, c.loginFile())
 	return f
 }
 
-// loginFile is where the runtime's own logins would be put.
+// loginFile returns the file for the runtime's own credentials.
 func (c *Config) loginFile() string {
 	if name := c.globalAuth(); name != "" && c.Runtime == CRIO {
 		return name + " (its global_auth_file)"
@@ -76,7 +77,7 @@ func (c *Config) loginFile() string {
 	return path.Join(c.opts.Home, ".config/containers/auth.json")
 }
 
-// names are the images that a name stands for.
+// names returns the images that a short name may mean.
 func (c *Config) names(image route.Image) (names []route.Image, why string) {
 	if !image.Short || c.Runtime != CRIO {
 		return []route.Image{image}, ""
@@ -97,8 +98,7 @@ func (c *Config) names(image route.Image) (names []route.Image, why string) {
 	return names, fmt.Sprintf("%q is a short name, but unqualified-search-registries is empty", short)
 }
 
-// find is the table that counts for a name: the one with the longest prefix. Tags do
-// not count. c/image: FindRegistry.
+// find returns the table with the longest matching prefix. c/image: FindRegistry.
 func (c *Config) find(name string) *registry {
 	var found *registry
 	for i := range c.registries {
@@ -109,8 +109,8 @@ func (c *Config) find(name string) *registry {
 	return found
 }
 
-// matching is how much of a reference a prefix matches in bytes; -1 if it does not.
-// It ends where a name does; a port is none of the prefix's own.
+// matching returns the length of a prefix that matches a reference, or -1. A match
+// ends at the end of a name.
 func matching(ref, prefix string) int {
 	end := len(prefix)
 	if strings.HasPrefix(prefix, "*.") {
@@ -128,7 +128,7 @@ func matching(ref, prefix string) int {
 	return -1
 }
 
-// hops are the endpoints of an image, in their order.
+// hops returns the endpoints of an image, in order.
 func (c *Config) hops(image route.Image) ([]route.Hop, error) {
 	r := c.find(image.Repository)
 	if r == nil {
@@ -155,7 +155,7 @@ func (c *Config) hops(image route.Image) ([]route.Hop, error) {
 	return append(hops, h), err
 }
 
-// skips says why a mirror is not asked for an image, or "".
+// skips returns why a mirror is not queried for an image, or "".
 func (r *registry) skips(m endpoint, image route.Image) string {
 	switch {
 	case image.Digest == "" && (r.Digests || m.Pull == "digest-only"):
@@ -166,7 +166,7 @@ func (r *registry) skips(m endpoint, image route.Image) string {
 	return ""
 }
 
-// hop is an endpoint, which has the images below a prefix.
+// hop returns the hop for an endpoint of the images below a prefix.
 func (c *Config) hop(image route.Image, e endpoint, prefix string) (route.Hop, error) {
 	there := image
 	if e.Location != "" {
@@ -199,7 +199,7 @@ func (c *Config) hop(image route.Image, e endpoint, prefix string) (route.Hop, e
 	return h, nil
 }
 
-// certificates are those of the first directory that there is for a host.
+// certificates sets the certificates of the first directory for a host.
 func (c *Config) certificates(h *route.Hop, host string) {
 	for _, dir := range []string{path.Join(c.opts.Home, ".config/containers/certs.d"), "/etc/containers/certs.d", "/etc/docker/certs.d"} {
 		dir = path.Join(dir, host)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package registriesyaml checks the registries.yaml of k3s and RKE2, of which they
-// make the configuration of their containerd when they start. The way of an image is
-// read in what they made: package containerd.
+// Package registriesyaml checks the registries.yaml of k3s and RKE2, which generate
+// containerd's configuration from it when they start. Package containerd reads the
+// result.
 //
 //	found, err := registriesyaml.Check(inroot.FS{}, "/etc/rancher/k3s/registries.yaml", "k3s")
 package registriesyaml
@@ -29,11 +29,11 @@ import (
 // maxSize bounds a file in bytes.
 const maxSize = 1 << 20
 
-// maxFindings bounds what is said of a file.
+// maxFindings bounds the findings about a file.
 const maxFindings = 50
 
-// Check says what of a file works otherwise than it reads; product is whose it is.
-// The error is one of reading it, as an [io/fs.ErrNotExist].
+// Check returns findings about a file of product, k3s or rke2. The error is about
+// reading it, such as [io/fs.ErrNotExist].
 func Check(root inroot.FS, path, product string) ([]finding.Finding, error) {
 	data, err := root.ReadFile(context.Background(), path)
 	switch {
@@ -57,7 +57,7 @@ func Check(root inroot.FS, path, product string) ([]finding.Finding, error) {
 
 var errorLine = regexp.MustCompile(`line (\d+)`)
 
-// lineOf is where an error is. What else it says may quote the file.
+// lineOf returns the line of a YAML error, whose text may quote the file.
 func lineOf(err error) int {
 	m := errorLine.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -79,7 +79,7 @@ func (c *checker) add(rule string, severity finding.Severity, line int, fix, for
 	}
 }
 
-// entry is a key of a mapping and what stands there.
+// entry is a key of a mapping with its value.
 type entry struct {
 	key   string
 	line  int
@@ -103,7 +103,7 @@ func resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// known are the keys of each place.
+// known returns the valid keys of a mapping.
 func known(place string) []string {
 	return map[string][]string{
 		"top":     {"mirrors", "configs", "auths"},
@@ -114,8 +114,7 @@ func known(place string) []string {
 	}[place]
 }
 
-// keys names those that a place does not have. The keys of anchors ("x-…", "<<") are
-// passed over.
+// keys reports unknown keys, except those of anchors ("x-…", "<<").
 func (c *checker) keys(place string, n *yaml.Node) {
 	for _, e := range entries(n) {
 		if slices.Contains(known(place), e.key) || e.key == "<<" || strings.HasPrefix(e.key, "x-") {
@@ -131,7 +130,7 @@ func (c *checker) keys(place string, n *yaml.Node) {
 	}
 }
 
-// short bounds a key that is shown.
+// short limits the length of a key.
 func short(s string) string {
 	const most = 100
 	if len(s) > most {
@@ -164,7 +163,7 @@ func (c *checker) document(doc *yaml.Node) {
 	}
 }
 
-// config checks what is said of a host, and reports whether it has a login.
+// config checks the settings of a host and reports whether it has a credential.
 func (c *checker) config(host entry) (login bool) {
 	for _, e := range entries(host.value) {
 		if e.key == "auth" || e.key == "tls" {
@@ -175,7 +174,7 @@ func (c *checker) config(host entry) (login bool) {
 	return login
 }
 
-// host is about a name that is that of no image's host.
+// host reports a name that is not an image host.
 func (c *checker) host(e entry) {
 	name, isURL := strings.CutPrefix(e.key, "https://")
 	if !isURL {
@@ -193,10 +192,10 @@ func (c *checker) host(e entry) {
 	}
 }
 
-// shown is an address without a password before its host.
+// shown returns an address without a password.
 func shown(address string) string { return short(address[strings.LastIndexByte(address, '@')+1:]) }
 
-// mirror checks the endpoints of a host, of which some have a login.
+// mirror checks the endpoints of a host. logins has the hosts with a credential.
 func (c *checker) mirror(m entry, logins map[string]int) {
 	var hosts []string
 	for _, e := range entries(m.value) {
@@ -216,7 +215,7 @@ func (c *checker) mirror(m entry, logins map[string]int) {
 	}
 }
 
-// endpoint checks one, and returns its host with its port.
+// endpoint checks an endpoint and returns its host and port.
 func (c *checker) endpoint(n *yaml.Node) string {
 	if n == nil || n.Kind != yaml.ScalarNode || n.Value == "" {
 		return ""

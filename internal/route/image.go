@@ -9,16 +9,16 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// Image is a reference to an image, taken apart.
+// Image is a parsed image reference.
 type Image struct {
 	Repository string // normalised as the kubelet does: docker.io/library/nginx
-	Host, Path string // of the repository; the host with its port
+	Host, Path string // parts of Repository; the host includes the port
 	Tag        string // "" if there is a digest
-	Digest     string // "" if there is none
+	Digest     string // "" without a digest
 	Short      bool   // written without a host
 }
 
-// Parse takes a reference apart. Without tag and digest it is that of "latest".
+// Parse parses an image reference. Without tag and digest, the tag is latest.
 func Parse(image string) (Image, error) {
 	repository, err := match.Repository(image)
 	if err != nil {
@@ -39,7 +39,7 @@ func Parse(image string) (Image, error) {
 	return i, nil
 }
 
-// String is the whole reference, which is never short.
+// String returns the complete reference.
 func (i Image) String() string {
 	if i.Digest != "" {
 		return i.Repository + "@" + i.Digest

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package route says which hosts a container runtime asks for an image, in
-// which order, and which of them is shown the credential that a kubelet found
-// for it. Packages containerd and registriesconf read it from the runtimes'
-// files; what they have in common is here.
+// Package route describes which hosts a container runtime queries for an image, in
+// which order, and which of them receive the kubelet's credential. Packages containerd
+// and registriesconf read routes from the runtimes' files.
 package route
 
 import (
@@ -16,49 +15,49 @@ import (
 	"github.com/regcred/regcred/finding"
 )
 
-// Route is the way of one image through a runtime.
+// Route lists the hosts that a runtime queries for an image.
 type Route struct {
 	Runtime    string            `json:"runtime"`           // "containerd", "CRI-O", "podman"
-	Version    string            `json:"version,omitempty"` // of the runtime, for which this holds; "" for every one
-	Repository string            `json:"repository"`        // of the image, normalised as the kubelet does
-	Files      []string          `json:"files"`             // that say so, in the order in which they were read
-	Hops       []Hop             `json:"hops"`              // in the order in which they are asked
-	Fails      string            `json:"fails,omitempty"`   // why nobody is asked, and every pull of the image fails; "" if somebody is
+	Version    string            `json:"version,omitempty"` // of the runtime; "" if it does not matter
+	Repository string            `json:"repository"`        // normalised as the kubelet does
+	Files      []string          `json:"files"`             // configuration files, in the order in which they were read
+	Hops       []Hop             `json:"hops"`              // in the order in which they are queried
+	Fails      string            `json:"fails,omitempty"`   // why every pull of the image fails, or ""
 	Findings   []finding.Finding `json:"findings,omitempty"`
 }
 
-// Shown says whether a host that wants a login is shown the kubelet's credential.
+// Shown is the credential that a host receives if it requires authentication.
 type Shown string
 
-// What a host is shown.
+// The credentials that a host can receive.
 const (
 	ShownKubelets Shown = "kubelet" // the credential that the kubelet found for the image
-	ShownOwn      Shown = "own"     // one of the runtime's own files, under the host's name
-	ShownHeader   Shown = "header"  // an Authorization of the hosts file, and the kubelet's after a 401
+	ShownOwn      Shown = "own"     // a credential of the runtime's own files, by the host's name
+	ShownHeader   Shown = "header"  // an Authorization header of the hosts file; the kubelet's credential after a 401
 	ShownNone     Shown = "none"
 )
 
-// Hop is one host on the way.
+// Hop is one host of a route.
 type Hop struct {
-	Base       *url.URL `json:"-"`                 // below which "NAME/manifests/TAG" is: https://mirror.example/v2/
-	URL        string   `json:"url"`               // Base, as it may be shown: without user and query
+	Base       *url.URL `json:"-"`                 // prefix of NAME/manifests/TAG: https://mirror.example/v2/
+	URL        string   `json:"url"`               // Base without user and query
 	Repository string   `json:"repository"`        // below Base
-	Origin     bool     `json:"origin"`            // the host that the image names
-	Shown      Shown    `json:"shown"`             // also where a host is skipped, if it is asked for layers
-	Skipped    string   `json:"skipped,omitempty"` // why it is not asked which image a tag or digest is: "it resolves no tags"; "" if it is asked
-	Silent     bool     `json:"silent,omitempty"`  // skipped, and asked for nothing else either
-	File       string   `json:"file,omitempty"`    // that names it; "" if none does
+	Origin     bool     `json:"origin"`            // the image's own host
+	Shown      Shown    `json:"shown"`             // also set if the host is only queried for layers
+	Skipped    string   `json:"skipped,omitempty"` // why the host is not queried for the manifest, or ""
+	Silent     bool     `json:"silent,omitempty"`  // skipped, and not queried for layers either
+	File       string   `json:"file,omitempty"`    // file that configures the host, or ""
 	Line       int      `json:"line,omitempty"`
-	OwnFile    string   `json:"ownFile,omitempty"` // of the runtime, which has a login for the host; "" if none does
+	OwnFile    string   `json:"ownFile,omitempty"` // file of the runtime with a credential for the host, or ""
 
-	CA         []string    `json:"ca,omitempty"`         // files, beside the system's
-	Client     [][2]string `json:"client,omitempty"`     // certificate and key, files
-	SkipVerify bool        `json:"skipVerify,omitempty"` // any certificate will do
-	HTTPToo    bool        `json:"httpToo,omitempty"`    // https is tried first, and plain http after it, whatever Base says
-	Headers    []string    `json:"headers,omitempty"`    // names of those that a file adds; their values may be secret
+	CA         []string    `json:"ca,omitempty"`         // files, in addition to the system's CAs
+	Client     [][2]string `json:"client,omitempty"`     // certificate and key files
+	SkipVerify bool        `json:"skipVerify,omitempty"` // certificates are not verified
+	HTTPToo    bool        `json:"httpToo,omitempty"`    // HTTPS is tried before plain HTTP, whatever the scheme of Base
+	Headers    []string    `json:"headers,omitempty"`    // names of additional headers; their values may be secret
 }
 
-// NewHop is a host with a path below which its repositories are.
+// NewHop returns a hop for a repository below a path of a host.
 func NewHop(scheme, host, below, repository string) Hop {
 	base := &url.URL{Scheme: scheme, Host: host, Path: strings.TrimSuffix(path.Join("/", below), "/") + "/"}
 	shown := base.String()
@@ -68,8 +67,7 @@ func NewHop(scheme, host, below, repository string) Hop {
 	return Hop{Base: base, URL: shown, Repository: repository, Shown: ShownKubelets}
 }
 
-// Masked is an address, or a part of one, as it may be shown: what stands before an @
-// may be a password.
+// Masked returns an address without the part before an @, which may be a password.
 func Masked(address string) string {
 	if at := strings.LastIndexByte(address, '@'); at >= 0 {
 		return "…" + address[at:]
@@ -77,8 +75,8 @@ func Masked(address string) string {
 	return address
 }
 
-// Anonymous are findings for an image that no credential is found for: the hosts that
-// are asked for it in the place of its own, which are shown nothing either.
+// Anonymous returns findings about mirrors that are queried without a credential, for
+// an image without credentials.
 func (r *Route) Anonymous() (found []finding.Finding) {
 	host, _, _ := strings.Cut(r.Repository, "/")
 	for i := range r.Hops {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// String is the route in one sentence: "containerd asks mirror.example, then
-// docker.io itself; each that wants a login is shown the credential for
+// String returns the route in one sentence: "containerd tries mirror.example, then
+// docker.io itself; a host that requires authentication gets the credential for
 // docker.io/library/nginx".
 func (r *Route) String() string {
 	if r.Fails != "" {
@@ -38,7 +38,7 @@ func (r *Route) String() string {
 	return text + "; " + r.shown(asked)
 }
 
-// name is a hop as a person would call it, with what is not as in the image.
+// name returns the host's name, and how its repository differs from the image's.
 func (h *Hop) name(r *Route) string {
 	host, path, _ := strings.Cut(r.Repository, "/")
 	name := strings.TrimSuffix(strings.TrimSuffix(h.URL, "/"), "/v2")
@@ -60,7 +60,7 @@ func (h *Hop) name(r *Route) string {
 	return name
 }
 
-// shown says who is shown what.
+// shown describes which host gets which credential.
 func (r *Route) shown(asked []Hop) string {
 	by := map[Shown][]string{}
 	for _, h := range asked {

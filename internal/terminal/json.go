@@ -5,8 +5,7 @@ package terminal
 
 import "github.com/regcred/regcred/internal/shown"
 
-// WriteJSON writes a result as [shown.Result] has it. Nothing else writes a
-// result in JSON.
+// WriteJSON writes a result as [shown.Result] encodes it.
 func (t *Terminal) WriteJSON(v any) error {
 	doc, err := shown.Result(v)
 	if err != nil {
@@ -15,8 +14,7 @@ func (t *Terminal) WriteJSON(v any) error {
 	return t.WriteRaw(doc)
 }
 
-// WriteForeignJSON writes a document whose schema is somebody else's, and has
-// a version of its own.
+// WriteForeignJSON writes a document with a third-party schema, such as SARIF.
 func (t *Terminal) WriteForeignJSON(v any) error {
 	doc, err := JSON(v)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// Comment makes comments of lines, as YAML and shells have them.
+// Comment returns lines as YAML or shell comments.
 func Comment(lines []string) string {
 	var b strings.Builder
 	for _, line := range lines {
@@ -18,11 +18,10 @@ func Comment(lines []string) string {
 	return b.String()
 }
 
-// Printable reports whether s can stand in a line of text as it is: it ends no
-// line, and a terminal obeys nothing of it.
+// Printable reports whether s is one line without control characters.
 func Printable(s string) bool { return inline(s) == s }
 
-// PrintableLines reports the same of lines, or of a document.
+// PrintableLines reports whether s has no control characters except line ends.
 func PrintableLines(s string) bool { return printable(s) == s }
 
 // printable and inline are short for what all that is printed goes through.

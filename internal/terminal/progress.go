@@ -15,11 +15,10 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// What draws progress does so on standard error, and does nothing if that is
-// no terminal to draw on. Close ends it and takes away what is drawn. Methods
-// may be called from several goroutines.
+// Progress is drawn on standard error, if it is a terminal. Close removes it. All methods
+// may be called concurrently.
 
-// progress returns what bars are added to, or nil.
+// progress returns the container of bars, or nil.
 func (t *Terminal) progress() *mpb.Progress {
 	if terminalOf(t.Stderr) == nil || t.dumb() || t.Quiet {
 		return nil
@@ -40,7 +39,7 @@ func (t *Terminal) Layers() *Layers {
 	return &Layers{out: t.progress(), bars: map[string]*mpb.Bar{}}
 }
 
-// Queue begins a download of so many bytes, anew if it was begun before.
+// Queue adds or restarts a download with a size in bytes.
 func (l *Layers) Queue(what, digest string, size int64) {
 	l.with(digest, func(bar *mpb.Bar) {
 		if bar != nil {
@@ -53,12 +52,12 @@ func (l *Layers) Queue(what, digest string, size int64) {
 	})
 }
 
-// At says how many bytes there are.
+// At sets the number of bytes of a download.
 func (l *Layers) At(digest string, n int64) {
 	l.with(digest, func(bar *mpb.Bar) { bar.SetCurrent(n) })
 }
 
-// Done says that a download is complete.
+// Done marks a download as complete.
 func (l *Layers) Done(digest string, size int64) {
 	l.with(digest, func(bar *mpb.Bar) { bar.SetTotal(size, true) })
 }
@@ -72,7 +71,7 @@ func (l *Layers) with(digest string, do func(*mpb.Bar)) {
 	do(l.bars[digest])
 }
 
-// Close ends the drawing.
+// Close removes the bars.
 func (l *Layers) Close() {
 	if l.out == nil {
 		return
@@ -85,7 +84,7 @@ func (l *Layers) Close() {
 	l.out.Wait()
 }
 
-// shortDigest is what docker shows of a digest.
+// shortDigest shortens a digest as docker does.
 func shortDigest(digest string) string {
 	_, hex, _ := strings.Cut(digest, ":")
 	return hex[:min(12, len(hex))]
@@ -134,7 +133,7 @@ func (c *Checks) Close() {
 	c.out.Wait()
 }
 
-// Counter draws one bar for a number of like things.
+// Counter draws one bar for a number of items.
 type Counter struct {
 	out *mpb.Progress
 	bar *mpb.Bar
@@ -149,7 +148,7 @@ func (t *Terminal) Counter(format string) *Counter {
 	return c
 }
 
-// Next says that one more of all is done.
+// Next adds one finished item.
 func (c *Counter) Next(total int) {
 	if c.out == nil {
 		return
@@ -167,8 +166,7 @@ func (c *Counter) Close() {
 	c.out.Wait()
 }
 
-// Images shows which images are being pulled by somebody who tells no more:
-// neither bytes nor layers. It says how many of them are done.
+// Images shows which images are being pulled, if neither bytes nor layers are known.
 type Images struct {
 	out   *mpb.Progress
 	total *mpb.Bar
@@ -180,8 +178,7 @@ func (t *Terminal) Images(ctx context.Context, n int) *Images {
 	if p.out == nil {
 		return p
 	}
-	// A terminal shows ^C where the cursor is, and what is drawn is cleared
-	// from the cursor's column on.
+	// The terminal echoes ^C at the cursor, and bars are cleared from its column.
 	context.AfterFunc(ctx, func() { io.WriteString(t.Stderr, "\r") })
 	p.begin(n)
 	return p
@@ -194,7 +191,7 @@ func (p *Images) begin(n int) {
 		mpb.AppendDecorators(decor.CountersNoUnit("%d of %d images")))
 }
 
-// Begin shows an image until the function that it returns is called.
+// Begin shows an image until the returned function is called.
 func (p *Images) Begin(image string) (end func()) {
 	if p.out == nil {
 		return func() {}
@@ -207,8 +204,8 @@ func (p *Images) Begin(image string) (end func()) {
 	}
 }
 
-// Above returns a writer for whole lines, which go above what is drawn if w
-// is the terminal.
+// Above returns a writer for whole lines. If w is the terminal, they appear above the
+// bars.
 func (p *Images) Above(w io.Writer) io.Writer {
 	if p.out == nil || terminalOf(w) == nil {
 		return w

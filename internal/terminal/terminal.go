@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package terminal is all that a command prints: results that are laid out for
-// people, progress, errors with their hints, and times, sizes and counts in
-// words. What it is given may come from files, plugins and registries, so here,
-// and nowhere else, it is escaped: no escape sequence of theirs reaches a
-// terminal. It knows nothing of what the results mean.
+// Package terminal prints the output of a command: results as text, progress, errors
+// with hints, and formatted times, sizes and counts. It escapes everything, because
+// text from files, plugins and registries may contain control sequences.
 package terminal
 
 import (
@@ -24,23 +22,23 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// defaultWidth is that of a terminal that does not tell its own.
+// defaultWidth is the width of a terminal of unknown size.
 const defaultWidth = 80
 
-// Terminal is where one run of a program prints: results on Stdout, what is to
-// be said about them on Stderr. It need not be a terminal.
+// Terminal prints results on Stdout and messages on Stderr. Neither has to be a
+// terminal.
 type Terminal struct {
 	Stdout, Stderr io.Writer
-	Width          int                      // of text; 0 = the terminal's, or unlimited if Stdout is none
+	Width          int                      // columns; 0 = the terminal's width, or unlimited
 	NoColor        bool                     // also: NO_COLOR in the environment
-	Quiet          bool                     // of what goes to Stderr, errors alone
-	Getenv         func(name string) string // of the environment
+	Quiet          bool                     // print only errors to Stderr
+	Getenv         func(name string) string // reads the environment
 	Now            func() time.Time
 
 	Wrote bool // a document was written to Stdout
 }
 
-// Text returns an empty text that fits standard output.
+// Text returns an empty text with the width of standard output.
 func (t *Terminal) Text() *Text {
 	text := &Text{Width: t.Width, Now: t.Now}
 	f := terminalOf(t.Stdout)
@@ -57,8 +55,7 @@ func (t *Terminal) Text() *Text {
 
 func (t *Terminal) dumb() bool { return t.Getenv("TERM") == "dumb" }
 
-// OnScreen reports whether standard output is a terminal, and not a file or
-// another program.
+// OnScreen reports whether standard output is a terminal.
 func (t *Terminal) OnScreen() bool { return terminalOf(t.Stdout) != nil }
 
 // terminalOf returns w if it is a terminal.
@@ -69,40 +66,40 @@ func terminalOf(w io.Writer) *os.File {
 	return nil
 }
 
-// Note says on standard error what is worth knowing but no error.
+// Note prints a note on standard error.
 func (t *Terminal) Note(format string, args ...any) { t.remark("note", fmt.Sprintf(format, args...)) }
 
-// Warn says on standard error what may be wrong.
+// Warn prints a warning on standard error.
 func (t *Terminal) Warn(format string, args ...any) {
 	t.remark("warning", fmt.Sprintf(format, args...))
 }
 
-// Hint says on standard error what to do about an error.
+// Hint prints a hint about an error on standard error.
 func (t *Terminal) Hint(text string) { t.remark("hint", text) }
 
-// remark says what is no error.
+// remark prints a message unless Quiet is set.
 func (t *Terminal) remark(what, text string) {
 	if !t.Quiet {
 		t.say(what, text)
 	}
 }
 
-// Error says on standard error what went wrong; each of joined errors has a line.
+// Error prints each of the joined errors on standard error.
 func (t *Terminal) Error(err error) {
 	for _, e := range Flatten(err) {
 		t.say("error", e.Error())
 	}
 }
 
-// say says something in a line of its own. What it has of further lines is set
-// in, so that none of them can pass for another word of ours.
+// say prints a message. Its further lines are indented, so that they cannot imitate
+// another message.
 func (t *Terminal) say(what, text string) {
 	text = strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
 	fmt.Fprintf(t.Stderr, "%s: %s\n", what, printable(text))
 }
 
-// WriteRaw writes a document for another program as it is. On a terminal, which
-// would obey it, it is only looked at.
+// WriteRaw writes a document for another program unchanged, or escaped if standard
+// output is a terminal.
 func (t *Terminal) WriteRaw(document []byte) error {
 	t.Wrote = true
 	if t.OnScreen() {
@@ -112,15 +109,14 @@ func (t *Terminal) WriteRaw(document []byte) error {
 	return err
 }
 
-// Logger says on standard error what happens. Its handler quotes what is not
-// printable.
+// Logger returns a logger to standard error, whose handler escapes values.
 func (t *Terminal) Logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// NobodyReads reports whether err says that the reader of standard output is
-// gone, as in "regcred … | head". Whoever did that wants to hear no more.
-func (t *Terminal) NobodyReads(err error) bool {
+// BrokenPipe reports whether err means that the reader of standard output is gone, as
+// in "regcred … | head". Then no error is printed.
+func (t *Terminal) BrokenPipe(err error) bool {
 	f, ok := t.Stdout.(*os.File)
 	failed, isPath := errors.AsType[*fs.PathError](err)
 	return ok && isPath && failed.Path == f.Name() && errors.Is(failed, syscall.EPIPE)

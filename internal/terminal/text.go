@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text lays out a result for people, line by line. Everything in it is made
-// printable first. The zero Text has no colours, and lines as long as they are.
+// Text formats a result line by line. It escapes everything that it is given. The
+// zero Text has no colors and no line breaks.
 type Text struct {
 	Width int // columns; 0 = unlimited: not for a terminal, so that other programs get whole lines
 	Color bool
@@ -21,11 +21,10 @@ type Text struct {
 	out strings.Builder
 }
 
-// Mark is the first word of a line, and the only thing that has a colour.
+// Mark is the first word of a line, and the only colored one.
 type Mark string
 
-// The severities. They are the same words in every command, in text and in
-// JSON, so that a Mark can be made of any of those types.
+// The severities of package finding.
 const (
 	OK      Mark = "ok"
 	Error   Mark = "error"
@@ -34,15 +33,15 @@ const (
 	Skipped Mark = "skipped" // it could not be tried
 )
 
-// The marks of what is neither good nor bad.
+// Marks that are not severities.
 const (
-	No   Mark = "no"   // it does not match
-	None Mark = "none" // it has nothing to give
+	No   Mark = "no"   // no match
+	None Mark = "none" // no credential
 )
 
 const markWidth = len(Skipped)
 
-// Tally says how many there are of each severity, the worst first.
+// Tally returns the number of findings for each severity, the worst first.
 func Tally[S ~string](n map[S]int) string {
 	var parts []string
 	for _, m := range []Mark{Error, Warning, Info, Skipped, OK} {
@@ -69,7 +68,7 @@ func (m Mark) color() string {
 	return ""
 }
 
-// pad returns m, coloured if that is wanted, filled with spaces to markWidth.
+// pad returns m with spaces up to markWidth, colored if t.Color is set.
 func (t *Text) pad(m Mark) string {
 	fill := strings.Repeat(" ", max(0, markWidth-len(m)))
 	if c := m.color(); t.Color && c != "" {
@@ -84,36 +83,35 @@ func (t *Text) Blank() { t.out.WriteByte('\n') }
 // Head adds the title of a section.
 func (t *Text) Head(title string) { t.out.WriteString("\n" + inline(title) + "\n") }
 
-// Item adds a line that begins with a mark, below a head.
+// Item adds a line with a mark below a section title.
 func (t *Text) Item(m Mark, s string) {
 	t.out.WriteString("  " + t.pad(m) + "  ")
 	t.wrap(4+markWidth, 4+markWidth, s)
 }
 
-// Detail adds a line below an item, whose wrapped rest hangs by two.
+// Detail adds a line below an item. Its continuation lines are indented by two.
 func (t *Text) Detail(format string, args ...any) {
 	const indent = 4 + markWidth
 	t.out.WriteString(strings.Repeat(" ", indent))
 	t.wrap(indent, indent+2, fmt.Sprintf(format, args...))
 }
 
-// Line adds a line of its own that begins with a mark; without one it is
-// filled with spaces.
+// Line adds a line with a mark. An empty mark is replaced by spaces.
 func (t *Text) Line(m Mark, s string) {
 	t.out.WriteString(t.pad(m) + " ")
 	t.wrap(markWidth+1, markWidth+3, s)
 }
 
-// Below adds what belongs to the line before.
+// Below adds a line that belongs to the previous one.
 func (t *Text) Below(s string) { t.Hang(strings.Repeat(" ", markWidth+3), s) }
 
-// Row adds a mark, a label that is filled to so many columns, and s beside it.
+// Row adds a mark, a label of fixed width, and s.
 func (t *Text) Row(m Mark, columns int, label, s string) {
 	fmt.Fprintf(&t.out, "%s  %-*s", t.pad(m), columns, inline(label))
 	t.wrap(markWidth+2+columns, markWidth+2+columns, s)
 }
 
-// BelowRow adds a label and a text that belong to the row before.
+// BelowRow adds a label and a text that belong to the previous row.
 func (t *Text) BelowRow(label, s string) {
 	t.Hang(fmt.Sprintf("%*s%-9s", markWidth+2, "", label), s)
 }
@@ -121,7 +119,7 @@ func (t *Text) BelowRow(label, s string) {
 // Pair adds a label and a value.
 func (t *Text) Pair(label, value string) { t.Hang(fmt.Sprintf("%-14s", label), value) }
 
-// Hang adds s beside a prefix, below which its wrapped rest hangs.
+// Hang adds s after a prefix. Continuation lines are indented by the prefix.
 func (t *Text) Hang(prefix, s string) {
 	prefix = inline(prefix)
 	t.out.WriteString(prefix)
@@ -129,16 +127,16 @@ func (t *Text) Hang(prefix, s string) {
 	t.wrap(indent, indent, s)
 }
 
-// Quote adds the lines of s as they are, each behind a prefix.
+// Quote adds the lines of s unchanged, each with a prefix.
 func (t *Text) Quote(prefix, s string) {
 	for line := range strings.Lines(s) {
 		t.out.WriteString(strings.TrimRight(printable(prefix+strings.TrimRight(line, "\r\n")), " ") + "\n")
 	}
 }
 
-// wrap adds s at column at, broken at spaces to fit the width; further lines
-// begin at column indent. A word is never broken: it may be copied. Nor are
-// spaces folded but those around a line's end: a path may have several.
+// wrap adds s at column at, wrapped to the width; further lines begin at column
+// indent. It does not break words, which the user may copy, and keeps repeated
+// spaces, which a path may contain.
 func (t *Text) wrap(at, indent int, s string) {
 	column, gap := at, 0
 	for i, w := range strings.Split(inLine(printable(s)), " ") {
@@ -162,7 +160,7 @@ func (t *Text) wrap(at, indent int, s string) {
 	t.out.WriteByte('\n')
 }
 
-// inLine makes one line of several.
+// inLine joins several lines.
 func inLine(s string) string {
 	var parts []string
 	for _, line := range strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\t' }) {
@@ -173,7 +171,7 @@ func inLine(s string) string {
 	return strings.Join(parts, " ")
 }
 
-// Until is a time of day with the time that is left. It adds nothing.
+// Until returns a time of day with the remaining time.
 func (t *Text) Until(at *time.Time) string {
 	if at == nil {
 		return "not cached"
@@ -181,8 +179,8 @@ func (t *Text) Until(at *time.Time) string {
 	return fmt.Sprintf("%s (%s)", at.Local().Format(time.TimeOnly), Span(at.Sub(t.Now()).Round(time.Second)))
 }
 
-// Table adds rows under a header. Where a row would not fit, each row becomes
-// a block of its own.
+// Table adds rows under a header. If a row is too wide, each row becomes a block of
+// lines.
 func (t *Text) Table(header []string, rows [][]string) {
 	widths := make([]int, len(header))
 	for _, row := range append([][]string{header}, rows...) {
@@ -204,9 +202,8 @@ func (t *Text) Table(header []string, rows [][]string) {
 	}
 }
 
-// CutTable adds rows under a header, in which the cell of one column has the colour of
-// the row's mark. A line that would not fit is cut, which is reported: so the last
-// column is the one that may be long.
+// CutTable adds rows under a header. The cell in one column has the color of the
+// row's mark. It truncates lines that are too wide and reports whether it did.
 func (t *Text) CutTable(header []string, rows [][]string, column int, marks []Mark) (cut bool) {
 	widths := make([]int, len(header))
 	for _, row := range append([][]string{header}, rows...) {
@@ -223,7 +220,7 @@ func (t *Text) CutTable(header []string, rows [][]string, column int, marks []Ma
 	return cut
 }
 
-// cutRow adds a row, of which one cell has a mark's colour; -1 means none.
+// cutRow adds a row. The cell in column has the mark's color; -1 means none.
 func (t *Text) cutRow(widths []int, cells []string, column int, mark Mark) (cut bool) {
 	begin := 0
 	for _, w := range widths[:max(0, column)] {
@@ -268,7 +265,7 @@ func (t *Text) blocks(header []string, rows [][]string) {
 	}
 }
 
-// Print writes what has been laid out; the text is empty then.
+// Print writes the text and empties it.
 func (t *Text) Print(w io.Writer) error {
 	_, err := io.WriteString(w, t.out.String())
 	t.out.Reset()

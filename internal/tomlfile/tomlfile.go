@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package tomlfile reads the TOML files of container runtimes, and knows where
-// in them a key stands. Errors tell a place and never what stands there, which
-// may be a password.
+// Package tomlfile reads the TOML files of container runtimes, with the lines of keys.
+// Errors have a position but no values, which may be passwords.
 //
 //	f, err := tomlfile.Read(inroot.FS{}, "/etc/containerd/config.toml")
 //	…
@@ -29,7 +28,7 @@ import (
 // MaxSize bounds a file in bytes.
 const MaxSize = 1 << 20
 
-// File is a file that was read.
+// File is a parsed file.
 type File struct {
 	Path string
 	data []byte
@@ -39,7 +38,7 @@ type File struct {
 	arrays map[string]int // how many there are so far of an array of tables
 }
 
-// Error is why a file is no TOML, or not of the types that are expected.
+// Error is the reason why a file is not valid TOML, or has a value of the wrong type.
 type Error struct {
 	Line, Column int // 0 if not known
 	What         string
@@ -52,8 +51,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d, column %d %s", e.Line, e.Column, e.What)
 }
 
-// Read reads a file of a node. The error is about reading it alone: a file that is
-// no TOML is returned, with an [*Error].
+// Read reads a file of a node. Invalid TOML is returned with an [*Error].
 func Read(ctx context.Context, root inroot.FS, path string) (*File, error) {
 	data, err := root.ReadFile(ctx, path)
 	switch {
@@ -65,8 +63,8 @@ func Read(ctx context.Context, root inroot.FS, path string) (*File, error) {
 	return Parse(path, data)
 }
 
-// ReadOld is [Read] for a program with version 1 of the parser, containerd 1: that
-// takes a byte order mark, line ends of old Macs, and characters that are none.
+// ReadOld is [Read] for containerd 1, whose parser accepts a byte order mark, old Mac
+// line ends and invalid characters.
 func ReadOld(ctx context.Context, root inroot.FS, path string) (*File, error) {
 	f, err := Read(ctx, root, path)
 	if _, notTOML := errors.AsType[*Error](err); !notTOML {
@@ -75,11 +73,10 @@ func ReadOld(ctx context.Context, root inroot.FS, path string) (*File, error) {
 	return Parse(path, cleaned(f.data))
 }
 
-// byteOrderMark begins a file that some editors write.
+// byteOrderMark is written by some editors.
 const byteOrderMark = "\ufeff"
 
-// cleaned is a text in which the characters that are none are spaces, so that each
-// line is where it was.
+// cleaned replaces invalid characters by spaces, so that positions do not change.
 func cleaned(data []byte) []byte {
 	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
@@ -95,7 +92,7 @@ func cleaned(data []byte) []byte {
 	return data
 }
 
-// Parse reads what a file has. With an [*Error] the file has what stands before it.
+// Parse parses data. With an [*Error], the File has the content before the error.
 func Parse(path string, data []byte) (*File, error) {
 	f := &File{Path: path, data: data, lines: map[string]int{}, arrays: map[string]int{}}
 	f.index()
@@ -106,7 +103,7 @@ func Parse(path string, data []byte) (*File, error) {
 	return f, nil
 }
 
-// Empty reports whether the file has no byte.
+// Empty reports whether the file has no content.
 func (f *File) Empty() bool { return len(f.data) == 0 }
 
 // Decode decodes the file into v. The error is an [*Error].
@@ -125,7 +122,7 @@ func (f *File) Decode(v any) error {
 	return &Error{What: "it cannot be read"}
 }
 
-// index notes where keys stand, up to the first place that is no TOML.
+// index records the positions of keys, up to the first error.
 func (f *File) index() {
 	p := unstable.Parser{}
 	p.Reset(f.data)
@@ -145,7 +142,7 @@ func (f *File) index() {
 	}
 }
 
-// value notes a key, and those of inline tables.
+// value records a key, and the keys of inline tables.
 func (f *File) value(p *unstable.Parser, e *unstable.Node, table []string, lines *lineCounter) {
 	keys, line := f.keys(p, e, lines)
 	path := append(append([]string{}, table...), keys...)
@@ -159,7 +156,7 @@ func (f *File) value(p *unstable.Parser, e *unstable.Node, table []string, lines
 	}
 }
 
-// maxDepth is how deep keys are noted.
+// maxDepth bounds the depth of recorded keys.
 const maxDepth = 32
 
 func (f *File) keys(p *unstable.Parser, e *unstable.Node, lines *lineCounter) (keys []string, line int) {
@@ -175,7 +172,7 @@ func (f *File) keys(p *unstable.Parser, e *unstable.Node, lines *lineCounter) (k
 	return keys, line
 }
 
-// resolve puts the number of a table where keys lead into an array of them.
+// resolve inserts the index of a table where keys lead into an array of tables.
 func (f *File) resolve(keys []string, array bool) (path []string) {
 	for i, key := range keys {
 		path = append(path, key)
@@ -202,11 +199,11 @@ func (f *File) note(path []string, line int) {
 
 func join(path []string) string { return strings.Join(path, "\x00") }
 
-// Line is where the key to which keys lead stands; of an array of tables, the next
-// key is the number of one of them. It is 0 if there is none.
+// Line returns the line of a key, or 0. After the key of an array of tables, the next
+// key is an index.
 func (f *File) Line(keys ...string) int { return f.lines[join(keys)] }
 
-// Near is [File.Line] of a key, or else of the table that it would be in.
+// Near returns the line of a key or, if it is missing, of its table.
 func (f *File) Near(keys ...string) int {
 	for i := len(keys); i > 0; i-- {
 		if line := f.Line(keys[:i]...); line > 0 {
@@ -216,10 +213,10 @@ func (f *File) Near(keys ...string) int {
 	return 0
 }
 
-// Tables are the headers of tables, in their order, as keys.
+// Tables returns the keys of all table headers, in order.
 func (f *File) Tables() [][]string { return f.tables }
 
-// lineCounter counts lines up to offsets that grow.
+// lineCounter counts lines up to increasing offsets.
 type lineCounter struct {
 	data         []byte
 	offset, line int

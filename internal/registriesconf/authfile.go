@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/tomlfile"
 )
 
-// authFile is a file with logins, of which the names alone are read.
+// authFile is a file with credentials, of which only the server names are read.
 type authFile struct {
 	path    string
 	servers []string // as c/image looks for them: without scheme, and without the path of an API
@@ -27,8 +27,8 @@ const (
 	crioDir  = "/etc/crio/crio.conf.d"
 )
 
-// readAuth reads for whom there are logins in the files that the runtime looks into
-// for a mirror. One that cannot be read is passed over, as by the runtime.
+// readAuth reads the servers for which the runtime has credentials. Like the runtime,
+// it ignores unreadable files.
 func (c *Config) readAuth() error {
 	for _, name := range c.authFiles() {
 		data, err := c.opts.fs().ReadFile(context.Background(), name)
@@ -53,7 +53,7 @@ func (c *Config) readAuth() error {
 	return nil
 }
 
-// authFiles lists the files in the order in which they are looked into.
+// authFiles returns the files in the order in which the runtime reads them.
 func (c *Config) authFiles() (list []string) {
 	if c.Runtime == CRIO {
 		if name := c.globalAuth(); name != "" {
@@ -64,7 +64,7 @@ func (c *Config) authFiles() (list []string) {
 		path.Join(c.opts.Home, ".docker/config.json"), path.Join(c.opts.Home, ".dockercfg"))
 }
 
-// globalAuth is CRI-O's global_auth_file; "" if it has none. Later files win.
+// globalAuth returns CRI-O's global_auth_file, or "". Later files win.
 func (c *Config) globalAuth() (name string) {
 	files := []string{crioFile}
 	entries, _ := c.opts.fs().ReadDir(crioDir) // which need not be there
@@ -92,7 +92,8 @@ func (c *Config) globalAuth() (name string) {
 	return name
 }
 
-// normal is a server as it is compared: "https://index.docker.io/v1/" is docker.io.
+// normal returns the canonical name of a server: "https://index.docker.io/v1/" is
+// docker.io.
 func normal(server string) string {
 	name, _ := strings.CutPrefix(server, "https://")
 	name, _ = strings.CutPrefix(name, "http://")
@@ -106,8 +107,8 @@ func normal(server string) string {
 	return name
 }
 
-// login is the file that has a login for a repository; "" if none has. The longest
-// path of it counts, in the first file that has any.
+// login returns the file with a credential for a repository, or "". The longest path
+// wins, in the first file that has any.
 func (c *Config) login(repository string) string {
 	for _, a := range c.auth {
 		for name := repository; name != "." && name != "/"; name = path.Dir(name) {

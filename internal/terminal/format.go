@@ -11,8 +11,7 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// Span is a duration without the zeros at its end: 10m, not 10m0s. One that is
-// shorter than a second remains as it is.
+// Span formats a duration without trailing zeros: 10m, not 10m0s.
 func Span(d time.Duration) string {
 	if d.Abs() < time.Second {
 		return d.String()
@@ -27,7 +26,7 @@ func Span(d time.Duration) string {
 	return s
 }
 
-// Millis is how long something took, in seconds, for what takes few.
+// Millis formats a short duration, in seconds.
 func Millis(seconds float64) string {
 	if seconds < 0.0095 {
 		return fmt.Sprintf("%.1f ms", seconds*1000)
@@ -35,7 +34,7 @@ func Millis(seconds float64) string {
 	return fmt.Sprintf("%.0f ms", seconds*1000)
 }
 
-// Took is how long something took, in seconds, for what may take many.
+// Took formats a duration that may be long, in seconds.
 func Took(seconds float64) string {
 	if seconds < 1 {
 		return Millis(seconds)
@@ -43,7 +42,7 @@ func Took(seconds float64) string {
 	return fmt.Sprintf("%.1f s", seconds)
 }
 
-// Bytes is a number of bytes in a unit that suits it.
+// Bytes formats a number of bytes with a unit.
 func Bytes(n int64) string {
 	const unit = 1024
 	if n < unit {

@@ -23,8 +23,8 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// asking is a host that is being asked.
-type asking struct {
+// session queries one host.
+type session struct {
 	*Prober
 	hop    route.Hop
 	base   url.URL // of hop, with the scheme that works
@@ -32,7 +32,7 @@ type asking struct {
 
 	proxy string // what to do about the proxy while that is connected to; "" otherwise
 
-	as string // "token server auth.example: " while the realm is asked
+	as string // "token server auth.example: " while the realm is queried
 
 	pool   *x509.CertPool    // the authorities that count; nil: the system verifies
 	places []string          // where they are from
@@ -41,58 +41,59 @@ type asking struct {
 	registry *login.Registry
 	tokens   *tokenWatch
 	session  *login.Session            // with the credential whose turn it is; nil: without a login
-	first    answer                    // to the request without a login
+	first    response                  // to the request without a login
 	dialed   map[string]netip.AddrPort // host:port that was reached, at which address
 }
 
-// add records a step.
-func (a *asking) add(step string, severity finding.Severity, fix, format string, args ...any) {
+// add adds a step.
+func (a *session) add(step string, severity finding.Severity, fix, format string, args ...any) {
 	a.result.Steps = append(a.result.Steps, finding.Finding{Rule: step, Severity: severity, Message: a.as + line(fmt.Sprintf(format, args...)), Fix: fix})
 }
 
-// fail records the step at which it ends; it is false.
-func (a *asking) fail(step, fix, format string, args ...any) bool {
+// fail adds the step that failed, and returns false.
+func (a *session) fail(step, fix, format string, args ...any) bool {
 	switch {
 	case a.proxy != "":
 		fix = a.proxy
-	case a.as != "": // whose address nobody but the registry gives
+	case a.as != "": // its address comes from the registry
 		fix = strings.TrimPrefix(fix+"; ", "; ") + "the address comes from the registry (the realm in its challenge); if it is wrong, correct the registry's settings"
 	}
 	a.add(step, finding.SeverityError, fix, format, args...)
 	return false
 }
 
-// maxMessage bounds what is said of one step, in bytes: most of it may be a server's.
+// maxMessage bounds the message of a step in bytes, because most of it may be from a
+// server.
 const maxMessage = 2000
 
 func line(s string) string { return shown.Line(login.Bound(s, maxMessage)) }
 
-func (a *asking) close() {
+func (a *session) close() {
 	if a.tokens != nil {
 		a.tokens.inner.CloseIdleConnections()
 	}
 }
 
-// whose names whose environment counts.
-func (a *asking) whose() string { return cmp.Or(a.Runtime.Where, "this process") }
+// whose names the process whose environment is used.
+func (a *session) whose() string { return cmp.Or(a.Runtime.Where, "this process") }
 
-// runtimeName is how the runtime is called in a sentence.
-func (a *asking) runtimeName() string {
+// runtimeName names the runtime in a sentence.
+func (a *session) runtimeName() string {
 	if a.Runtime.Name == "" {
 		return "the runtime"
 	}
 	return a.Runtime.Name
 }
 
-func (a *asking) stepTimeout() time.Duration { return cmp.Or(a.StepTimeout, 5*time.Second) }
+func (a *session) stepTimeout() time.Duration { return cmp.Or(a.StepTimeout, 5*time.Second) }
 
 // inTime bounds a step.
-func (a *asking) inTime(ctx context.Context) (context.Context, context.CancelFunc) {
+func (a *session) inTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := a.stepTimeout()
 	return context.WithTimeoutCause(ctx, limit, tooLong(limit))
 }
 
-// tooLong says that a step took longer than it may.
+// tooLong is the cause of a context that ended after the timeout of a step.
 type tooLong time.Duration
 
 func (t tooLong) Error() string { return fmt.Sprintf("no response within %s", time.Duration(t)) }
@@ -100,9 +101,9 @@ func (t tooLong) Error() string { return fmt.Sprintf("no response within %s", ti
 func (t tooLong) Timeout() bool   { return true }
 func (t tooLong) Temporary() bool { return true }
 
-// late is the cause of ctx's end in place of an error that is its consequence. A
-// deadline of the network may be noticed a moment before that of the context.
-func (a *asking) late(ctx context.Context, err error) error {
+// late returns the cause of ctx's end, if err is its consequence. A network deadline
+// may expire just before the context.
+func (a *session) late(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return Ended(ctx)
@@ -112,10 +113,9 @@ func (a *asking) late(ctx context.Context, err error) error {
 	return err
 }
 
-// errInterrupted says that nobody waits any more.
 var errInterrupted = errors.New("interrupted")
 
-// Ended is why a context has ended, for people.
+// Ended returns a readable cause of a context's end.
 func Ended(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
@@ -128,16 +128,17 @@ func isTimeout(err error) bool {
 	return ok && timeout.Timeout()
 }
 
-// errForbidden says that an address is a metadata server's, or names nothing.
+// errForbidden is the error for addresses of metadata servers and unspecified
+// addresses.
 var errForbidden = errors.New("only a metadata server can have this address, so regcred never contacts it")
 
-// forbidden reports whether nobody is asked at an address.
+// forbidden reports whether an address must not be contacted.
 func forbidden(addr netip.Addr) bool {
 	addr = addr.Unmap().WithZone("")
 	return remote.IsMetadata(addr.String()) || addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast()
 }
 
-// portOf is the port of a URL.
+// portOf returns the port of a URL.
 func portOf(u *url.URL) string {
 	switch {
 	case u.Port() != "":
@@ -150,13 +151,13 @@ func portOf(u *url.URL) string {
 
 func address(u *url.URL) string { return net.JoinHostPort(u.Hostname(), portOf(u)) }
 
-// isLoopback reports whether a host is this machine by its name alone.
+// isLoopback reports whether a host name or address is a loopback one.
 func isLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") || err == nil && addr.Unmap().IsLoopback()
 }
 
-// isIP reports whether a host is an address, and none that stands for a metadata server.
+// isIP reports whether a host is an IP address that may be contacted.
 func isIP(host string) bool {
 	_, err := netip.ParseAddr(strings.TrimSuffix(host, "."))
 	return err == nil

@@ -21,14 +21,14 @@ import (
 	"github.com/regcred/regcred/internal/login"
 )
 
-// acceptManifests are the kinds that runtimes take.
+// acceptManifests has the media types that runtimes accept.
 var acceptManifests = strings.Join([]string{
 	string(types.OCIImageIndex), string(types.OCIManifestSchema1),
 	string(types.DockerManifestList), string(types.DockerManifestSchema2),
 }, ", ")
 
-// open makes the clients. The scheme is settled by then.
-func (a *asking) open() error {
+// open creates the HTTP clients, after the scheme is known.
+func (a *session) open() error {
 	reg, err := name.NewRegistry(a.base.Host, name.WeakValidation)
 	if err != nil {
 		return err
@@ -40,13 +40,13 @@ func (a *asking) open() error {
 	a.tokens = &tokenWatch{inner: a.transport(), posts: a.posts()}
 	a.registry = &login.Registry{
 		Target: target, Secrets: &login.Secrets{}, Transport: a.tokens,
-		Idle:  2 * a.stepTimeout(), // the step ends before, and says so
+		Idle:  2 * a.stepTimeout(), // longer than the timeout of a step
 		Retry: login.Retry{Attempts: 1},
 	}
 	return nil
 }
 
-func (a *asking) transport() *http.Transport {
+func (a *session) transport() *http.Transport {
 	return &http.Transport{
 		Proxy: func(req *http.Request) (*url.URL, error) {
 			proxy, _ := proxyOf(a.Runtime.Environ, req.URL)
@@ -58,9 +58,9 @@ func (a *asking) transport() *http.Transport {
 	}
 }
 
-// dial connects to the address that has answered before, so that a name does
-// not lead elsewhere meanwhile, and to none that is forbidden.
-func (a *asking) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+// dial connects to the address that was reached before, so that the name cannot
+// resolve to another one meanwhile.
+func (a *session) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if at, ok := a.dialed[addr]; ok {
 		addr = at.String()
 	}
@@ -73,11 +73,11 @@ func (a *asking) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return dialer.DialContext(ctx, network, addr)
 }
 
-// ask makes one request, and reads so much of its body.
-func (a *asking) ask(ctx context.Context, rt http.RoundTripper, method string, u *url.URL, most int64) (answer, error) {
+// send sends one request and reads at most most bytes of the body.
+func (a *session) send(ctx context.Context, rt http.RoundTripper, method string, u *url.URL, most int64) (response, error) {
 	ctx, cancel := a.inTime(ctx)
 	defer cancel()
-	got := answer{}
+	got := response{}
 	client := &http.Client{Transport: rt, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		got.redirects = append(got.redirects, req.URL.Host)
 		if len(via) > maxRedirects {
@@ -100,8 +100,7 @@ func (a *asking) ask(ctx context.Context, rt http.RoundTripper, method string, u
 	return got, err
 }
 
-// manifestURL is where the manifest is.
-func (a *asking) manifestURL() *url.URL {
+func (a *session) manifestURL() *url.URL {
 	u := a.base.JoinPath(a.hop.Repository, "manifests", a.Image.id())
 	if a.Image.Host != "" && !a.hop.Origin && a.Runtime.Name == "containerd" {
 		u.RawQuery = url.Values{login.NamespaceParameter: {a.Image.Host}}.Encode()
@@ -109,8 +108,8 @@ func (a *asking) manifestURL() *url.URL {
 	return u
 }
 
-// wanted is what is asked for, as a reference writes it.
-func (a *asking) wanted() string {
+// wanted returns the requested image as a reference.
+func (a *session) wanted() string {
 	sign := ":"
 	if a.Image.Digest != "" {
 		sign = "@"
@@ -118,8 +117,7 @@ func (a *asking) wanted() string {
 	return a.hop.Repository + sign + a.Image.id()
 }
 
-// pingURL is where a registry says that it is one.
-func (a *asking) pingURL() *url.URL {
+func (a *session) pingURL() *url.URL {
 	u := a.base
 	u.RawQuery, u.Path, u.RawPath = "", "/v2/", ""
 	return &u

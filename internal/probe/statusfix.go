@@ -10,9 +10,9 @@ import (
 	"github.com/regcred/regcred"
 )
 
-// meaning says what to do about a refusal, which means something else at each
-// registry: some hide what one may not see, some say so.
-func (a *asking) meaning(status int, cred *regcred.Credential) string {
+// meaning returns how to fix a status. Registries differ: some hide images that the
+// user must not see.
+func (a *session) meaning(status int, cred *regcred.Credential) string {
 	host := a.base.Hostname()
 	switch {
 	case status == http.StatusTooManyRequests:
@@ -27,7 +27,7 @@ func (a *asking) meaning(status int, cred *regcred.Credential) string {
 	if status == http.StatusUnauthorized && cred != nil && (cred.Username == "robot" || strings.HasPrefix(cred.Username, "robot+")) {
 		return "use the robot account's full name, which starts with robot$ in Harbor; single-quote it, because an unquoted shell expands $NAME"
 	}
-	if text := ownWords(host, status); text != "" {
+	if text := registryFix(host, status); text != "" {
 		return text
 	}
 	switch status {
@@ -43,9 +43,9 @@ func (a *asking) meaning(status int, cred *regcred.Credential) string {
 	return "check the name and the tag; some registries also respond with 404 if the user is not allowed to pull"
 }
 
-// ownWords are what a status means at a registry that means something of its own
-// by it; "" at others.
-func ownWords(host string, status int) string {
+// registryFix returns the fix for a status with a special meaning at a registry, or
+// "".
+func registryFix(host string, status int) string {
 	for _, r := range registries {
 		if r.is(host) {
 			return r.says[status]
@@ -54,7 +54,7 @@ func ownWords(host string, status int) string {
 	return ""
 }
 
-// registries that mean something of their own.
+// registries have statuses with a special meaning.
 var registries = []struct {
 	is   func(host string) bool
 	says map[int]string

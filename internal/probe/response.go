@@ -14,45 +14,45 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// Bounds of what a server sends, in bytes and in number.
+// Limits for the data of a server, in bytes or items.
 const (
 	maxHeader    = 64 << 10
-	maxToken     = 256 << 10 // of the answer with one
-	maxPage      = 8 << 10   // of an answer that is looked at for what it is
+	maxToken     = 256 << 10 // of the response with one
+	maxPage      = 8 << 10   // of a response that is only identified
 	maxManifest  = 4 << 20   // as in package pull
 	maxRedirects = 5
 )
 
-// answer is a server's, without its body but for what was read of it.
-type answer struct {
+// response is a server's response with the part of the body that was read.
+type response struct {
 	*http.Response
 	body      []byte
 	redirects []string // hosts, where they led
 }
 
-// refusal is what a registry says of a request that it refuses.
-func (g answer) refusal() error {
+// refusal returns the registry's error.
+func (g response) refusal() error {
 	resp := *g.Response
 	resp.Body = io.NopCloser(bytes.NewReader(g.body))
 	return transport.CheckError(&resp, http.StatusOK)
 }
 
-// isPage reports whether an answer is for people.
-func isPage(got answer) bool {
+// isPage reports whether a response is a web page.
+func isPage(got response) bool {
 	kind, _, _ := mime.ParseMediaType(got.Header.Get("Content-Type"))
 	return kind == "text/html" || kind == "application/xhtml+xml"
 }
 
-// isTLSPort knows how common servers answer plain HTTP where they speak TLS.
-func isTLSPort(got answer) bool {
+// isTLSPort recognizes the response of common TLS servers to plain HTTP.
+func isTLSPort(got response) bool {
 	body := strings.ToLower(string(got.body))
 	return got.StatusCode == http.StatusBadRequest && (strings.Contains(body, "http request to an https server") ||
 		strings.Contains(body, "plain http request was sent to https port") || strings.Contains(body, "speaking plain http to an ssl-enabled server port"))
 }
 
-// isRegistry knows a registry by its answer to /v2/ (distribution
+// isRegistry recognizes a registry by its response to /v2/ (distribution
 // specification, "Determining Support").
-func isRegistry(got answer) bool {
+func isRegistry(got response) bool {
 	if got.Header.Get("Docker-Distribution-Api-Version") != "" {
 		return true
 	}
