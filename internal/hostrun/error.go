@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/regcred/regcred/internal/systemd"
 )
 
 // Errors are for whoever looks after the cluster: one line, with what to do.
@@ -150,10 +152,10 @@ func (u *unit) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("the node's systemd is too old to run a program on behalf of a pod: %w", err)
 	case answered:
 		return fmt.Errorf("the node's systemd: %w", err)
-	case errors.Is(err, errNoAnswer): // there is one
-		return fmt.Errorf("the node's systemd at %s is busy or hung: %w", u.systemd.path(), err)
-	case !u.systemd.known && lost(err) || errors.Is(err, syscall.ENOTSOCK):
-		return absence(u.systemd.path(), err)
+	case errors.Is(err, systemd.ErrNoResponse): // there is one
+		return fmt.Errorf("the node's systemd at %s is busy or hung: %w", u.systemd.Path(), err)
+	case !u.systemd.Reached() && systemd.IsLost(err) || errors.Is(err, syscall.ENOTSOCK):
+		return absence(u.systemd.Path(), err)
 	}
 	return err
 }

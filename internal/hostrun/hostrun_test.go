@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/regcred/regcred/internal/systemd"
 )
 
 // Programs are run by a real systemd in upstream/cluster.
@@ -60,15 +62,15 @@ func TestExit(t *testing.T) {
 		code  int
 		says  string
 	}{
-		{state{code: 1, result: "success"}, 0, ""},
-		{state{code: 1, status: 3, result: "success"}, 3, ""},
-		{state{code: 1, status: 199, result: "success"}, 199, ""},
-		{state{code: 1, status: 203, result: "success"}, 0, "the node cannot execute /program (203/EXEC): "},
-		{state{code: 1, status: 209, result: "success"}, 0, "could not start /program: exit code 209 (explained in systemd.exec(5))"},
-		{state{code: 2, status: 9, result: "success"}, 0, "/program was stopped: by signal 9 (killed)"},
-		{state{code: 2, status: 9, result: "oom-kill"}, 0, "/program was stopped: the node was out of memory"},
-		{state{code: 1, status: 1, result: "timeout"}, 0, "/program was stopped: it ran longer than 1m0s"},
-		{state{result: "resources"}, 0, "did not start /program (resources)"},
+		{state{systemd.Unit{ExitKind: 1, Result: "success"}}, 0, ""},
+		{state{systemd.Unit{ExitKind: 1, ExitStatus: 3, Result: "success"}}, 3, ""},
+		{state{systemd.Unit{ExitKind: 1, ExitStatus: 199, Result: "success"}}, 199, ""},
+		{state{systemd.Unit{ExitKind: 1, ExitStatus: 203, Result: "success"}}, 0, "the node cannot execute /program (203/EXEC): "},
+		{state{systemd.Unit{ExitKind: 1, ExitStatus: 209, Result: "success"}}, 0, "could not start /program: exit code 209 (explained in systemd.exec(5))"},
+		{state{systemd.Unit{ExitKind: 2, ExitStatus: 9, Result: "success"}}, 0, "/program was stopped: by signal 9 (killed)"},
+		{state{systemd.Unit{ExitKind: 2, ExitStatus: 9, Result: "oom-kill"}}, 0, "/program was stopped: the node was out of memory"},
+		{state{systemd.Unit{ExitKind: 1, ExitStatus: 1, Result: "timeout"}}, 0, "/program was stopped: it ran longer than 1m0s"},
+		{state{systemd.Unit{Result: "resources"}}, 0, "did not start /program (resources)"},
 	} {
 		code, err := tt.state.exit(c)
 		if code != tt.code || (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
@@ -77,22 +79,10 @@ func TestExit(t *testing.T) {
 	}
 }
 
-// TestStateOf: an answer that lacks something, or has something else, is no harm.
-func TestStateOf(t *testing.T) {
-	if got := stateOf(nil); got != (state{}) {
-		t.Errorf("of nothing: %+v", got)
-	}
-	got := stateOf(map[string]dbus.Variant{
-		"LoadState": dbus.MakeVariant("loaded"), "ActiveState": dbus.MakeVariant(7), "ExecMainStatus": dbus.MakeVariant(int32(3)),
-		"Job": dbus.MakeVariantWithSignature([]any{uint32(12), dbus.ObjectPath("/x")}, dbus.ParseSignatureMust("(uo)")),
-	})
-	if want := (state{load: "loaded", status: 3, job: 12}); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
+func TestForeign(t *testing.T) {
 	for transient, want := range map[bool]string{true: "", false: "/x.service"} {
-		s := stateOf(map[string]dbus.Variant{"FragmentPath": dbus.MakeVariant("/x.service"), "Transient": dbus.MakeVariant(transient)})
-		if s.foreign() != want {
-			t.Errorf("transient %v: of its own %q, want %q", transient, s.foreign(), want)
+		if got := (state{systemd.Unit{File: "/x.service", Transient: transient}}).foreign(); got != want {
+			t.Errorf("transient %v: got %q, want %q", transient, got, want)
 		}
 	}
 }
@@ -102,14 +92,14 @@ func TestStates(t *testing.T) {
 		state       state
 		gone, ended bool
 	}{
-		{state{load: "not-found", active: "inactive"}, true, false},
-		{state{load: "loaded", active: "inactive", job: 7}, false, false},
-		{state{load: "loaded", active: "inactive"}, true, false},
-		{state{load: "loaded", active: "active", sub: "running"}, false, false},
-		{state{load: "loaded", active: "active", sub: "exited", job: 7}, false, false},
-		{state{load: "loaded", active: "active", sub: "exited"}, false, true},
-		{state{load: "loaded", active: "deactivating", sub: "stop-sigterm"}, false, false},
-		{state{load: "loaded", active: "failed", sub: "failed"}, false, true},
+		{state{systemd.Unit{Load: "not-found", Active: "inactive"}}, true, false},
+		{state{systemd.Unit{Load: "loaded", Active: "inactive", Job: 7}}, false, false},
+		{state{systemd.Unit{Load: "loaded", Active: "inactive"}}, true, false},
+		{state{systemd.Unit{Load: "loaded", Active: "active", Sub: "running"}}, false, false},
+		{state{systemd.Unit{Load: "loaded", Active: "active", Sub: "exited", Job: 7}}, false, false},
+		{state{systemd.Unit{Load: "loaded", Active: "active", Sub: "exited"}}, false, true},
+		{state{systemd.Unit{Load: "loaded", Active: "deactivating", Sub: "stop-sigterm"}}, false, false},
+		{state{systemd.Unit{Load: "loaded", Active: "failed", Sub: "failed"}}, false, true},
 	} {
 		if tt.state.gone() != tt.gone || tt.state.ended() != tt.ended {
 			t.Errorf("%+v: gone %v, ended %v", tt.state, tt.state.gone(), tt.state.ended())
@@ -118,7 +108,7 @@ func TestStates(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	u := &unit{runner: Runner{Unit: "x.service"}, systemd: &systemd{}}
+	u := &unit{runner: Runner{Unit: "x.service"}, systemd: &systemd.Client{}}
 	answer := func(name string) error { return dbus.Error{Name: name, Body: []any{"it says so"}} }
 	for _, tt := range []struct {
 		err  error
@@ -128,7 +118,7 @@ func TestExplain(t *testing.T) {
 		{answer("org.freedesktop.DBus.Error.AccessDenied"), "no permission to use the node's systemd (it says so)"},
 		{answer("org.freedesktop.DBus.Error.PropertyReadOnly"), "too old to run a program on behalf of a pod: it says so"},
 		{answer("org.freedesktop.DBus.Error.NoMemory"), "the node's systemd: it says so"},
-		{errNoAnswer, "the node's systemd at /run/systemd/private is busy or hung: "},
+		{systemd.ErrNoResponse, "the node's systemd at /run/systemd/private is busy or hung: "},
 	} {
 		if got := u.explain(t.Context(), tt.err); !strings.Contains(got.Error(), tt.says) {
 			t.Errorf("got %q, want %q", got, tt.says)

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"github.com/regcred/regcred/internal/systemd"
 )
 
 // Runner runs programs on a node, each as the one transient unit of its name: two do
@@ -63,8 +65,8 @@ const (
 //
 // A systemd that reads its units anew meanwhile, or executes itself anew, does no harm.
 func (r Runner) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (code int, err error) {
-	u := &unit{runner: r, systemd: &systemd{socket: r.Socket}, token: rand.Text()[:12]}
-	defer u.systemd.close()
+	u := &unit{runner: r, systemd: &systemd.Client{Socket: r.Socket, Reconnect: true}, token: rand.Text()[:12]}
+	defer u.systemd.Close()
 	if u.stdout, err = c.output(); err != nil {
 		return 0, err
 	}
@@ -108,20 +110,25 @@ func (c Command) output() (*output, error) {
 // unit is one run.
 type unit struct {
 	runner         Runner
-	systemd        *systemd
+	systemd        *systemd.Client
 	token          string // in the unit's description, by which it is told from another's
 	stdout, stderr *output
+}
+
+func (u *unit) state(ctx context.Context) (state, error) {
+	s, err := u.systemd.Unit(ctx, u.runner.Unit)
+	return state{s}, err
 }
 
 // start starts the unit once there is none of its name.
 func (u *unit) start(ctx context.Context, c Command) error {
 	for {
-		err := u.systemd.start(ctx, u.runner.Unit, u.properties(c))
-		if !isExists(err) {
+		err := u.systemd.StartTransient(ctx, u.runner.Unit, u.properties(c))
+		if !systemd.IsUnitExists(err) {
 			return err
 		}
 		// It may be ours: an answer is lost if systemd executes itself anew.
-		s, err := u.systemd.state(ctx, u.runner.Unit)
+		s, err := u.state(ctx)
 		if err != nil || s.ours(u.token) {
 			return err
 		}
@@ -145,7 +152,7 @@ const leave = 2 * time.Second
 func (u *unit) makeRoom(ctx context.Context) error {
 	var ended time.Time
 	for look := firstLook; ; look = min(2*look, laterLook) {
-		s, err := u.systemd.state(ctx, u.runner.Unit)
+		s, err := u.state(ctx)
 		switch {
 		case err != nil || s.gone():
 			return err
@@ -165,7 +172,7 @@ func (u *unit) makeRoom(ctx context.Context) error {
 // wait waits until the unit has ended, and copies what it prints meanwhile.
 func (u *unit) wait(ctx context.Context, stdout, stderr io.Writer) (state, error) {
 	for look := firstLook; ; look = min(2*look, laterLook) {
-		s, err := u.systemd.state(ctx, u.runner.Unit)
+		s, err := u.state(ctx)
 		if err != nil {
 			return s, err
 		}
@@ -186,14 +193,14 @@ func (u *unit) wait(ctx context.Context, stdout, stderr io.Writer) (state, error
 
 // clear makes systemd forget a unit that has ended.
 func (u *unit) clear(ctx context.Context, s state) error {
-	if s.active == "failed" {
-		return u.systemd.resetFailed(ctx, u.runner.Unit)
+	if s.Active == "failed" {
+		return u.systemd.ResetFailed(ctx, u.runner.Unit)
 	}
-	if err := u.systemd.stop(ctx, u.runner.Unit); err != nil {
+	if err := u.systemd.Stop(ctx, u.runner.Unit); err != nil {
 		return err
 	}
 	for look := firstLook; ; look = min(2*look, laterLook) {
-		if now, err := u.systemd.state(ctx, u.runner.Unit); err != nil || now.gone() || now.description != s.description {
+		if now, err := u.state(ctx); err != nil || now.gone() || now.Description != s.Description {
 			return err
 		}
 		if err := pause(ctx, look); err != nil {

@@ -11,13 +11,9 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
-)
 
-// property is one of a transient unit: (sv).
-type property struct {
-	Name  string
-	Value dbus.Variant
-}
+	"github.com/regcred/regcred/internal/systemd"
+)
 
 // execStart is an element of ExecStart: (sasb).
 type execStart struct {
@@ -37,8 +33,10 @@ type execStart struct {
 //
 // Output goes to memory and not through pipes: a program whose pod is gone would be
 // ended by its next line.
-func (u *unit) properties(c Command) (list []property) {
-	add := func(name string, value any) { list = append(list, property{name, dbus.MakeVariant(value)}) }
+func (u *unit) properties(c Command) (list []systemd.Property) {
+	add := func(name string, value any) {
+		list = append(list, systemd.Property{Name: name, Value: dbus.MakeVariant(value)})
+	}
 	add("Description", fmt.Sprintf("%s, run from a pod (%s)", path.Base(c.Path), u.token))
 	add("Type", "simple")
 	args := []string{c.Path}
@@ -71,54 +69,26 @@ func successes() (s exitStatuses) {
 	return s
 }
 
-// state is how a unit stands.
-type state struct {
-	load, active, sub, result, description string
+// state is the state of a transient unit.
+type state struct{ systemd.Unit }
 
-	file      string // that the unit is read from; "" if none
-	transient bool   // it was asked for, and the file is systemd's own
+// ours reports whether the run with this token has started the unit.
+func (s state) ours(token string) bool { return strings.Contains(s.Description, "("+token+")") }
 
-	job    uint32 // that is queued or under way
-	code   int32  // how its program ended: si_code of waitid(2); 0 if it has not
-	status int32  // its exit code or signal
-}
-
-// stateOf reads what systemd says of a unit. What is absent stays zero.
-func stateOf(p map[string]dbus.Variant) (s state) {
-	read(p, "LoadState", &s.load)
-	read(p, "ActiveState", &s.active)
-	read(p, "SubState", &s.sub)
-	read(p, "Result", &s.result)
-	read(p, "Description", &s.description)
-	read(p, "FragmentPath", &s.file)
-	read(p, "Transient", &s.transient)
-	read(p, "ExecMainCode", &s.code)
-	read(p, "ExecMainStatus", &s.status)
-	var job []any
-	if read(p, "Job", &job); len(job) > 0 {
-		s.job, _ = job[0].(uint32)
-	}
-	return s
-}
-
-func read[T any](p map[string]dbus.Variant, name string, to *T) { *to, _ = p[name].Value().(T) }
-
-func (s state) ours(token string) bool { return strings.Contains(s.description, "("+token+")") }
-
-// foreign is the unit file that the node has of its own; "" if it has none.
+// foreign returns the path of the node's own unit file of that name, "" if there is none.
 func (s state) foreign() string {
-	if s.transient {
+	if s.Transient {
 		return ""
 	}
-	return s.file
+	return s.File
 }
 
 // gone reports whether there is no such unit.
-func (s state) gone() bool { return s.load != "loaded" || s.active == "inactive" && s.job == 0 }
+func (s state) gone() bool { return s.Load != "loaded" || s.Active == "inactive" && s.Job == 0 }
 
 // ended reports whether its program has, and nothing is under way.
 func (s state) ended() bool {
-	return s.job == 0 && (s.active == "failed" || s.active == "active" && s.sub == "exited")
+	return s.Job == 0 && (s.Active == "failed" || s.Active == "active" && s.Sub == "exited")
 }
 
 // systemd's own exit codes, for what it did not come to execute (systemd.exec(5)).
@@ -127,18 +97,18 @@ const firstOwn, lastOwn = 200, 245
 // exit is the exit code of a program that has ended.
 func (s state) exit(c Command) (code int, err error) {
 	switch {
-	case s.result == "timeout":
+	case s.Result == "timeout":
 		return 0, &KilledError{c.Path, fmt.Sprintf("it ran longer than %v", c.Limit)}
-	case s.code == 2, s.code == 3: // CLD_KILLED, CLD_DUMPED
-		why := fmt.Sprintf("by signal %d (%v)", s.status, syscall.Signal(s.status))
-		if s.result == "oom-kill" {
+	case s.ExitKind == 2, s.ExitKind == 3: // CLD_KILLED, CLD_DUMPED
+		why := fmt.Sprintf("by signal %d (%v)", s.ExitStatus, syscall.Signal(s.ExitStatus))
+		if s.Result == "oom-kill" {
 			why = "the node was out of memory"
 		}
 		return 0, &KilledError{c.Path, why}
-	case s.code != 1: // CLD_EXITED
-		return 0, &NotStartedError{c.Path, 0, s.result}
-	case s.status >= firstOwn && s.status <= lastOwn:
-		return 0, &NotStartedError{c.Path, int(s.status), s.result}
+	case s.ExitKind != 1: // CLD_EXITED
+		return 0, &NotStartedError{c.Path, 0, s.Result}
+	case s.ExitStatus >= firstOwn && s.ExitStatus <= lastOwn:
+		return 0, &NotStartedError{c.Path, s.ExitStatus, s.Result}
 	}
-	return int(s.status), nil
+	return s.ExitStatus, nil
 }

@@ -42,7 +42,7 @@ func waitFor(t *testing.T, want Want, look func(int) map[string]any) (State, *Un
 	m := s.Manager.(Systemd)
 	m.Journalctl = journal(t, "cat <<'EOF'\n"+farewell+unknown+starting+"EOF\n")
 	s.Manager = m
-	before, err := properties(always(unit(7))(0)).state()
+	before, err := (&faulty{look: always(unit(7))}).service(t).State(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package systemd calls systemd over its private socket, which needs no bus and which
+// only root may use, or over the system bus.
+//
+//	c := systemd.Client{Bus: systemd.SystemBus}
+//	defer c.Close()
+//	unit, err := c.Unit(ctx, "kubelet.service")
+//
+// Errors that systemd returns are a dbus.Error. What they mean to a user is up to the caller.
+package systemd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	dbusapi "github.com/coreos/go-systemd/v22/dbus"
+	"github.com/godbus/dbus/v5"
+)
+
+// SystemBus is the socket of the system bus.
+const SystemBus = "/run/dbus/system_bus_socket"
+
+// Property is a property of a transient unit.
+type Property = dbusapi.Property
+
+// Client calls systemd over one connection, which the first call opens. The zero value
+// uses this machine's private socket. It must not be used concurrently.
+type Client struct {
+	Socket string // the private socket; "/run/systemd/private" if ""
+	Bus    string // used if the private socket cannot be; none if ""
+
+	// Reconnect repeats a call if the connection is lost: systemd closes all
+	// connections when it re-executes itself. Each try is then limited to 25 s.
+	Reconnect bool
+
+	conn    *dbusapi.Conn
+	cancel  context.CancelFunc
+	reached bool
+}
+
+const (
+	responseTimeout = 25 * time.Second
+	reexecTimeout   = time.Minute     // while systemd re-executes itself
+	absentTimeout   = 3 * time.Second // if there has been no response and there is no socket
+	retryInterval   = 50 * time.Millisecond
+)
+
+// ErrNoResponse means that a call took too long. systemd does not respond while it
+// reloads many units.
+var ErrNoResponse = fmt.Errorf("no response for %v", responseTimeout)
+
+// Path returns the path of the private socket.
+func (c *Client) Path() string { return cmp.Or(c.Socket, privateSocket) }
+
+// Reached reports whether a call has succeeded.
+func (c *Client) Reached() bool { return c.reached }
+
+// Close closes the connection; the next call opens another one.
+func (c *Client) Close() {
+	if c.conn != nil {
+		c.conn.Close()
+		c.cancel()
+		c.conn = nil
+	}
+}
+
+// Reload reloads all units, as "systemctl daemon-reload" does.
+func (c *Client) Reload(ctx context.Context) error {
+	return c.call(ctx, func(ctx context.Context) error { return c.conn.ReloadContext(ctx) })
+}
+
+// Restart starts a job that restarts a unit, and returns the job's number. The job's
+// result is sent to result, unless the connection is lost.
+func (c *Client) Restart(ctx context.Context, unit string, result chan<- string) (job int, err error) {
+	err = c.call(ctx, func(ctx context.Context) error {
+		job, err = c.conn.RestartUnitContext(ctx, unit, "replace", result)
+		return err
+	})
+	return job, err
+}
+
+// StartTransient starts a transient unit. It may have done so despite an error: the
+// next call then fails with an error for which [IsUnitExists] is true.
+func (c *Client) StartTransient(ctx context.Context, unit string, properties []Property) error {
+	return c.call(ctx, func(ctx context.Context) error {
+		_, err := c.conn.StartTransientUnitContext(ctx, unit, "fail", properties, nil)
+		return err
+	})
+}
+
+// Stop starts a job that stops a unit, if the unit exists.
+func (c *Client) Stop(ctx context.Context, unit string) error {
+	return ignore("NoSuchUnit", c.call(ctx, func(ctx context.Context) error {
+		_, err := c.conn.StopUnitContext(ctx, unit, "replace", nil)
+		return err
+	}))
+}
+
+// ResetFailed resets a unit's failed state and start limit, if the unit exists.
+func (c *Client) ResetFailed(ctx context.Context, unit string) error {
+	return ignore("NoSuchUnit", c.call(ctx, func(ctx context.Context) error { return c.conn.ResetFailedUnitContext(ctx, unit) }))
+}
+
+// IsUnitExists reports whether systemd refused to create a unit that already exists.
+func IsUnitExists(err error) bool { return err != nil && ignore("UnitExists", err) == nil }
+
+// ignore returns nil for an error of that name.
+func ignore(name string, err error) error {
+	if e, ok := errors.AsType[dbus.Error](err); ok && e.Name == service+"."+name {
+		return nil
+	}
+	return err
+}
+
+// call runs f with a connection, and again if the connection is lost.
+func (c *Client) call(ctx context.Context, f func(context.Context) error) error {
+	var lostAt time.Time
+	for {
+		err := c.try(ctx, f)
+		if !IsLost(err) || ctx.Err() != nil {
+			return cmp.Or(context.Cause(ctx), err)
+		}
+		c.Close()
+		if lostAt.IsZero() {
+			lostAt = time.Now()
+		}
+		if !c.Reconnect || time.Since(lostAt) > c.lostTimeout() {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(retryInterval):
+		}
+	}
+}
+
+// try runs f once.
+func (c *Client) try(ctx context.Context, f func(context.Context) error) error {
+	within := ctx
+	if c.Reconnect {
+		var cancel context.CancelFunc
+		within, cancel = context.WithTimeoutCause(ctx, responseTimeout, ErrNoResponse)
+		defer cancel()
+	}
+	if c.conn == nil {
+		if err := c.open(ctx, within); err != nil {
+			return cmp.Or(context.Cause(within), err)
+		}
+	}
+	if err := f(within); err != nil {
+		return cmp.Or(context.Cause(within), err)
+	}
+	c.reached = true
+	return nil
+}
+
+// lostTimeout returns how long a lost connection is retried.
+func (c *Client) lostTimeout() time.Duration {
+	if info, err := os.Stat(c.Path()); !c.reached && (err != nil || info.Mode().Type() != fs.ModeSocket) {
+		return absentTimeout
+	}
+	return reexecTimeout
+}
+
+// IsLost reports whether an error means that the connection was lost or could not be
+// opened, so that another try may succeed.
+func IsLost(err error) bool {
+	if e, ok := errors.AsType[dbus.Error](err); ok {
+		return strings.HasSuffix(e.Name, ".NoReply") || strings.HasSuffix(e.Name, ".Disconnected")
+	}
+	return err != nil && !errors.Is(err, fs.ErrPermission)
+}

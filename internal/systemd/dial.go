@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package systemd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	dbusapi "github.com/coreos/go-systemd/v22/dbus"
+	"github.com/godbus/dbus/v5"
+)
+
+const (
+	privateSocket = "/run/systemd/private"
+	service       = "org.freedesktop.systemd1"
+	object        = dbus.ObjectPath("/org/freedesktop/systemd1")
+)
+
+// open connects to the private socket, or else to the bus. It gives up when within
+// ends; the connection lasts until ctx ends.
+func (c *Client) open(ctx, within context.Context) error {
+	life, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(within, cancel)
+	defer stop()
+	conn, err := dbusapi.NewConnection(func() (*dbus.Conn, error) { return dial(life, c.Path(), wake) })
+	if err != nil && c.Bus != "" && life.Err() == nil {
+		privateErr := err
+		if conn, err = dbusapi.NewConnection(func() (*dbus.Conn, error) { return dial(life, c.Bus, hello) }); err != nil {
+			err = fmt.Errorf("cannot reach systemd at %s (%w) or at %s (%w)", c.Path(), cause(privateErr), c.Bus, cause(err))
+		}
+	}
+	if err != nil {
+		cancel()
+		return err
+	}
+	c.conn, c.cancel = conn, cancel
+	return nil
+}
+
+// dial connects to a socket and authenticates.
+func dial(ctx context.Context, path string, greet func(context.Context, *dbus.Conn) error) (*dbus.Conn, error) {
+	conn, err := dbus.Dial("unix:path="+dbus.EscapeBusAddressValue(path), dbus.WithContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	err = conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Geteuid()))})
+	if err := cmp.Or(err, ctx.Err()); err != nil {
+		_ = conn.Close() // the first error is what matters
+		return nil, err
+	}
+	if err := greet(ctx, conn); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// hello registers a connection with a bus.
+func hello(_ context.Context, conn *dbus.Conn) error { return conn.Hello() }
+
+// wake sends pings until one is answered, even by an error. systemd 252 reads no
+// message that arrived together with the end of the authentication until another
+// message arrives.
+func wake(ctx context.Context, conn *dbus.Conn) error {
+	const interval, limit = 100 * time.Millisecond, 100
+	replies := make(chan *dbus.Call, limit) // with room for all
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for sent := 0; ; {
+		if sent < limit {
+			conn.Object(service, object).GoWithContext(ctx, "org.freedesktop.DBus.Peer.Ping", 0, replies)
+			sent++
+		}
+		select {
+		case call := <-replies:
+			if _, ok := errors.AsType[dbus.Error](call.Err); ok {
+				return nil
+			}
+			return call.Err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// cause returns the kernel's error without the call that failed.
+func cause(err error) error {
+	if e, ok := errors.AsType[*os.SyscallError](err); ok {
+		return e.Err
+	}
+	if errors.Is(err, io.EOF) {
+		return errors.New("connection closed")
+	}
+	return err
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package systemd
+
+import "testing"
+
+// The client is tested by internal/service, with a server that fails, and in
+// upstream/cluster, with a real systemd.
+
+// TestDecode checks that properties that are absent or of another type are zero.
+func TestDecode(t *testing.T) {
+	if got := decode(nil); got != (Unit{}) {
+		t.Errorf("no properties: %+v", got)
+	}
+	got := decode(map[string]any{
+		"LoadState": "loaded", "ActiveState": 7, "ExecMainStatus": int32(3), "Job": []any{uint32(12), "/x"},
+		"FragmentPath": "/x.service", "Transient": true,
+	})
+	if want := (Unit{Load: "loaded", ExitStatus: 3, Job: 12, File: "/x.service", Transient: true}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
