@@ -10,75 +10,58 @@ import (
 
 	"github.com/regcred/regcred/internal/install"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/shown"
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// changeReport is the result of "install".
-type changeReport struct {
-	Outcome    string     `json:"outcome"` // "installed", "rolled back", "mended", "unchanged", "planned", "refused", "owned" or "failed"
-	Generation int        `json:"generation,omitempty"`
-	Previous   int        `json:"previous,omitempty"`
-	Error      string     `json:"error,omitempty"`     // why not, in one line
-	Hint       string     `json:"hint,omitempty"`      // what to do about that, in one line
-	Owner      string     `json:"owner,omitempty"`     // of what is there, if that is why; absent if a person has put it there
-	Restart    []string   `json:"restart"`             // why the kubelet has to be restarted
-	Restarted  bool       `json:"restarted,omitempty"` // if it failed: the kubelet was restarted for nothing
-	Warnings   []string   `json:"warnings"`
-	Changes    []diffJSON `json:"changes"`
-	Instead    string     `json:"instead,omitempty"` // what a system that undoes changes wants in their place
-
-	former int // of a plan: the generation that would be current again; 0 if none
-}
-
-type diffJSON struct {
-	Name string `json:"name"`
-	Diff string `json:"diff"`
-}
-
-func newChangeReport(p *install.Plan, dryRun bool, err error) *changeReport {
-	r := &changeReport{Outcome: "installed", Generation: p.To.Number, Previous: p.To.Previous, Restart: orEmpty(p.Restart), Warnings: orEmpty(p.Warnings), Changes: []diffJSON{}}
+// newChange returns the report of an install.
+func newChange(p *install.Plan, dryRun bool, err error) *report.Change {
+	r := emptyChange(report.ChangeInstalled)
+	r.Generation, r.Previous, r.Restart, r.Warnings = p.To.Number, p.To.Previous, orEmpty(p.Restart), orEmpty(p.Warnings)
 	switch {
 	case err != nil:
-		r.fail(err)
+		failChange(r, err)
 	case dryRun:
-		r.Outcome, r.Generation = "planned", 0
-		if p.Former {
-			r.former = p.To.Number
-		}
+		r.Outcome, r.Generation = report.ChangePlanned, 0
 	case p.Nothing && len(p.Restart) == 0:
-		r.Outcome, r.Generation = "unchanged", p.From.Number
+		r.Outcome, r.Generation = report.ChangeUnchanged, p.From.Number
 	case p.Nothing: // the kubelet was restarted, and no generation made
-		r.Outcome, r.Generation, r.Previous = "mended", p.From.Number, p.From.Previous
+		r.Outcome, r.Generation, r.Previous = report.ChangeRepaired, p.From.Number, p.From.Previous
 	case p.Former && p.To.Number == p.From.Number:
-		r.Outcome = "mended"
+		r.Outcome = report.ChangeRepaired
 	case p.Former:
-		r.Outcome = "rolled back"
+		r.Outcome = report.ChangeRolledBack
 	}
 	if p.Former {
 		r.Previous = p.From.Number
 	}
 	for _, d := range p.Diffs {
-		r.Changes = append(r.Changes, diffJSON{d.Name, d.Text})
+		r.Changes = append(r.Changes, report.FileChange{Name: d.Name, Diff: d.Text})
 	}
 	return r
 }
 
-// fail makes it the report of what did not work.
-func (r *changeReport) fail(err error) {
-	r.Outcome, r.Generation, r.Error = "failed", 0, shown.Line(err.Error())
+// emptyChange returns a report with empty lists, which install prints and rollback omits.
+func emptyChange(outcome report.ChangeOutcome) *report.Change {
+	return &report.Change{Outcome: outcome, Restart: []string{}, Warnings: []string{}, Changes: []report.FileChange{}}
+}
+
+// failChange makes r the report of a change that failed.
+func failChange(r *report.Change, err error) {
+	r.Outcome, r.Generation, r.Error = report.ChangeFailed, 0, shown.Line(err.Error())
 	_, r.Restarted = errors.AsType[*install.RestartedError](err)
 	if e, ok := errors.AsType[*node.Error](changeError(err)); ok {
 		r.Hint = shown.Line(e.Hint)
 	}
 	if e, ok := errors.AsType[*install.OwnerError](err); ok {
-		r.Outcome, r.Owner = "owned", e.Owner
+		r.Outcome, r.Owner = report.ChangeOwned, e.Owner
 	}
 }
 
 func orEmpty[T any](list []T) []T { return append([]T{}, list...) }
 
-func (r *changeReport) render(t *terminal.Text) {
+func renderInstall(t *terminal.Text, r *report.Change, p *install.Plan) {
 	for _, c := range r.Changes {
 		t.Quote("", strings.TrimSuffix(c.Diff, "\n"))
 	}
@@ -86,23 +69,23 @@ func (r *changeReport) render(t *terminal.Text) {
 		t.Blank()
 	}
 	switch r.Outcome {
-	case "installed":
+	case report.ChangeInstalled:
 		t.Line(terminal.OK, fmt.Sprintf("generation %d is current", r.Generation))
-	case "rolled back":
+	case report.ChangeRolledBack:
 		t.Line(terminal.OK, fmt.Sprintf("reactivated generation %d, which already has the requested content", r.Generation))
-	case "mended":
+	case report.ChangeRepaired:
 		t.Line(terminal.OK, fmt.Sprintf("generation %d is current and has been repaired", r.Generation))
-	case "unchanged":
+	case report.ChangeUnchanged:
 		t.Line(terminal.OK, fmt.Sprintf("generation %d is already up to date; nothing was changed", r.Generation))
-	case "planned":
+	case report.ChangePlanned:
 		for _, why := range r.Restart {
 			t.Line(terminal.Info, "the kubelet must be restarted: "+why)
 		}
 		if len(r.Restart) == 0 {
 			t.Line(terminal.Info, "no kubelet restart is needed")
 		}
-		if r.former != 0 {
-			t.Line(terminal.Info, fmt.Sprintf("generation %d is already up to date; no new generation would be created", r.former))
+		if p.Former {
+			t.Line(terminal.Info, fmt.Sprintf("generation %d is already up to date; no new generation would be created", p.To.Number))
 		}
 		t.Line(terminal.OK, "nothing was changed (--dry-run)")
 	}

@@ -9,16 +9,17 @@ import (
 
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/report"
 )
 
 // TestRestartAlone: where nothing but a restart was missing, the generation that is
 // current is named, and not the one that was not made.
 func TestRestartAlone(t *testing.T) {
 	p := &install.Plan{From: &generation.Manifest{Number: 3, Previous: 2}, To: &generation.Manifest{Previous: 3}, Nothing: true, Restart: []string{"it has no entry"}}
-	if r := newChangeReport(p, false, nil); r.Outcome != "mended" || r.Generation != 3 || r.Previous != 2 {
+	if r := newChange(p, false, nil); r.Outcome != report.ChangeRepaired || r.Generation != 3 || r.Previous != 2 {
 		t.Errorf("got %+v", r)
 	}
-	if r := newChangeReport(p, true, nil); r.Outcome != "planned" || r.Generation != 0 {
+	if r := newChange(p, true, nil); r.Outcome != report.ChangePlanned || r.Generation != 0 {
 		t.Errorf("a dry run: %+v", r)
 	}
 }
@@ -27,10 +28,10 @@ func TestRestartAlone(t *testing.T) {
 // restarted for nothing, and would be again.
 func TestUninstallInVain(t *testing.T) {
 	for _, err := range []error{errors.New("the disk is full"), &install.RestartedError{Err: errors.New("no new kubelet that works")}} {
-		var r rollbackReport
-		r.fail(err)
+		var r report.Change
+		failChange(&r, err)
 		_, want := errors.AsType[*install.RestartedError](err)
-		if r.Outcome != "failed" || r.Error != err.Error() || r.Restarted != want {
+		if r.Outcome != report.ChangeFailed || r.Error != err.Error() || r.Restarted != want {
 			t.Errorf("%v: got %+v", err, r)
 		}
 	}

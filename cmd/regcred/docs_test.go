@@ -150,8 +150,8 @@ func TestDocsJSON(t *testing.T) {
 		"regcred pull -o json":       &pullReport{},
 		"regcred prepull -o json":    &pullReport{},
 		"regcred doctor -o json":     &doctor.Report{},
-		"regcred install -o json":    &changeReport{},
-		"regcred status -o json":     &statusReport{},
+		"regcred install -o json":    &report.Change{},
+		"regcred status -o json":     &report.Status{},
 		"regcred nodes -o json":      &nodesReport{},
 
 		"regcred helper status -o json": &helperReport{},
@@ -203,7 +203,7 @@ func decodeResult(t *testing.T, command, document string, result any) {
 func jsonNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, file := range []string{"../../internal/report/attempt.go", "changereport.go", "demo.go", "../../internal/doctor/doctor.go", "../../internal/report/explanation.go", "get.go", "helperreport.go", "../../internal/report/credential.go", "pluginrunreport.go", "pulltry.go", "pullreport.go", "nodesreport.go", "../../internal/fleet/node.go", "../../internal/fleet/rollout.go", "../../internal/agent/status.go", "status.go", "../../internal/report/validation.go", "../../internal/report/verdict.go", "version.go", "root.go"} {
+	for _, file := range []string{"../../internal/report/attempt.go", "../../internal/report/change.go", "../../internal/report/failure.go", "demo.go", "../../internal/doctor/doctor.go", "../../internal/report/explanation.go", "get.go", "helperreport.go", "../../internal/report/credential.go", "pluginrunreport.go", "pulltry.go", "pullreport.go", "nodesreport.go", "../../internal/fleet/node.go", "../../internal/fleet/rollout.go", "../../internal/agent/status.go", "../../internal/report/status.go", "../../internal/report/validation.go", "../../internal/report/verdict.go", "version.go", "root.go"} {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -7,14 +7,15 @@ import (
 	"fmt"
 
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/report"
 )
 
 // The exit codes, the same for every command.
 const (
-	exitOK     = 0 // yes: found, valid, passed
-	exitFailed = 1 // no: something failed or is invalid
-	exitUsage  = 2 // called wrongly
-	exitEmpty  = 3 // nothing matched, or the answer is empty
+	exitOK     = report.ExitOK     // yes: found, valid, passed
+	exitFailed = report.ExitFailed // no: something failed or is invalid
+	exitUsage  = report.ExitUsage  // called wrongly
+	exitEmpty  = report.ExitEmpty  // nothing matched, or the answer is empty
 )
 
 // exitError ends the program with a code when everything has been said, but

@@ -15,6 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/install"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/report"
+	"github.com/regcred/regcred/internal/terminal"
 )
 
 // installFlags are the flags of "regcred install".
@@ -145,8 +147,8 @@ func (a *app) install(ctx context.Context, i *installFlags, w install.Wish) erro
 		for _, text := range plan.Warnings {
 			a.Warn("%s", text)
 		}
-		r := newChangeReport(plan, i.dryRun, err)
-		if printErr := a.print(i.output, r, r.render); printErr != nil {
+		r := newChange(plan, i.dryRun, err)
+		if printErr := a.print(i.output, r, func(t *terminal.Text) { renderInstall(t, r, plan) }); printErr != nil {
 			return errors.Join(err, printErr)
 		}
 	}
@@ -156,8 +158,8 @@ func (a *app) install(ctx context.Context, i *installFlags, w install.Wish) erro
 	if err != nil {
 		a.showLog(err)
 		if plan == nil && i.output.value == "json" {
-			r := &changeReport{Restart: []string{}, Warnings: []string{}, Changes: []diffJSON{}}
-			r.fail(err)
+			r := emptyChange(report.ChangeFailed)
+			failChange(r, err)
 			err = errors.Join(err, a.WriteJSON(r))
 		}
 	}
@@ -175,7 +177,8 @@ func (a *app) refusedNode(i *installFlags, s *node.Setup, w install.Wish, refuse
 		return err
 	}
 	if i.output.value == "json" {
-		r := &changeReport{Outcome: "refused", Error: refused.Error(), Instead: instead, Restart: []string{}, Warnings: []string{}, Changes: []diffJSON{}}
+		r := emptyChange(report.ChangeRefused)
+		r.Error, r.Instead = refused.Error(), instead
 		if s.Refusal.Reapplied {
 			r.Hint = reappliedHint
 		}

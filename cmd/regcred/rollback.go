@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
 )
 
@@ -43,26 +44,6 @@ is required.`,
 	return cmd
 }
 
-// rollbackReport is the result of "rollback" and "uninstall".
-type rollbackReport struct {
-	Outcome    string `json:"outcome"` // "rolled back", "unchanged", "uninstalled"; of an uninstall "owned" or "failed"
-	Generation int    `json:"generation,omitempty"`
-	Error      string `json:"error,omitempty"`     // why not, in one line
-	Hint       string `json:"hint,omitempty"`      // what to do about that
-	Owner      string `json:"owner,omitempty"`     // of what is there, if that is why
-	Restarted  bool   `json:"restarted,omitempty"` // if an uninstall failed: the kubelet was restarted for nothing
-	text       string
-}
-
-// fail makes it the report of what did not work.
-func (r *rollbackReport) fail(err error) {
-	var c changeReport
-	c.fail(err)
-	r.Outcome, r.Error, r.Hint, r.Owner, r.Restarted = c.Outcome, c.Error, c.Hint, c.Owner, c.Restarted
-}
-
-func (r *rollbackReport) render(t *terminal.Text) { t.Line(terminal.OK, r.text) }
-
 func (a *app) rollback(ctx context.Context, c *changeFlags, number int) error {
 	in, err := a.installer(ctx, c)
 	if err != nil {
@@ -77,12 +58,12 @@ func (a *app) rollback(ctx context.Context, c *changeFlags, number int) error {
 		a.showLog(err)
 		return changeError(err)
 	}
-	r := &rollbackReport{Outcome: "rolled back", Generation: to.Number, text: fmt.Sprintf("generation %d is current", to.Number)}
+	r, text := &report.Change{Outcome: report.ChangeRolledBack, Generation: to.Number}, fmt.Sprintf("generation %d is current", to.Number)
 	if before == to.Number {
-		r.Outcome, r.text = "unchanged", r.text+" already"
+		r.Outcome, text = report.ChangeUnchanged, text+" already"
 	}
 	if to.Owner != "" {
 		a.Note("the generation belongs to Helm release %s, whose pod might undo the rollback; use helm rollback", to.Owner)
 	}
-	return a.print(c.output, r, r.render)
+	return a.print(c.output, r, func(t *terminal.Text) { t.Line(terminal.OK, text) })
 }

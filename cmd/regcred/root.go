@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 )
@@ -149,7 +150,7 @@ func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
 	code := exitOK
 	interrupted := false
 	hinted := map[string]bool{"": true}
-	var told failure
+	var told report.Failure
 	for _, part := range terminal.Flatten(err) {
 		partCode, hint, say := a.endingOf(cmd, part)
 		code = worse(code, partCode)
@@ -161,7 +162,7 @@ func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
 			continue
 		}
 		a.Error(say)
-		told.add(say, hint)
+		addError(&told, say, hint)
 		if !hinted[hint] {
 			a.Hint(hint)
 			hinted[hint] = true
@@ -170,7 +171,7 @@ func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
 	if interrupted {
 		say := errors.New("interrupted")
 		a.Error(say)
-		told.add(say, "")
+		addError(&told, say, "")
 		code = exitFailed
 	}
 	if len(told.Errors) > 0 && a.wantsJSON(cmd) && !a.Wrote {
@@ -179,19 +180,10 @@ func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
 	return code
 }
 
-// failure is the result, with -o json, of a command that came to none.
-type failure struct {
-	Errors []errorJSON `json:"errors"`
-}
-
-type errorJSON struct {
-	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"`
-}
-
-func (f *failure) add(err error, hint string) {
+// addError adds what was printed of an error to f.
+func addError(f *report.Failure, err error, hint string) {
 	for _, e := range terminal.Flatten(err) {
-		f.Errors = append(f.Errors, errorJSON{e.Error(), hint})
+		f.Errors = append(f.Errors, report.ErrorHint{Message: e.Error(), Hint: hint})
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/regcred/regcred/internal/install"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/tally"
 	"github.com/regcred/regcred/internal/tally/metrics"
 	"github.com/regcred/regcred/internal/terminal"
@@ -56,7 +57,7 @@ func (a *app) status(ctx context.Context, c *changeFlags) error {
 	if err != nil && (c.output.value == "prometheus" || errors.Is(err, fs.ErrPermission)) {
 		return changeError(err)
 	}
-	if err != nil { // how the node stands is another matter
+	if err != nil { // the status of the node is still useful
 		a.Warn("%v", err)
 		counts = &tally.Counts{}
 	}
@@ -68,55 +69,18 @@ func (a *app) status(ctx context.Context, c *changeFlags) error {
 	if err != nil {
 		return changeError(err)
 	}
-	r := newStatusReport(in.Setup, s, counts)
-	if err := a.print(c.output, r, r.render); err != nil {
+	r := newStatus(in.Setup, s, counts)
+	if err := a.print(c.output, r, func(t *terminal.Text) { renderStatus(t, r) }); err != nil {
 		return err
 	}
-	switch {
-	case len(s.Problems) > 0 || s.BrokenOff != "" || len(s.Restart) > 0:
-		return exit(exitFailed)
-	case s.Current == nil:
-		return exit(exitEmpty)
-	}
-	return nil
+	return exit(r.ExitCode())
 }
 
-// statusReport is the result of "status".
-type statusReport struct {
-	Node        nodeJSON         `json:"node"`
-	Current     int              `json:"current"`         // 0 if none
-	Owner       string           `json:"owner,omitempty"` // NAMESPACE/RELEASE of the chart whose that is
-	Generations []generationJSON `json:"generations"`
-	Memory      int              `json:"kubeletHas,omitempty"` // the generation whose entries the kubelet has in memory
-	BrokenOff   string           `json:"brokenOff,omitempty"`
-	Problems    []string         `json:"problems"`
-	Restart     []string         `json:"restart"` // why the kubelet has to be restarted
-	Counts      *tally.Counts    `json:"counts,omitempty"`
-}
-
-type nodeJSON struct {
-	Kind    node.Kind `json:"kind"`
-	Kubelet string    `json:"kubelet,omitempty"` // its version
-	PID     int       `json:"pid,omitempty"`
-	Unit    string    `json:"unit,omitempty"`
-	Config  string    `json:"config,omitempty"`
-	BinDir  string    `json:"binDir,omitempty"`
-	Refusal string    `json:"refusal,omitempty"` // why it does not keep a change
-}
-
-type generationJSON struct {
-	Number    int       `json:"number"`
-	Current   bool      `json:"current"`
-	Created   time.Time `json:"created,omitzero"`
-	Source    string    `json:"source,omitempty"`
-	Providers []string  `json:"providers"`
-	Error     string    `json:"error,omitempty"`
-}
-
-func newStatusReport(n *node.Setup, s *install.Status, counts *tally.Counts) *statusReport {
-	r := &statusReport{
-		Node:        nodeJSON{Kind: n.Kind, Kubelet: n.Version.Kubelet, Config: n.Config.Path, BinDir: n.BinDir.Path},
-		Generations: []generationJSON{}, Memory: s.Memory, BrokenOff: s.BrokenOff, Problems: orEmpty(s.Problems), Restart: orEmpty(s.Restart),
+// newStatus returns the report of a node.
+func newStatus(n *node.Setup, s *install.Status, counts *tally.Counts) *report.Status {
+	r := &report.Status{
+		Node:        report.Node{Kind: string(n.Kind), Kubelet: n.Version.Kubelet, Config: n.Config.Path, BinDir: n.BinDir.Path},
+		Generations: []report.Generation{}, KubeletHas: s.Memory, BrokenOff: s.BrokenOff, Problems: orEmpty(s.Problems), Restart: orEmpty(s.Restart),
 	}
 	if len(counts.Runs) > 0 {
 		r.Counts = counts
@@ -134,7 +98,7 @@ func newStatusReport(n *node.Setup, s *install.Status, counts *tally.Counts) *st
 		r.Current, r.Owner = s.Current.Number, s.Current.Owner
 	}
 	for _, k := range s.Generations {
-		g := generationJSON{Number: k.Number, Current: k.Number == r.Current, Providers: []string{}}
+		g := report.Generation{Number: k.Number, Current: k.Number == r.Current, Providers: []string{}}
 		if k.Err != nil {
 			g.Error = k.Err.Error()
 		} else {
@@ -145,9 +109,9 @@ func newStatusReport(n *node.Setup, s *install.Status, counts *tally.Counts) *st
 	return r
 }
 
-func (r *statusReport) render(t *terminal.Text) {
+func renderStatus(t *terminal.Text, r *report.Status) {
 	t.Head("node")
-	text := string(r.Node.Kind)
+	text := r.Node.Kind
 	if r.Node.Unit != "" {
 		text += ", " + r.Node.Unit
 	}
@@ -185,12 +149,12 @@ func (r *statusReport) render(t *terminal.Text) {
 	if len(r.Generations) == 0 {
 		t.Item(terminal.None, "nothing is installed")
 	}
-	r.renderProblems(t)
-	r.renderCounts(t)
+	renderProblems(t, r)
+	renderCounts(t, r)
 }
 
 // renderCounts shows what each provider has done.
-func (r *statusReport) renderCounts(t *terminal.Text) {
+func renderCounts(t *terminal.Text, r *report.Status) {
 	if r.Counts == nil {
 		return
 	}
@@ -217,7 +181,7 @@ func (r *statusReport) renderCounts(t *terminal.Text) {
 	}
 }
 
-func (r *statusReport) renderProblems(t *terminal.Text) {
+func renderProblems(t *terminal.Text, r *report.Status) {
 	if r.Current == 0 && r.BrokenOff == "" && len(r.Problems) == 0 {
 		return
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/report"
+	"github.com/regcred/regcred/internal/terminal"
 )
 
 func (a *app) uninstallCmd() *cobra.Command {
@@ -43,17 +45,17 @@ func (a *app) uninstall(ctx context.Context, c *changeFlags, owner string) error
 	if err != nil {
 		return err
 	}
-	r := &rollbackReport{Outcome: "uninstalled", text: "regcred was completely removed from this node"}
+	r, text := &report.Change{Outcome: report.ChangeUninstalled}, "regcred was completely removed from this node"
 	if !in.Present() {
-		r.Outcome, r.text = "unchanged", "regcred is not installed on this node"
+		r.Outcome, text = report.ChangeUnchanged, "regcred is not installed on this node"
 	}
 	if err := in.Uninstall(ctx, install.Options{Restart: c.restart, Owner: owner}); err != nil {
 		a.showLog(err)
 		if c.output.value == "json" {
-			r.fail(err)
+			failChange(r, err)
 			err = errors.Join(err, a.WriteJSON(r))
 		}
 		return changeError(err)
 	}
-	return a.print(c.output, r, r.render)
+	return a.print(c.output, r, func(t *terminal.Text) { t.Line(terminal.OK, text) })
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/scrub"
 	"github.com/regcred/regcred/internal/shown"
 )
@@ -43,22 +44,22 @@ func (w work) installArgs() []string {
 // command is one that changes the node.
 type command struct {
 	args []string
-	good []string // outcomes
+	good []report.ChangeOutcome
 }
 
 func (w work) installs(more ...string) command {
 	args := append([]string{"install", w.Host.Path(configDir)}, w.installArgs()...)
-	return command{append(args, more...), []string{"installed", "rolled back", "mended", "unchanged", "planned"}}
+	return command{append(args, more...), []report.ChangeOutcome{report.ChangeInstalled, report.ChangeRolledBack, report.ChangeRepaired, report.ChangeUnchanged, report.ChangePlanned}}
 }
 
 // uninstalls may restart the kubelet, which would otherwise run what is not there any more.
 func (w work) uninstalls() command {
 	args := []string{"uninstall", "--restart", w.Install.timeout(), "--owner", w.Owner, "-o", "json"}
-	return command{append(args, w.Install.where()...), []string{"uninstalled", "unchanged"}}
+	return command{append(args, w.Install.where()...), []report.ChangeOutcome{report.ChangeUninstalled, report.ChangeUnchanged}}
 }
 
 // make makes a change of the node.
-func (w work) make(ctx context.Context, c command) (*changeAnswer, error) {
+func (w work) make(ctx context.Context, c command) (*changeResponse, error) {
 	w.publish(w.Install.within())
 	out, code, err := w.run(ctx, w.Install.within(), c.args...)
 	w.talked = true // as it may have
@@ -78,10 +79,12 @@ type unclearError struct{ why error }
 func (e *unclearError) Error() string { return e.why.Error() }
 
 // look looks at the node and keeps what is said of it beside the phase.
-func (w work) look(ctx context.Context) (*lookAnswer, error) { return w.lookWithin(ctx, lookWithin) }
+func (w work) look(ctx context.Context) (*statusResponse, error) {
+	return w.lookWithin(ctx, lookWithin)
+}
 
 // lookWithin is a look that first waits so long at most for what is under way there.
-func (w work) lookWithin(ctx context.Context, within time.Duration) (*lookAnswer, error) {
+func (w work) lookWithin(ctx context.Context, within time.Duration) (*statusResponse, error) {
 	out, code, err := w.run(ctx, within, append([]string{"status", "-o", "json", "--quiet"}, w.Install.where()...)...)
 	if err != nil {
 		return nil, err

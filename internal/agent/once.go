@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred/internal/hostrun"
 	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/internal/report"
 )
 
 // maxTries is how often a change is begun that comes to no end of its own, or to no
@@ -32,7 +33,7 @@ func (w work) goal() string {
 // and is not made again if it came to an end: its answer is this one's. What restarted
 // the kubelet in vain is not tried again by this pod, and that is written down before
 // anything else is done.
-func (w work) once(ctx context.Context, c command) (*changeAnswer, error) {
+func (w work) once(ctx context.Context, c command) (*changeResponse, error) {
 	answer, err := w.resume(ctx, c)
 	if answer == nil && err == nil {
 		answer, err = w.try(ctx, c)
@@ -50,7 +51,7 @@ func (w work) once(ctx context.Context, c command) (*changeAnswer, error) {
 
 // try makes a change, which is written down before. The answer of an earlier one goes
 // before that: a container that is ended in between is not to leave it as this one's.
-func (w work) try(ctx context.Context, c command) (*changeAnswer, error) {
+func (w work) try(ctx context.Context, c command) (*changeResponse, error) {
 	if err := os.Remove(filepath.Join(w.Work, answerName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("nothing was started: %w", err)
 	}
@@ -79,7 +80,7 @@ func mayHaveRun(err error) bool {
 
 // resume waits for a change that was begun before, if one was, and returns its answer;
 // nil if there is none, so that it is to be made.
-func (w work) resume(ctx context.Context, c command) (*changeAnswer, error) {
+func (w work) resume(ctx context.Context, c command) (*changeResponse, error) {
 	if w.memory.Begun == "" || w.memory.Begun != w.goal() {
 		return nil, nil
 	}
@@ -98,7 +99,8 @@ func (w work) resume(ctx context.Context, c command) (*changeAnswer, error) {
 		return answer, nil
 	}
 	if w.memory.Tries >= maxTries {
-		return &changeAnswer{Outcome: "failed", Restarted: true, Error: fmt.Sprintf("regcred %s was started %d times on the node but never returned a result: see the unit's journal (journalctl -u %s)", c.args[0], w.memory.Tries, UnitName)}, nil
+		return &changeResponse{Change: report.Change{Outcome: report.ChangeFailed, Restarted: true, Error: fmt.Sprintf(
+			"regcred %s was started %d times on the node but never returned a result: see the unit's journal (journalctl -u %s)", c.args[0], w.memory.Tries, UnitName)}}, nil
 	}
 	return nil, nil
 }

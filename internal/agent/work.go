@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/scrub"
 )
 
@@ -107,7 +108,7 @@ func (w work) apply(ctx context.Context, otherwise Phase) {
 	case ctx.Err() != nil:
 	case err != nil:
 		w.fail(ctx, otherwise, err)
-	case answer.Outcome == "refused":
+	case answer.Outcome == report.ChangeRefused:
 		w.refused(answer)
 	case answer.reason() != "":
 		w.fail(ctx, otherwise, errors.New(answer.reason()))
@@ -117,8 +118,8 @@ func (w work) apply(ctx context.Context, otherwise Phase) {
 }
 
 // applied looks at a node after an install that worked.
-func (w work) applied(ctx context.Context, answer *changeAnswer) {
-	if answer.Outcome != "unchanged" {
+func (w work) applied(ctx context.Context, answer *changeResponse) {
+	if answer.Outcome != report.ChangeUnchanged {
 		w.memory.Applies++
 		w.memory.LastApply = time.Now().UTC().Truncate(time.Second)
 	}
@@ -142,7 +143,7 @@ func (w work) applied(ctx context.Context, answer *changeAnswer) {
 }
 
 // differences are what is not as this chart installed it.
-func (w work) differences(a *lookAnswer) []string {
+func (w work) differences(a *statusResponse) []string {
 	list := a.differences()
 	switch current := *a.Current; {
 	case current == 0:
@@ -158,7 +159,7 @@ func (w work) differences(a *lookAnswer) []string {
 
 // refused leaves a node alone that does not keep changes, and says in the log what its
 // system wants in their place, without values of args and env.
-func (w work) refused(answer *changeAnswer) {
+func (w work) refused(answer *changeResponse) {
 	if w.retry.phase != Unsupported {
 		w.say("regcred cannot install on this node's operating system; make the following change instead:\n%s", scrub.Part(answer.Instead, w.secrets(), false, false))
 	}
@@ -182,7 +183,7 @@ func (w work) plan(ctx context.Context) {
 	case ctx.Err() != nil:
 	case err != nil:
 		w.fail(ctx, Failed, err)
-	case answer.Outcome == "refused":
+	case answer.Outcome == report.ChangeRefused:
 		w.refused(answer)
 	case answer.reason() != "":
 		w.fail(ctx, Failed, errors.New(answer.reason()))
@@ -205,7 +206,7 @@ func (w work) rests() bool {
 }
 
 // planned says what would change, without what is in it.
-func planned(a *changeAnswer) string {
+func planned(a *changeResponse) string {
 	if len(a.Changes) == 0 && len(a.Restart) == 0 {
 		return "no changes needed: the node is up to date"
 	}
@@ -245,7 +246,7 @@ func (w work) remove(ctx context.Context) {
 		w.nothingThere(err)
 	case err != nil:
 		w.fail(ctx, NotRemoved, err)
-	case answer.Outcome == "owned":
+	case answer.Outcome == report.ChangeOwned:
 		w.removed("this chart has not installed anything on the node; the existing installation is kept: " + w.words(answer.reason()))
 	case answer.reason() != "":
 		w.fail(ctx, NotRemoved, errors.New(answer.reason()))
