@@ -213,7 +213,7 @@ func TestNoAnswer(t *testing.T) {
 				p.write(t, "work/answer.json", tt.answer)
 				return tt.fail
 			}
-			synctest.Test(t, func(t *testing.T) { p.runFor(t, 3*time.Hour) })
+			synctest.Test(t, func(t *testing.T) { p.runFor(t, 20*time.Minute) })
 			n := strings.Count(p.node.commands(), "install")
 			if s := p.last(t); n != tt.times || s.Phase != agent.Failed || !strings.HasPrefix(s.Reason, notTried) {
 				t.Errorf("%d times; %+v", n, s)

@@ -10,11 +10,106 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/internal/tally/metrics"
 )
+
+// Metrics are those of an agent, in a registry of their own: how its node stands, and
+// what the node's dispatcher has counted.
+func (a *Agent) Metrics(version string) (*prometheus.Registry, error) {
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "regcred_build_info", Help: "regcred version in this pod; the value is always 1.",
+		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
+	})
+	build.Set(1)
+	registry := prometheus.NewRegistry()
+	for _, c := range []prometheus.Collector{build, newNodeMetrics(a.Status), metrics.Collector{Counts: a.counted}} {
+		if err := registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return registry, nil
+}
+
+// Status is how the node stands now. It may be asked for at any time.
+func (a *Agent) Status() Status {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.status
+}
+
+func (a *Agent) counted() *tally.Counts {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.counts
+}
+
+// phases are all that there are.
+func phases() []Phase {
+	return []Phase{Starting, Applying, Installed, Planned, Drifted, Failed, Unsupported, Removed, NotRemoved}
+}
+
+// nodeMetrics collects what a status says.
+type nodeMetrics struct {
+	status func() Status
+
+	generation, phase, lastApply, applies, failures, mended, drift *prometheus.Desc
+}
+
+func newNodeMetrics(status func() Status) *nodeMetrics {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("regcred_node_"+name, help, labels, nil)
+	}
+	return &nodeMetrics{
+		status:     status,
+		generation: desc("generation", "Current generation on the node, or 0 if there is none."),
+		phase:      desc("phase", "1 for the node's current phase, 0 for all other phases.", "phase"),
+		lastApply:  desc("last_apply_timestamp_seconds", "Time of the last change to the node since the pod was created."),
+		applies:    desc("applies_total", "Number of installs that changed the node since the pod was created."),
+		failures:   desc("apply_failures_total", "Number of failed installs and uninstalls since the pod was created."),
+		mended:     desc("mended_total", "Number of differences from the installed state that installs have repaired."),
+		drift:      desc("drift", "Current number of differences between the node and the installed state."),
+	}
+}
+
+// Describe lists what Collect makes.
+func (m *nodeMetrics) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{m.generation, m.phase, m.lastApply, m.applies, m.failures, m.mended, m.drift} {
+		to <- d
+	}
+}
+
+// Collect makes metrics of the status that is now.
+func (m *nodeMetrics) Collect(to chan<- prometheus.Metric) {
+	s := m.status()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	count := func(d *prometheus.Desc, n int) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n))
+	}
+	gauge(m.generation, float64(s.Generation))
+	for _, p := range phases() {
+		v := 0.0
+		if p == s.Phase {
+			v = 1
+		}
+		gauge(m.phase, v, string(p))
+	}
+	if !s.LastApply.IsZero() {
+		gauge(m.lastApply, float64(s.LastApply.Unix()))
+	}
+	count(m.applies, s.Applies)
+	count(m.failures, s.Failures)
+	count(m.mended, s.Mended)
+	gauge(m.drift, float64(len(s.Drift)))
+}
 
 // Serve answers on a listener until ctx ends: /metrics, and /healthz, which is 200 as
 // long as the agent looks after its node, however that stands.

@@ -4,7 +4,25 @@
 package agent
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
 	"time"
+
+	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/regularfile"
+)
+
+const (
+	memoryName = "agent.json"
+	statusName = "status.json"
+	answerName = "answer.json" // of the change that was begun last
+
+	maxOwnFile = 1 << 20 // bytes
 )
 
 // Phase says in a word how a node stands.
@@ -56,4 +74,86 @@ type Status struct {
 type Error struct {
 	Time    time.Time `json:"time"`
 	Message string    `json:"message"` // one line, without secrets
+}
+
+// filed is what stands in the file for the probe.
+type filed struct {
+	Status
+	Until time.Time `json:"until"` // when the pod will have written it anew
+}
+
+func (f filed) put(work string) error { return putOwn(filepath.Join(work, statusName), f) }
+
+// Ready says whether the pod that works in a directory is ready, and how its node
+// stands, in one line of at most 1 KiB.
+func Ready(ctx context.Context, work string, now time.Time) (ready bool, line string) {
+	data, err := regularfile.Read(ctx, filepath.Join(work, statusName), maxOwnFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, "starting: nothing has been changed yet"
+	}
+	var f filed
+	if err == nil && (json.Unmarshal(data, &f) != nil || f.SchemaVersion != statusVersion || f.Phase == "") {
+		err = fmt.Errorf("%s: the file was not written by regcred agent run", filepath.Join(work, statusName))
+	}
+	if err != nil {
+		return false, short(err.Error(), maxReason)
+	}
+	text := fmt.Sprintf("node %s: %s", f.Node, f.Phase)
+	late := now.Sub(f.Until)
+	switch {
+	case late > 0:
+		text += fmt.Sprintf(", as of %s: the next check by regcred agent run was due by %s", f.Time.Format(time.RFC3339), f.Until.Format(time.RFC3339))
+	case f.Reason != "":
+		text += ": " + f.Reason
+	}
+	return f.Phase.Done() && late <= 0, short(text, maxReason)
+}
+
+// memory is what a restart of the container keeps.
+type memory struct {
+	SchemaVersion int `json:"schemaVersion"`
+
+	Wanted    string    `json:"wanted,omitempty"` // the state
+	Applies   int       `json:"applies"`
+	Failures  int       `json:"failures"`
+	Mended    int       `json:"mended"`
+	LastApply time.Time `json:"lastApply,omitzero"`
+	LastError *Error    `json:"lastError,omitempty"`
+
+	Reached bool `json:"reached,omitempty"` // regcred has been run on the node: it has a systemd
+
+	Begun string `json:"begun,omitempty"` // the goal of a change that was begun, and whose answer this pod has not seen
+	Tries int    `json:"tries,omitempty"` // how often that was begun and came to no end
+
+	Spent string `json:"spent,omitempty"` // the goal of a change that restarted the kubelet in vain: it is not tried again
+	Why   string `json:"why,omitempty"`   // it was in vain
+}
+
+const memoryVersion = 1
+
+// remember reads what was kept. What cannot be read is an error, and then nothing
+// was: what was tried may be tried again.
+func remember(ctx context.Context, work string) (m memory, err error) {
+	none := memory{SchemaVersion: memoryVersion}
+	data, err := regularfile.Read(ctx, filepath.Join(work, memoryName), maxOwnFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return none, nil
+	}
+	if err != nil {
+		return none, err
+	}
+	if json.Unmarshal(data, &m) != nil || m.SchemaVersion != memoryVersion {
+		return none, errors.New(filepath.Join(work, memoryName) + ": this file was not written by regcred; starting with a new file")
+	}
+	return m, nil
+}
+
+// forget has a change made that was begun, or made in vain, before.
+func (m *memory) forget() { m.Begun, m.Tries, m.Spent, m.Why = "", 0, "", "" }
+
+func (m memory) keep(work string) error { return putOwn(filepath.Join(work, memoryName), m) }
+
+// putOwn replaces one of the agent's own files.
+func putOwn(name string, v any) error {
+	return inroot.FS{}.Put(name, bytes.NewReader(compact(v)), inroot.Attr{Mode: 0o600})
 }
