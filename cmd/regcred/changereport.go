@@ -28,12 +28,12 @@ func newChange(p *install.Plan, dryRun bool, err error) *report.Change {
 		r.Outcome, r.Generation = report.ChangeUnchanged, p.From.Number
 	case p.Nothing: // the kubelet was restarted, and no generation made
 		r.Outcome, r.Generation, r.Previous = report.ChangeRepaired, p.From.Number, p.From.Previous
-	case p.Former && p.To.Number == p.From.Number:
+	case p.Reactivate && p.To.Number == p.From.Number:
 		r.Outcome = report.ChangeRepaired
-	case p.Former:
+	case p.Reactivate:
 		r.Outcome = report.ChangeRolledBack
 	}
-	if p.Former {
+	if p.Reactivate {
 		r.Previous = p.From.Number
 	}
 	for _, d := range p.Diffs {
@@ -84,7 +84,7 @@ func renderInstall(t *terminal.Text, r *report.Change, p *install.Plan) {
 		if len(r.Restart) == 0 {
 			t.Line(terminal.Info, "no kubelet restart is needed")
 		}
-		if p.Former {
+		if p.Reactivate {
 			t.Line(terminal.Info, fmt.Sprintf("generation %d is already up to date; no new generation would be created", p.To.Number))
 		}
 		t.Line(terminal.OK, "nothing was changed (--dry-run)")

@@ -78,7 +78,7 @@ plugins in /etc/regcred/bin.`,
 	f.BoolVar(&i.hideValues, "hide-values", false, "if this node must be changed manually, omit the values of args and env from the printed change")
 	f.StringVar(&i.version, "kubelet-version", "", "`version` of the node's kubelet, for when the kubelet cannot be run (--root)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		w, err := a.installWish(cmd, i, args)
+		w, err := a.desired(cmd, i, args)
 		if err != nil {
 			return err
 		}
@@ -87,9 +87,9 @@ plugins in /etc/regcred/bin.`,
 	return cmd
 }
 
-// installWish is what the flags ask for.
-func (a *app) installWish(cmd *cobra.Command, i *installFlags, args []string) (install.Wish, error) {
-	w := install.Wish{Plugins: i.plugins, BinDir: a.binDir.value, Dispatcher: i.dispatcher, Untried: i.root != "", Reapplied: i.reapplied, Owner: i.owner}
+// desired is what the flags ask for.
+func (a *app) desired(cmd *cobra.Command, i *installFlags, args []string) (install.Desired, error) {
+	w := install.Desired{Plugins: i.plugins, BinDir: a.binDir.value, Dispatcher: i.dispatcher, SkipExec: i.root != "", Reapplied: i.reapplied, Owner: i.owner}
 	if err := checkOwner(i.owner); err != nil {
 		return w, err
 	}
@@ -125,7 +125,7 @@ func (a *app) installWish(cmd *cobra.Command, i *installFlags, args []string) (i
 	return w, nil
 }
 
-func (a *app) install(ctx context.Context, i *installFlags, w install.Wish) error {
+func (a *app) install(ctx context.Context, i *installFlags, w install.Desired) error {
 	in, err := a.installer(ctx, i.changeFlags)
 	if err != nil {
 		return err
@@ -167,12 +167,12 @@ func (a *app) install(ctx context.Context, i *installFlags, w install.Wish) erro
 }
 
 // refusedNode prints what the node's system wants instead.
-func (a *app) refusedNode(i *installFlags, s *node.Setup, w install.Wish, refused *install.RefusedError) error {
-	wish, err := install.WishFor(w.Config, i.hideValues)
+func (a *app) refusedNode(i *installFlags, s *node.Setup, w install.Desired, refused *install.RefusedError) error {
+	manual, err := install.ManualChange(w.Config, i.hideValues)
 	if err != nil {
 		return refused
 	}
-	instead, err := s.Instructions(wish)
+	instead, err := s.Instructions(manual)
 	if err != nil {
 		return err
 	}

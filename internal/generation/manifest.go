@@ -153,14 +153,23 @@ func decode(name string, data []byte) (*Manifest, error) {
 	return m, nil
 }
 
+// ConfigKind says what the configuration file with the entries is.
+type ConfigKind string
+
+const (
+	ConfigShared ConfigKind = "shared" // the node's own file, which has other entries too
+	ConfigOwn    ConfigKind = "own"    // a file with regcred's entries only
+	ConfigLinked ConfigKind = "linked" // as ConfigOwn, next to a symlink to Original
+	ConfigCopied ConfigKind = "copied" // a copy of Original with the entries
+)
+
 // Layout describes the kubelet's places on a node, before and after the
 // installation. The first generation decides it.
 type Layout struct {
-	Config string `json:"config"`         // the file with the entries
-	Flag   string `json:"flag"`           // the value of the kubelet's flag: that file or its directory
-	Own    bool   `json:"own,omitempty"`  // it has only our entries
-	Copy   bool   `json:"copy,omitempty"` // it is a copy of Beside with our entries added
-	Beside string `json:"beside,omitempty"`
+	Config   string     `json:"config"` // the file that has the entries
+	Kind     ConfigKind `json:"kind"`
+	Original string     `json:"original,omitempty"` // the file that Config links to or copies
+	Flag     string     `json:"flag"`               // what the kubelet's flag names: Config or its directory
 
 	BinDir  string `json:"binDir"`
 	LinksOf string `json:"linksOf,omitempty"` // the bin dir to whose executables BinDir has links

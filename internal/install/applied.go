@@ -147,8 +147,8 @@ func (m memory) none() bool {
 	return m.known && !slices.ContainsFunc(m.may, func(a generation.Applied) bool { return len(a.Entries) > 0 })
 }
 
-// lacks says for which of these entries the kubelet may not ask.
-func (m memory) lacks(want []entries.Entry) (why []string) {
+// missingEntries says for which of these entries the kubelet may not ask.
+func (m memory) missingEntries(want []entries.Entry) (why []string) {
 	if !m.known {
 		return []string{"its loaded entries are unknown, because their record is damaged or missing"}
 	}

@@ -46,27 +46,27 @@ type change struct {
 // run makes the change. With an error the node is as it was, or the error says
 // what it is. What is broken off by a signal goes back too.
 func (c *change) run(ctx context.Context, prepare func() error) error {
-	if err := c.foresee(ctx, c.from, c.to); err != nil {
-		return c.abandon(ctx, err)
+	if err := c.preflight(ctx, c.from, c.to); err != nil {
+		return c.abort(ctx, err)
 	}
 	if err := c.begin(c.action, numberOf(c.from), numberOf(c.to)); err != nil && !(c.action == rollingBack && errors.Is(err, syscall.ENOSPC)) {
-		return c.abandon(ctx, err)
+		return c.abort(ctx, err)
 	}
 	if err := prepare(); err != nil {
-		return c.abandon(ctx, err)
+		return c.abort(ctx, err)
 	}
 	err := c.drive(ctx)
 	if err == nil && c.to != nil {
 		err = c.probe(ctx) // and not of the way back
 	}
 	if err == nil {
-		return c.settled(ctx)
+		return c.finish(ctx)
 	}
 	// Also when ctx has ended: a node is not left in between.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backWithin)
 	defer cancel()
 	c.say("rolling back: %v", err)
-	if backErr := c.goBack(ctx); backErr != nil {
+	if backErr := c.revert(ctx); backErr != nil {
 		return c.noteRestart(withHint("fix the cause and run regcred again, which first finishes the interrupted change; regcred status shows the state",
 			"%w; the rollback also failed: %w", err, backErr))
 	}
@@ -93,26 +93,26 @@ func (c *change) noteRestart(err error) error {
 // backWithin bounds how long going back takes.
 const backWithin = 10 * time.Minute
 
-// settled ends a change that was made.
-func (c *change) settled(ctx context.Context) error {
+// finish ends a change that was made.
+func (c *change) finish(ctx context.Context) error {
 	text := "regcred is no longer in use"
 	if c.to != nil {
 		text = fmt.Sprintf("generation %d is current", c.to.Number)
 	}
-	if err := c.settle(ctx); err != nil {
+	if err := c.cleanUp(ctx); err != nil {
 		return withHint("the next regcred install, rollback or uninstall cleans up", "%s, but the cleanup failed: %w", text, err)
 	}
 	return nil
 }
 
-// abandon undoes what was not begun in earnest.
-func (c *change) abandon(ctx context.Context, cause error) error {
-	return errors.Join(cause, c.undone(ctx))
+// abort undoes what was not begun in earnest.
+func (c *change) abort(ctx context.Context, cause error) error {
+	return errors.Join(cause, c.discard(ctx))
 }
 
-// goBack undoes what was begun. A generation that is damaged is nothing to go
+// revert undoes what was begun. A generation that is damaged is nothing to go
 // back to.
-func (c *change) goBack(ctx context.Context) error {
+func (c *change) revert(ctx context.Context) error {
 	if c.action == rollingBack && c.from == nil {
 		return errors.New("the previous generation is damaged")
 	}
@@ -120,11 +120,11 @@ func (c *change) goBack(ctx context.Context) error {
 	if err := back.drive(ctx); err != nil {
 		return err
 	}
-	return c.undone(ctx)
+	return c.discard(ctx)
 }
 
-// undone removes what a change has made that is undone.
-func (c *change) undone(ctx context.Context) error {
+// discard removes what a change has made that is undone.
+func (c *change) discard(ctx context.Context) error {
 	switch {
 	case c.action == rollingBack && c.from == nil:
 		return c.end() // as damaged as before
@@ -134,5 +134,5 @@ func (c *change) undone(ctx context.Context) error {
 		}
 	}
 	back := &change{Installer: c.Installer, to: c.from}
-	return back.settle(ctx)
+	return back.cleanUp(ctx)
 }

@@ -25,8 +25,8 @@ import (
 	"github.com/regcred/regcred/plugintest"
 )
 
-// Wish is what a node should have. Paths are those of this machine.
-type Wish struct {
+// Desired is what a node should have. Paths are those of this machine.
+type Desired struct {
 	Config     string   // file or directory; "" is that of the current generation
 	Plugins    []string // executables; each is that of the provider of its name
 	BinDir     string   // where those are looked for that are not among Plugins; "" is nowhere
@@ -42,8 +42,8 @@ type Wish struct {
 	// undoes it, so that a node which does not keep a change is no reason not to.
 	Reapplied bool
 
-	// Untried says that executables are not run: they are for another machine.
-	Untried bool
+	// SkipExec says that executables are not run: they are for another machine.
+	SkipExec bool
 }
 
 // source is a file of a new generation, and where it comes from.
@@ -71,17 +71,17 @@ func size(list []source) (bytes uint64) {
 }
 
 // gather finds what a wish is made of, and refuses what a kubelet would.
-func (in *Installer) gather(ctx context.Context, w Wish, from *generation.Manifest) (cfg *config.Config, list []source, err error) {
-	if w.Config == "" {
+func (in *Installer) gather(ctx context.Context, d Desired, from *generation.Manifest) (cfg *config.Config, list []source, err error) {
+	if d.Config == "" {
 		if from == nil {
 			return nil, nil, withHint("regcred install CONFIG", "nothing to install: specify a configuration, because this node has no current configuration")
 		}
-		w.Config = in.reach(in.Store.ConfigPath(from.Number))
+		d.Config = in.hostPath(in.Store.ConfigPath(from.Number))
 	}
-	if cfg, err = config.Load(w.Config); err != nil {
+	if cfg, err = config.Load(d.Config); err != nil {
 		return nil, nil, err
 	}
-	if err := judge(cfg, in.Setup.Target()); err != nil {
+	if err := validateFiles(cfg, in.Setup.Target()); err != nil {
 		return nil, nil, in.wouldNotStart(err)
 	}
 	for _, f := range cfg.Files() {
@@ -94,7 +94,7 @@ func (in *Installer) gather(ctx context.Context, w Wish, from *generation.Manife
 	}
 	for i := range cfg.Providers {
 		name := cfg.Providers[i].Name
-		file, err := in.executable(name, w, from)
+		file, err := in.executable(name, d, from)
 		if err == nil {
 			err = add(generation.Executable(name), file)
 		}
@@ -102,10 +102,10 @@ func (in *Installer) gather(ctx context.Context, w Wish, from *generation.Manife
 			return nil, nil, err
 		}
 	}
-	if err := unused(cfg, w.Plugins); err != nil {
+	if err := checkPlugins(cfg, d.Plugins); err != nil {
 		return nil, nil, err
 	}
-	return cfg, list, add(generation.Dispatcher, w.Dispatcher)
+	return cfg, list, add(generation.Dispatcher, d.Dispatcher)
 }
 
 // wouldNotStart says whose verdict an error of judge is.
@@ -116,9 +116,9 @@ func (in *Installer) wouldNotStart(err error) error {
 	return fmt.Errorf("this node's kubelet would not start with this configuration: %w", err)
 }
 
-// judge says what a kubelet refuses of a configuration but that it is a directory: the
+// validateFiles says what a kubelet refuses of a configuration but that it is a directory: the
 // dispatcher reads those, whatever the kubelet does.
-func judge(cfg *config.Config, t config.Target) error {
+func validateFiles(cfg *config.Config, t config.Target) error {
 	if len(cfg.Providers) == 0 {
 		return cfg.ValidateFor(t)
 	}
@@ -136,9 +136,9 @@ func judge(cfg *config.Config, t config.Target) error {
 	return errors.Join(bad...)
 }
 
-// reach is where a file of the node is on this machine, with links as they lead
+// hostPath is where a file of the node is on this machine, with links as they lead
 // on the node.
-func (in *Installer) reach(name string) string {
+func (in *Installer) hostPath(name string) string {
 	if real, err := in.fs().Real(name); err == nil {
 		name = real
 	}
@@ -155,16 +155,16 @@ func configName(name string) string {
 }
 
 // executable is where that of a provider is.
-func (in *Installer) executable(name string, w Wish, from *generation.Manifest) (string, error) {
-	if i := slices.IndexFunc(w.Plugins, func(p string) bool { return filepath.Base(p) == name }); i >= 0 {
-		return w.Plugins[i], nil
+func (in *Installer) executable(name string, d Desired, from *generation.Manifest) (string, error) {
+	if i := slices.IndexFunc(d.Plugins, func(p string) bool { return filepath.Base(p) == name }); i >= 0 {
+		return d.Plugins[i], nil
 	}
 	places := []string{}
-	if w.BinDir != "" {
-		places = append(places, filepath.Join(w.BinDir, name))
+	if d.BinDir != "" {
+		places = append(places, filepath.Join(d.BinDir, name))
 	}
 	if from != nil {
-		places = append(places, in.reach(in.Store.BinPath(from.Number, name)))
+		places = append(places, in.hostPath(in.Store.BinPath(from.Number, name)))
 	}
 	for _, p := range places {
 		if _, err := os.Stat(p); err == nil {
@@ -176,8 +176,8 @@ func (in *Installer) executable(name string, w Wish, from *generation.Manifest) 
 	return "", withHint("--plugin PATH/"+name, "no executable found for provider %q: none was specified%s", name, strings.Join(append([]string{""}, places...), ", none is at "))
 }
 
-// unused refuses executables that no provider has, and a second for one.
-func unused(cfg *config.Config, plugins []string) error {
+// checkPlugins refuses executables that no provider has, and a second for one.
+func checkPlugins(cfg *config.Config, plugins []string) error {
 	for i, p := range plugins {
 		if slices.ContainsFunc(plugins[:i], func(o string) bool { return filepath.Base(o) == filepath.Base(p) && o != p }) {
 			return fmt.Errorf("%s: another executable was given for provider %q", p, filepath.Base(p))
@@ -189,23 +189,23 @@ func unused(cfg *config.Config, plugins []string) error {
 	return nil
 }
 
-// quickly are the checks of an executable that need neither a registry nor a
+// quickChecks are the checks of an executable that need neither a registry nor a
 // cloud, in the order of [plugintest.Checks].
-func quickly() []string {
+func quickChecks() []string {
 	return []string{"binary-runs", "version-unknown", "request-kind", "stdin-garbage", "stdin-empty", "stdin-truncated"}
 }
 
-// examine looks at what is to be installed: the configuration, and each
+// check looks at what is to be installed: the configuration, and each
 // executable that the generation before does not have. An error says what
 // would not work; warnings are for people.
-func (in *Installer) examine(ctx context.Context, w Wish, cfg *config.Config, list []source, from *generation.Manifest) (warnings []string, err error) {
+func (in *Installer) check(ctx context.Context, d Desired, cfg *config.Config, list []source, from *generation.Manifest) (warnings []string, err error) {
 	var bad []error
 	found := lint.Check(cfg)
 	for _, s := range list {
 		if path.Dir(s.Name) != path.Dir(generation.Executable("x")) && s.Name != generation.Dispatcher || same(s, from) {
 			continue
 		}
-		found = append(found, in.examineExecutable(ctx, w, cfg, s)...)
+		found = append(found, in.checkExecutable(ctx, d, cfg, s)...)
 	}
 	for _, f := range found {
 		switch f.Severity {
@@ -223,23 +223,23 @@ func same(s source, from *generation.Manifest) bool {
 	return from != nil && slices.Contains(from.Files, s.File)
 }
 
-func (in *Installer) examineExecutable(ctx context.Context, w Wish, cfg *config.Config, s source) (list []finding.Finding) {
+func (in *Installer) checkExecutable(ctx context.Context, d Desired, cfg *config.Config, s source) (list []finding.Finding) {
 	for _, f := range lint.Binary(s.from) {
-		if f.Severity == finding.SeverityError && w.Untried {
+		if f.Severity == finding.SeverityError && d.SkipExec {
 			f.Severity = finding.SeverityWarning
 		}
 		list = append(list, f)
 	}
 	list = slices.DeleteFunc(list, func(f finding.Finding) bool { return f.Severity == finding.SeverityInfo })
 	i := slices.IndexFunc(cfg.Providers, func(p config.Provider) bool { return generation.Executable(p.Name) == s.Name })
-	if w.Untried || i < 0 || len(list) > 0 {
+	if d.SkipExec || i < 0 || len(list) > 0 {
 		return list
 	}
 	in.say("trying %s", s.from)
 	command := cfg.Providers[i].Command(filepath.Dir(s.from))
 	command.Path = s.from
 	command.Timeout = 10 * time.Second
-	for _, f := range plugintest.Run(ctx, command, plugintest.Options{Only: quickly()}) {
+	for _, f := range plugintest.Run(ctx, command, plugintest.Options{Only: quickChecks()}) {
 		if f.Severity.Compare(finding.SeverityWarning) >= 0 {
 			list = append(list, finding.Finding{Severity: f.Severity, File: s.from, Message: fmt.Sprintf("%s (regcred plugin test explains %s)", f.Message, f.Rule)})
 		}
@@ -249,20 +249,20 @@ func (in *Installer) examineExecutable(ctx context.Context, w Wish, cfg *config.
 
 // OwnConfig fills in where regcred has its own configuration, if a wish names
 // none and the node has no generation.
-func (in *Installer) OwnConfig(w *Wish) {
-	if w.Config != "" || in.fs().Exists(in.Store.Path("current")) {
+func (in *Installer) OwnConfig(d *Desired) {
+	if d.Config != "" || in.fs().Exists(in.Store.Path("current")) {
 		return
 	}
 	if in.fs().Exists(node.OwnConfig) {
-		w.Config = in.reach(node.OwnConfig)
-		w.BinDir = cmp.Or(w.BinDir, in.reach(node.OwnBinDir))
+		d.Config = in.hostPath(node.OwnConfig)
+		d.BinDir = cmp.Or(d.BinDir, in.hostPath(node.OwnBinDir))
 	}
 }
 
-// WishFor is the configuration at a path as a node that does not keep changes may be
+// ManualChange is the configuration at a path as a node that does not keep changes may be
 // told of it, as one file of the version that kubelets read; if hidden, without the
 // values of args and env.
-func WishFor(path string, hidden bool) (node.Desired, error) {
+func ManualChange(path string, hidden bool) (node.Desired, error) {
 	whole, err := convert.Convert(path, convert.Single, convert.Options{})
 	if err != nil {
 		return node.Desired{}, err

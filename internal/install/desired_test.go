@@ -62,10 +62,10 @@ func wishes(t testing.TB) (dir string) {
 // twoWithoutTokens is for a kubelet that knows none.
 var twoWithoutTokens, _, _ = strings.Cut(twoProviders, "  tokenAttributes:")
 
-func wish(dir, name string) install.Wish {
-	return install.Wish{
+func wish(dir, name string) install.Desired {
+	return install.Desired{
 		Config: filepath.Join(dir, name+".yaml"), BinDir: filepath.Join(dir, name),
-		Dispatcher: filepath.Join(dir, name, generation.Dispatcher), Untried: true,
+		Dispatcher: filepath.Join(dir, name, generation.Dispatcher), SkipExec: true,
 	}
 }
 
@@ -140,7 +140,7 @@ func TestWishOfCurrent(t *testing.T) {
 	if _, err := in.Install(t.Context(), wish(dir, "a"), options()); err != nil {
 		t.Fatal(err)
 	}
-	w := install.Wish{Plugins: []string{filepath.Join(dir, "c/alpha")}, Dispatcher: wish(dir, "a").Dispatcher, Untried: true}
+	w := install.Desired{Plugins: []string{filepath.Join(dir, "c/alpha")}, Dispatcher: wish(dir, "a").Dispatcher, SkipExec: true}
 	if _, err := in.Install(t.Context(), w, options()); err != nil {
 		t.Error(err)
 	}
@@ -182,7 +182,7 @@ func TestWishOfDirectory(t *testing.T) {
 // kubelet reads, and if values are to be hidden of none.
 func TestWishForDirectory(t *testing.T) {
 	for _, hidden := range []bool{false, true} {
-		w, err := install.WishFor(directory(t), hidden)
+		w, err := install.ManualChange(directory(t), hidden)
 		if err != nil {
 			t.Fatal(err)
 		}

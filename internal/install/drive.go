@@ -14,7 +14,7 @@ import (
 // none. Each prefix of what it does is a node whose kubelet starts.
 func (c *change) drive(ctx context.Context) error {
 	if c.to == nil {
-		return c.leave(ctx)
+		return c.removeAll(ctx)
 	}
 	before, err := c.state(ctx)
 	if err != nil {
@@ -26,7 +26,7 @@ func (c *change) drive(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.put(ctx, generation.BeforeFlip); err != nil {
+	if err := c.putStage(ctx, generation.BeforeFlip); err != nil {
 		return err
 	}
 	if err := c.Store.Flip(c.to.Number); err != nil {
@@ -36,12 +36,12 @@ func (c *change) drive(ctx context.Context) error {
 		return err
 	}
 	for _, stage := range []generation.Stage{generation.AfterFlip, generation.Last} {
-		if err := c.put(ctx, stage); err != nil {
+		if err := c.putStage(ctx, stage); err != nil {
 			return err
 		}
 	}
 	for _, stage := range []generation.Stage{generation.Last, generation.AfterFlip} {
-		if err := c.take(ctx, stage); err != nil {
+		if err := c.removeStage(ctx, stage); err != nil {
 			return err
 		}
 	}
@@ -50,49 +50,49 @@ func (c *change) drive(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.bringUp(ctx, before)
+	return c.restartIfNeeded(ctx, before)
 }
 
-// leave takes everything off the host, what makes the kubelet look at it first
+// removeAll takes everything off the host, what makes the kubelet look at it first
 // and the links that it may still follow last.
-func (c *change) leave(ctx context.Context) error {
+func (c *change) removeAll(ctx context.Context) error {
 	before, err := c.state(ctx)
 	if err != nil {
 		return err
 	}
-	if err := c.take(ctx, generation.Last); err != nil {
+	if err := c.removeStage(ctx, generation.Last); err != nil {
 		return err
 	}
-	if err := c.takeNodeadmFlags(ctx, c.from.Layout); err != nil {
+	if err := c.removeNodeadmFlags(ctx, c.from.Layout); err != nil {
 		return err
 	}
 	if err := c.recordEntries(ctx, nil); err != nil {
 		return err
 	}
-	if err := c.take(ctx, generation.AfterFlip); err != nil {
+	if err := c.removeStage(ctx, generation.AfterFlip); err != nil {
 		return err
 	}
-	if err := c.bringUp(ctx, before); err != nil {
+	if err := c.restartIfNeeded(ctx, before); err != nil {
 		return err
 	}
-	if err := c.takeStrays(ctx, c.from.Layout.BinDir, nil); err != nil {
+	if err := c.removeStrays(ctx, c.from.Layout.BinDir, nil); err != nil {
 		return err
 	}
-	if err := c.take(ctx, generation.BeforeFlip); err != nil {
+	if err := c.removeStage(ctx, generation.BeforeFlip); err != nil {
 		return err
 	}
 	return c.Store.Unflip()
 }
 
-// put makes what the next generation has on the host at a stage as it should be.
-func (c *change) put(ctx context.Context, stage generation.Stage) error {
+// putStage makes what the next generation has on the host at a stage as it should be.
+func (c *change) putStage(ctx context.Context, stage generation.Stage) error {
 	for _, h := range c.to.Host {
 		if h.Stage != stage {
 			continue
 		}
 		changed, err := c.putOne(ctx, c.to, h)
 		if err == nil {
-			err = c.reread(ctx, c.to, h, changed)
+			err = c.reloadUnits(ctx, c.to, h, changed)
 		}
 		if err != nil {
 			return err
@@ -101,9 +101,9 @@ func (c *change) put(ctx context.Context, stage generation.Stage) error {
 	return nil
 }
 
-// take takes off what the former generation has on the host at a stage and the
+// removeStage takes off what the former generation has on the host at a stage and the
 // next has not.
-func (c *change) take(ctx context.Context, stage generation.Stage) error {
+func (c *change) removeStage(ctx context.Context, stage generation.Stage) error {
 	if c.from == nil {
 		return nil
 	}
@@ -112,9 +112,9 @@ func (c *change) take(ctx context.Context, stage generation.Stage) error {
 		if h.Stage != stage || has(c.to, h) {
 			continue
 		}
-		changed, err := c.takeOne(ctx, h)
+		changed, err := c.removeOne(ctx, h)
 		if err == nil {
-			err = c.reread(ctx, c.from, h, changed)
+			err = c.reloadUnits(ctx, c.from, h, changed)
 		}
 		if err != nil {
 			return err
@@ -123,9 +123,9 @@ func (c *change) take(ctx context.Context, stage generation.Stage) error {
 	return nil
 }
 
-// reread makes systemd read its units again once a drop-in has come or gone: it
+// reloadUnits makes systemd read its units again once a drop-in has come or gone: it
 // starts a kubelet that has ended by what it has read, and that must be there.
-func (c *change) reread(ctx context.Context, m *generation.Manifest, h generation.HostFile, changed bool) error {
+func (c *change) reloadUnits(ctx context.Context, m *generation.Manifest, h generation.HostFile, changed bool) error {
 	if h.Path != m.Layout.DropIn || !changed && !c.again || c.Service.Manager == nil {
 		return nil
 	}
@@ -140,8 +140,8 @@ func (c *change) state(ctx context.Context) (service.State, error) {
 	return c.Service.State(ctx)
 }
 
-// bringUp restarts the kubelet if that is needed.
-func (c *change) bringUp(ctx context.Context, before service.State) error {
+// restartIfNeeded restarts the kubelet if that is needed.
+func (c *change) restartIfNeeded(ctx context.Context, before service.State) error {
 	if !c.restart {
 		return nil
 	}
@@ -152,16 +152,16 @@ func (c *change) bringUp(ctx context.Context, before service.State) error {
 	return c.restartKubelet(ctx, before)
 }
 
-// settle tidies up after a change. What is left behind by that does no harm,
+// cleanUp tidies up after a change. What is left behind by that does no harm,
 // but for the journal, which is removed last.
-func (c *change) settle(ctx context.Context) error {
+func (c *change) cleanUp(ctx context.Context) error {
 	if c.to == nil {
 		return c.clear()
 	}
 	if err := c.forget(ctx); err != nil {
 		c.say("old records of loaded kubelet entries remain: %v", err)
 	}
-	if err := c.takeStrays(ctx, c.to.Layout.BinDir, c.to); err != nil {
+	if err := c.removeStrays(ctx, c.to.Layout.BinDir, c.to); err != nil {
 		c.say("a stale link remains: %v", err)
 	}
 	if err := c.sweep(ctx); err != nil {

@@ -11,31 +11,31 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// without begins what is wrong with how a kubelet is run.
-const without = "after its next start, the kubelet would not use regcred: "
+// notUsed begins what is wrong with how a kubelet is run.
+const notUsed = "after its next start, the kubelet would not use regcred: "
 
-// reaches refuses a restart, and warns otherwise, where somebody has changed how
+// checkFlags refuses a restart, and warns otherwise, where somebody has changed how
 // the kubelet is run so that what regcred gives it does not reach it any more.
-func (in *Installer) reaches(p *Plan) error {
+func (in *Installer) checkFlags(p *Plan) error {
 	if p.From == nil {
 		return nil
 	}
-	why := in.blocked(p.To.Layout)
+	why := in.dropInProblem(p.To.Layout)
 	switch {
 	case why == "":
 	case len(p.Restart) > 0:
 		return withHint("fix the cause, or run regcred uninstall --restart and then regcred install", "nothing was changed: after a restart, the kubelet would not use regcred: %s", why)
 	default:
-		p.Warnings = append(p.Warnings, without+why)
+		p.Warnings = append(p.Warnings, notUsed+why)
 	}
 	return nil
 }
 
-// blocked says what keeps a drop-in of a layout, once it is written, from giving
+// dropInProblem says what keeps a drop-in of a layout, once it is written, from giving
 // the kubelet its flags; "" if nothing does.
-func (in *Installer) blocked(l generation.Layout) string {
+func (in *Installer) dropInProblem(l generation.Layout) string {
 	if l.DropIn == "" {
-		return in.astray(l)
+		return in.flagsProblem(l)
 	}
 	switch u := in.Setup.Unit; {
 	case u == nil:
@@ -46,11 +46,11 @@ func (in *Installer) blocked(l generation.Layout) string {
 	return ""
 }
 
-// astray says why the kubelet that its files would start now does not look where a
+// flagsProblem says why the kubelet that its files would start now does not look where a
 // layout has it look; "" if it does.
-func (in *Installer) astray(l generation.Layout) string {
+func (in *Installer) flagsProblem(l generation.Layout) string {
 	if l.DropIn != "" {
-		if why := in.blocked(l); why != "" {
+		if why := in.dropInProblem(l); why != "" {
 			return why
 		}
 	}

@@ -143,8 +143,8 @@ func (in *Installer) nextEntries(ctx context.Context, name string, now []byte, l
 	return entries.Set(in.fs().Host(name), now, list, former)
 }
 
-// foresee fails if the file of somebody else cannot be changed as it has to be.
-func (in *Installer) foresee(ctx context.Context, from, to *generation.Manifest) error {
+// preflight fails if the node's own configuration cannot be changed as planned.
+func (in *Installer) preflight(ctx context.Context, from, to *generation.Manifest) error {
 	m, list := from, []entries.Entry(nil)
 	if to != nil {
 		m, list = to, to.Entries
@@ -235,8 +235,8 @@ func has(m *generation.Manifest, h generation.HostFile) bool {
 	return m != nil && slices.ContainsFunc(m.Host, func(o generation.HostFile) bool { return o.Path == h.Path })
 }
 
-// takeOne takes one thing off the host, and reports whether it was there.
-func (in *Installer) takeOne(ctx context.Context, h generation.HostFile) (changed bool, err error) {
+// removeOne takes one thing off the host, and reports whether it was there.
+func (in *Installer) removeOne(ctx context.Context, h generation.HostFile) (changed bool, err error) {
 	switch h.Kind {
 	case generation.HostDir:
 		err := in.fs().Remove(h.Path)
@@ -255,7 +255,7 @@ func (in *Installer) takeOne(ctx context.Context, h generation.HostFile) (change
 		}
 		return true, in.fs().Remove(h.Path)
 	case generation.HostFileOwn:
-		return in.takeFile(ctx, h)
+		return in.removeFile(ctx, h)
 	case generation.HostEntries:
 		return in.putEntries(ctx, h, nil)
 	}
@@ -266,7 +266,7 @@ func (in *Installer) takeOne(ctx context.Context, h generation.HostFile) (change
 // left behind. Neither systemd nor a kubelet reads such files.
 const saved = ".regcred-saved"
 
-func (in *Installer) takeFile(ctx context.Context, h generation.HostFile) (changed bool, err error) {
+func (in *Installer) removeFile(ctx context.Context, h generation.HostFile) (changed bool, err error) {
 	now, err := in.content(ctx, h.Path)
 	if err != nil || now == nil {
 		return false, err
@@ -286,10 +286,10 @@ func (in *Installer) save(name string) error {
 	return in.fs().Move(name, name+saved)
 }
 
-// takeStrays removes links to the dispatcher that no kubelet runs: they are not
+// removeStrays removes links to the dispatcher that no kubelet runs: they are not
 // those of a generation, nil being none, and no kubelet that runs has read their
 // names.
-func (in *Installer) takeStrays(ctx context.Context, binDir string, m *generation.Manifest) error {
+func (in *Installer) removeStrays(ctx context.Context, binDir string, m *generation.Manifest) error {
 	needed, err := in.namesInUse(ctx, m)
 	if err != nil {
 		return err

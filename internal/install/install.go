@@ -12,8 +12,8 @@ import (
 // Install gives a node what is wished for, and returns what it did, or was about
 // to do. Where a generation is there already that has all this it becomes current again,
 // as by [Installer.Rollback], and no other is made. With an error the node is as it was, or the error says what it is.
-func (in *Installer) Install(ctx context.Context, w Wish, o Options) (*Plan, error) {
-	if err := in.refused(w); err != nil && !in.Present() {
+func (in *Installer) Install(ctx context.Context, d Desired, o Options) (*Plan, error) {
+	if err := in.checkSupported(d); err != nil && !in.Present() {
 		return nil, err
 	}
 	unlock, err := in.lock(ctx)
@@ -24,7 +24,7 @@ func (in *Installer) Install(ctx context.Context, w Wish, o Options) (*Plan, err
 	if err := in.recover(ctx); err != nil {
 		return nil, err
 	}
-	p, err := in.Plan(ctx, w)
+	p, err := in.Plan(ctx, d)
 	if err != nil {
 		return p, err
 	}
@@ -41,7 +41,7 @@ func (in *Installer) Install(ctx context.Context, w Wish, o Options) (*Plan, err
 		return p, err
 	}
 	c := &change{Installer: in, action: installing, from: p.From, to: p.To, restart: len(p.Restart) > 0}
-	if p.Former {
+	if p.Reactivate {
 		c.action = rollingBack
 		return p, c.run(ctx, func() error { return nil })
 	}
@@ -61,12 +61,12 @@ func (in *Installer) onlyRestart(ctx context.Context, p *Plan) error {
 	if err := in.recordEntries(ctx, p.From); err != nil { // the record may be gone
 		return err
 	}
-	if err = c.bringUp(ctx, before); err == nil {
+	if err = c.restartIfNeeded(ctx, before); err == nil {
 		err = c.probe(ctx)
 	}
 	if err != nil {
 		return c.noteRestart(withHint("regcred rollback returns to an earlier generation; regcred uninstall removes regcred",
 			"generation %d is still current: %w", p.From.Number, err))
 	}
-	return errors.Join(in.forget(ctx), in.takeStrays(ctx, p.From.Layout.BinDir, p.From))
+	return errors.Join(in.forget(ctx), in.removeStrays(ctx, p.From.Layout.BinDir, p.From))
 }

@@ -7,10 +7,10 @@
 // back and to undo are one thing: to drive the node to what a generation says.
 //
 //	in := install.Installer{Store: store, Setup: setup, Service: kubelet}
-//	wish := install.Wish{Config: "providers.yaml", Plugins: files, Dispatcher: dispatcher}
-//	plan, err := in.Plan(ctx, wish) // what would be done
+//	desired := install.Desired{Config: "providers.yaml", Plugins: files, Dispatcher: dispatcher}
+//	plan, err := in.Plan(ctx, desired) // what would be done
 //	…
-//	plan, err = in.Install(ctx, wish, install.Options{Restart: true})
+//	plan, err = in.Install(ctx, desired, install.Options{Restart: true})
 //
 // Each thing is changed by one rename, in an order in which a kubelet that starts
 // in between finds what works. A journal says what is under way: whoever comes

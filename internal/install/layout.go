@@ -33,10 +33,10 @@ func (in *Installer) layoutOf() (generation.Layout, error) {
 		return generation.Layout{}, withHint("set the kubelet flags --image-credential-provider-config and --image-credential-provider-bin-dir as this system requires, then run regcred install again",
 			"regcred cannot set the credential provider flags of this node's kubelet (%s)", s.Kind)
 	}
-	l := generation.Layout{Config: s.Vendor.Config.Path, Flag: s.Vendor.Config.Path, BinDir: s.Vendor.BinDir.Path}
+	l := generation.Layout{Kind: generation.ConfigShared, Config: s.Vendor.Config.Path, Flag: s.Vendor.Config.Path, BinDir: s.Vendor.BinDir.Path}
 	switch s.Vendor.Config.Type {
 	case node.Directory:
-		l.Config, l.Own = path.Join(l.Config, ownFile), true
+		l.Config, l.Kind = path.Join(l.Config, ownFile), generation.ConfigOwn
 	case node.Other, node.Unknown:
 		return l, fmt.Errorf("%s: the kubelet's credential provider configuration is neither a file nor a directory", s.Vendor.Config.Path)
 	}
@@ -76,7 +76,7 @@ func (in *Installer) layoutOf() (generation.Layout, error) {
 // else as a copy that status compares.
 func (in *Installer) moveConfig(l *generation.Layout) error {
 	former := in.Setup.Vendor.Config
-	l.Own, l.Config = true, in.Store.Path(kubeletDir, "config", ownFile)
+	l.Kind, l.Config = generation.ConfigOwn, in.Store.Path(kubeletDir, "config", ownFile)
 	l.Flag = l.Config
 	if !former.Set() || former.Type == node.Absent {
 		return nil
@@ -84,9 +84,9 @@ func (in *Installer) moveConfig(l *generation.Layout) error {
 	if former.Type == node.Directory {
 		return withHint("make it writable", "%s is not writable (%s), and a configuration directory cannot be linked into regcred's own directory", former.Path, former.Fixed)
 	}
-	l.Beside, l.Flag = former.Path, path.Dir(l.Config)
+	l.Kind, l.Original, l.Flag = generation.ConfigLinked, former.Path, path.Dir(l.Config)
 	if !readsDirectories(in.Setup.Version.Kubelet) {
-		l.Own, l.Copy, l.Config = false, true, in.Store.Path(kubeletDir, "config.json")
+		l.Kind, l.Config = generation.ConfigCopied, in.Store.Path(kubeletDir, "config.json")
 		l.Flag = l.Config
 	}
 	return nil
@@ -154,24 +154,24 @@ func (in *Installer) links(_ context.Context, m *generation.Manifest) (list []ge
 // configuration is what the kubelet reads of ours.
 func (in *Installer) configuration(ctx context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
 	l := m.Layout
-	switch {
-	case l.Copy:
-		data, err := in.fs().ReadFile(ctx, l.Beside)
+	switch l.Kind {
+	case generation.ConfigCopied:
+		data, err := in.fs().ReadFile(ctx, l.Original)
 		if err != nil {
 			return nil, err
 		}
-		if data, err = entries.Set(in.fs().Host(l.Beside), data, m.Entries, nil); err != nil {
+		if data, err = entries.Set(in.fs().Host(l.Original), data, m.Entries, nil); err != nil {
 			return nil, err
 		}
 		return append(list, generation.HostFile{Kind: generation.HostFileOwn, Path: l.Config, Mode: 0o600, Content: string(data), Stage: generation.AfterFlip}), nil
-	case l.Own:
+	case generation.ConfigOwn, generation.ConfigLinked:
 		data, err := entries.Set(in.fs().Host(l.Config), nil, m.Entries, nil)
 		if err != nil {
 			return nil, err
 		}
-		if l.Beside != "" {
-			name := "10-" + configName(l.Beside)
-			list = append(list, generation.HostFile{Kind: generation.HostLink, Path: path.Join(path.Dir(l.Config), name), Target: l.Beside})
+		if l.Kind == generation.ConfigLinked {
+			name := "10-" + configName(l.Original)
+			list = append(list, generation.HostFile{Kind: generation.HostLink, Path: path.Join(path.Dir(l.Config), name), Target: l.Original})
 		}
 		return append(list, generation.HostFile{Kind: generation.HostFileOwn, Path: l.Config, Mode: 0o644, Content: string(data), Stage: generation.AfterFlip}), nil
 	}
@@ -190,7 +190,7 @@ func sharedStage(l generation.Layout) generation.Stage {
 
 // flagsStage is the other.
 func flagsStage(l generation.Layout) generation.Stage {
-	if l.Own || l.Copy {
+	if l.Kind != generation.ConfigShared {
 		return generation.Last
 	}
 	return generation.AfterFlip

@@ -21,7 +21,7 @@ import (
 )
 
 // whole has every layout broken at every step, which takes minutes.
-var whole = flag.Bool("matrix", false, "break every layout at each step in each way, not two of them at each third step, and the others at each twentieth without a kill")
+var whole = flag.Bool("matrix", false, "break every layout at each step in each way, not two of them at each ninth step, and the others at each sixtieth without a kill")
 
 // often reports whether a layout is killed too.
 func (l layout) often() bool {
@@ -34,9 +34,9 @@ func (l layout) stride() int {
 	case *whole:
 		return 1
 	case l.often():
-		return 3
+		return 9
 	}
-	return 20
+	return 60
 }
 
 // changes are what is broken off, each after those of before.

@@ -27,10 +27,10 @@ func nodeConfigOf(args []string) (string, error) {
 // those of its drop-ins behind its own (awslabs/amazon-eks-ami: nodeadm).
 const nodeadmEnvironment = "/etc/eks/kubelet/environment"
 
-// takeNodeadmFlags takes our flags out of what nodeadm wrote at the last boot:
+// removeNodeadmFlags takes our flags out of what nodeadm wrote at the last boot:
 // until the next one, a kubelet would be started with paths that are gone.
 // Nodeadm's own flag for the bin dir may be the same as ours, and stays.
-func (in *Installer) takeNodeadmFlags(ctx context.Context, l generation.Layout) error {
+func (in *Installer) removeNodeadmFlags(ctx context.Context, l generation.Layout) error {
 	if l.NodeConfig == "" {
 		return nil
 	}

@@ -12,30 +12,30 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// mirrors reports whether something on the host repeats what is the node's own: the
+// copiesNode reports whether something on the host repeats what is the node's own: the
 // command of its unit, its configuration, its plugins. It belongs to the node as it
 // is now, and to no generation.
-func (in *Installer) mirrors(l generation.Layout, h generation.HostFile) bool {
+func (in *Installer) copiesNode(l generation.Layout, h generation.HostFile) bool {
 	switch h.Kind {
 	case generation.HostFileOwn:
-		return h.Path == l.DropIn || h.Path == l.NodeConfig || l.Copy && h.Path == l.Config
+		return h.Path == l.DropIn || h.Path == l.NodeConfig || l.Kind == generation.ConfigCopied && h.Path == l.Config
 	case generation.HostLink:
 		return h.Target != in.Store.DispatcherPath()
 	}
 	return false
 }
 
-// backTo is a generation to go back to, with what repeats the node's own as the
+// refreshed is a generation to go back to, with what repeats the node's own as the
 // latest has it: an earlier one has the node as it was when it was made, and a
 // kubelet may not start with that any more.
-func (in *Installer) backTo(ctx context.Context, from, to *generation.Manifest) (*generation.Manifest, error) {
+func (in *Installer) refreshed(ctx context.Context, from, to *generation.Manifest) (*generation.Manifest, error) {
 	if from == nil {
 		return to, nil
 	}
 	back := *to
-	back.Host = slices.DeleteFunc(slices.Clone(to.Host), func(h generation.HostFile) bool { return in.mirrors(to.Layout, h) })
+	back.Host = slices.DeleteFunc(slices.Clone(to.Host), func(h generation.HostFile) bool { return in.copiesNode(to.Layout, h) })
 	for _, h := range from.Host {
-		if !in.mirrors(from.Layout, h) {
+		if !in.copiesNode(from.Layout, h) {
 			continue
 		}
 		if h.Path == to.Layout.Config {
@@ -58,7 +58,7 @@ func (in *Installer) backTo(ctx context.Context, from, to *generation.Manifest) 
 // copy of somebody's configuration, that is all but the entries: another
 // generation may have brought those.
 func (in *Installer) isContent(ctx context.Context, m *generation.Manifest, h generation.HostFile, now []byte) bool {
-	if string(now) == h.Content || !m.Layout.Copy || h.Path != m.Layout.Config {
+	if string(now) == h.Content || m.Layout.Kind != generation.ConfigCopied || h.Path != m.Layout.Config {
 		return string(now) == h.Content
 	}
 	a, err := in.without(ctx, h.Path, now)
@@ -69,7 +69,7 @@ func (in *Installer) isContent(ctx context.Context, m *generation.Manifest, h ge
 // asInstalled reports whether a file of ours is as it should be with a generation:
 // of its content or, where it repeats the node's own, of a later one's.
 func (in *Installer) asInstalled(ctx context.Context, m *generation.Manifest, h generation.HostFile, now []byte) bool {
-	if string(now) == h.Content || !in.mirrors(m.Layout, h) {
+	if string(now) == h.Content || !in.copiesNode(m.Layout, h) {
 		return string(now) == h.Content
 	}
 	if h.Path != m.Layout.Config {

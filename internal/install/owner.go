@@ -52,8 +52,8 @@ func helmUninstall(owner string) string {
 	return "helm uninstall " + release + " -n " + namespace
 }
 
-// owned is an error if a generation is not of who asks; nil is nobody's.
-func owned(m *generation.Manifest, asked string) error {
+// checkOwner is an error if a generation is not of who asks; nil is nobody's.
+func checkOwner(m *generation.Manifest, asked string) error {
 	if m == nil || m.Owner == asked {
 		return nil
 	}
@@ -73,9 +73,9 @@ func (in *Installer) mayUninstall(m *generation.Manifest, o Options) error {
 }
 
 // sourceOf is what a generation was made of, for people.
-func sourceOf(w Wish) string {
-	if w.Owner != "" {
-		return "release " + w.Owner // the directory of its pod goes with the pod
+func sourceOf(d Desired) string {
+	if d.Owner != "" {
+		return "release " + d.Owner // the directory of its pod goes with the pod
 	}
-	return w.Config
+	return d.Config
 }

@@ -20,15 +20,16 @@ import (
 // Plan is what would be changed, and why. Nothing has been written for it.
 type Plan struct {
 	From *generation.Manifest // the current generation; nil if there is none
-	To   *generation.Manifest // the next; its Number is not known yet unless Former
+	To   *generation.Manifest // the next; its Number is not known yet unless Reactivate is set
 
-	Former bool // To is there already: it is the current one, or one from before it
+	Reactivate bool // To exists: it is the current generation or an earlier one
 
-	Restart  []string // why the kubelet has to be restarted for it; nil: it need not be
-	Warnings []string // what may not work
-	Diffs    []Diff   // of what a person reads, first the node's files and then the generation's
-	Nothing  bool     // the node has all this already
+	Restart  []string // why the kubelet must be restarted; nil if it need not be
+	Warnings []string
+	Diffs    []Diff // first of the node's files, then of the generation's
+	Nothing  bool   // the node is up to date
 
+	want   []entries.Entry // that the providers need
 	files  []source
 	number int // that To will have
 }
@@ -39,53 +40,58 @@ type Diff struct {
 	Text string // unified; "" if the content is not shown
 }
 
-// Plan makes a plan, and refuses what would not work.
-func (in *Installer) Plan(ctx context.Context, w Wish) (*Plan, error) {
-	from, err := in.current(ctx)
-	if err == nil {
-		err = in.unfinished(ctx)
-	}
+// Plan plans an install, and fails if the install would.
+func (in *Installer) Plan(ctx context.Context, d Desired) (*Plan, error) {
+	from, unlinked, err := in.startingPoint(ctx)
 	if err != nil {
 		return nil, err
 	}
-	unlinked := in.unlinked(from)
-	if unlinked != nil {
-		if from, err = in.latest(ctx); err != nil || from == nil {
-			return nil, cmp.Or(err, unlinked)
+	if err := in.checkAllowed(d, from); err != nil {
+		return nil, err
+	}
+	cfg, files, err := in.gather(ctx, d, from)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{From: from, To: in.nextManifest(d, from), files: files}
+	if p.Warnings, err = in.check(ctx, d, cfg, files, from); err != nil {
+		return nil, err
+	}
+	if p.want, err = in.wantedEntries(ctx, p, cfg); err != nil {
+		return nil, err
+	}
+	// Each step uses what the steps before it have set.
+	for _, step := range []func(context.Context, *Plan) error{in.planEntries, in.planLayout, in.planHost, in.planRestart, in.planDiffs, in.planReuse} {
+		if err := step(ctx, p); err != nil {
+			return nil, err
 		}
 	}
-	if err := in.refused(w); err != nil && from == nil {
-		return nil, err
-	}
-	if err := owned(from, w.Owner); err != nil {
-		return nil, err
-	}
-	if dir := in.stateOfKubelet(); from == nil && dir != "" && dir != in.Store.Dir {
-		return nil, in.stranded()
-	}
-	cfg, files, err := in.gather(ctx, w, from)
-	if err != nil {
-		return nil, err
-	}
-	p := &Plan{From: from, files: files, To: &generation.Manifest{
-		Previous: numberOf(from), Created: stamp(), Version: in.Version, Source: sourceOf(w), Owner: w.Owner, MaxStale: generation.Duration(w.MaxStale),
-		Reserve: w.Reserve,
-	}}
-	p.inherit(w)
-	if p.Warnings, err = in.examine(ctx, w, cfg, files, from); err != nil {
-		return nil, err
-	}
-	if err := in.plan(ctx, p, cfg); err != nil {
-		return nil, err
-	}
-	if unlinked != nil && !p.Former {
+	if unlinked != nil && !p.Reactivate {
 		return nil, unlinked
 	}
-	return p, in.preflight(p)
+	return p, in.checkWritable(p)
 }
 
-// unlinked is an error if there are generations and none is current.
-func (in *Installer) unlinked(current *generation.Manifest) error {
+// startingPoint returns the current generation, nil if there is none. If generations
+// exist and none is current it returns the latest, and an error that says so.
+func (in *Installer) startingPoint(ctx context.Context) (from *generation.Manifest, unlinked, err error) {
+	if from, err = in.current(ctx); err == nil {
+		err = in.checkInterrupted(ctx)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if unlinked = in.checkCurrent(from); unlinked == nil {
+		return from, nil, nil
+	}
+	if from, err = in.latest(ctx); err != nil || from == nil {
+		return nil, nil, cmp.Or(err, unlinked)
+	}
+	return from, unlinked, nil
+}
+
+// checkCurrent fails if there are generations and none is current.
+func (in *Installer) checkCurrent(current *generation.Manifest) error {
 	numbers, err := in.Store.Numbers()
 	if err != nil || current != nil || len(numbers) == 0 {
 		return err
@@ -94,91 +100,119 @@ func (in *Installer) unlinked(current *generation.Manifest) error {
 		"%s does not exist, so no generation is current", in.fs().Host(in.Store.Path("current")))
 }
 
-// inherit takes over from the generation before what a wish leaves open.
-func (p *Plan) inherit(w Wish) {
-	was := p.From
+// checkAllowed fails if this node, or another owner, forbids an install.
+func (in *Installer) checkAllowed(d Desired, from *generation.Manifest) error {
+	if err := in.checkSupported(d); err != nil && from == nil {
+		return err
+	}
+	if err := checkOwner(from, d.Owner); err != nil {
+		return err
+	}
+	if dir := in.stateOfKubelet(); from == nil && dir != "" && dir != in.Store.Dir {
+		return in.checkOrphaned()
+	}
+	return nil
+}
+
+// nextManifest returns a manifest with what is desired. What is not set is as in the
+// current generation.
+func (in *Installer) nextManifest(d Desired, from *generation.Manifest) *generation.Manifest {
+	was := from
 	if was == nil {
 		was = &generation.Manifest{}
 	}
-	p.To.Source = cmp.Or(p.To.Source, was.Source)
-	p.To.MaxStale = cmp.Or(p.To.MaxStale, was.MaxStale, generation.Duration(generation.DefaultMaxStale))
-	if w.Reserve == nil {
-		p.To.Reserve = was.Reserve
+	m := &generation.Manifest{
+		Previous: was.Number, Created: stamp(), Version: in.Version, Owner: d.Owner, Source: cmp.Or(sourceOf(d), was.Source),
+		MaxStale: cmp.Or(generation.Duration(d.MaxStale), was.MaxStale, generation.Duration(generation.DefaultMaxStale)),
+		Reserve:  d.Reserve, AnyImage: was.AnyImage,
 	}
-	if p.To.AnyImage = was.AnyImage; w.AnyImage != nil {
-		p.To.AnyImage = *w.AnyImage
+	if d.Reserve == nil {
+		m.Reserve = was.Reserve
 	}
+	if d.AnyImage != nil {
+		m.AnyImage = *d.AnyImage
+	}
+	return m
 }
 
-// plan decides about entries, host and restart.
-func (in *Installer) plan(ctx context.Context, p *Plan, cfg *config.Config) error {
+// wantedEntries returns the entries that the providers need.
+func (in *Installer) wantedEntries(ctx context.Context, p *Plan, cfg *config.Config) ([]entries.Entry, error) {
 	known, err := in.known(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	want, err := entries.Derive(cfg.Providers, entries.Options{
+	return entries.Derive(cfg.Providers, entries.Options{
 		Known: known, Reserve: p.To.Reserve, AnyImage: p.To.AnyImage, Target: in.Setup.Target(),
 	})
-	if err != nil {
-		return err
-	}
-	// What covers the providers stays as it is: a kubelet need not read it anew.
-	if p.To.Entries = want; p.asWide() && len(entries.Uncovered(p.From.Entries, want)) == 0 {
+}
+
+// planEntries keeps the current entries if they cover the wanted ones, so that the
+// kubelet need not be restarted.
+func (in *Installer) planEntries(_ context.Context, p *Plan) error {
+	p.To.Entries = p.want
+	if p.samePatterns() && len(entries.Uncovered(p.From.Entries, p.want)) == 0 {
 		p.To.Entries = p.From.Entries
 	}
+	return nil
+}
+
+func (in *Installer) planLayout(_ context.Context, p *Plan) (err error) {
 	if p.From != nil {
 		p.To.Layout = p.From.Layout
 	} else if p.To.Layout, err = in.layoutOf(); err != nil {
 		return err
 	}
-	if p.To.Layout.Dirs, err = in.dirs(p.To.Layout); err != nil {
+	p.To.Layout.Dirs, err = in.dirs(p.To.Layout)
+	return err
+}
+
+func (in *Installer) planHost(ctx context.Context, p *Plan) (err error) {
+	p.To.Host, err = in.hostOf(ctx, p.To)
+	return err
+}
+
+func (in *Installer) planRestart(ctx context.Context, p *Plan) (err error) {
+	if p.Restart, err = in.restartFor(ctx, p.To.Layout, p.want); err != nil {
 		return err
 	}
-	if p.To.Host, err = in.hostOf(ctx, p.To); err != nil {
-		return err
-	}
-	if p.Restart, err = in.restartFor(ctx, p.To.Layout, want); err != nil {
-		return err
-	}
-	if err := in.reaches(p); err != nil {
-		return err
-	}
+	return in.checkFlags(p)
+}
+
+func (in *Installer) planDiffs(ctx context.Context, p *Plan) (err error) {
 	if p.number, err = in.Store.Next(p.To.Previous); err != nil {
 		return err
 	}
-	if p.Diffs, err = in.diffs(ctx, p); err != nil {
-		return err
-	}
-	if p.Nothing = in.hasAll(ctx, p); p.Nothing {
-		if why := in.astray(p.To.Layout); why != "" && in.blocked(p.To.Layout) == "" {
-			p.Warnings = append(p.Warnings, without+why)
-		}
-		return nil
-	}
-	return in.orFormer(ctx, p, want)
-}
-
-// hasAll reports whether the node has all that is planned.
-func (in *Installer) hasAll(ctx context.Context, p *Plan) bool {
-	return len(p.Diffs) == 0 && p.asWide() && p.From.MaxStale == p.To.MaxStale &&
-		len(in.damage(ctx, p.From)) == 0 && !in.outdated(p.From) && in.fs().Exists(in.Store.Path("current"))
-}
-
-// orFormer plans to make a generation current that is there, if it has all that the
-// next would have.
-func (in *Installer) orFormer(ctx context.Context, p *Plan, want []entries.Entry) error {
-	m, restart, err := in.former(ctx, p, want)
-	if err != nil || m == nil {
-		return err
-	}
-	p.To, p.Former, p.Restart, p.number = m, true, restart, m.Number
 	p.Diffs, err = in.diffs(ctx, p)
 	return err
 }
 
-// asWide reports whether entries are to have the patterns beside those of providers
-// that they have. Only a wish for others makes them narrower.
-func (p *Plan) asWide() bool {
+// planReuse changes the plan if the node is up to date, or a generation with the
+// planned content exists.
+func (in *Installer) planReuse(ctx context.Context, p *Plan) error {
+	if p.Nothing = in.upToDate(ctx, p); p.Nothing {
+		if why := in.flagsProblem(p.To.Layout); why != "" && in.dropInProblem(p.To.Layout) == "" {
+			p.Warnings = append(p.Warnings, notUsed+why)
+		}
+		return nil
+	}
+	m, restart, err := in.reusable(ctx, p)
+	if err != nil || m == nil {
+		return err
+	}
+	p.To, p.Reactivate, p.Restart, p.number = m, true, restart, m.Number
+	p.Diffs, err = in.diffs(ctx, p)
+	return err
+}
+
+// upToDate reports whether the node has all that is planned.
+func (in *Installer) upToDate(ctx context.Context, p *Plan) bool {
+	return len(p.Diffs) == 0 && p.samePatterns() && p.From.MaxStale == p.To.MaxStale &&
+		len(in.damage(ctx, p.From)) == 0 && !in.hasDeadLinks(p.From) && in.fs().Exists(in.Store.Path("current"))
+}
+
+// samePatterns reports whether --reserve and --any-image are as in the current
+// generation. Only a change of them removes patterns from entries.
+func (p *Plan) samePatterns() bool {
 	return p.From != nil && p.From.AnyImage == p.To.AnyImage && slices.Equal(p.From.Reserve, p.To.Reserve)
 }
 
@@ -210,7 +244,7 @@ func (in *Installer) restartFor(ctx context.Context, l generation.Layout, want [
 	if err != nil {
 		return nil, err
 	}
-	return memory.lacks(want), nil
+	return memory.missingEntries(want), nil
 }
 
 // diffs shows what changes.
@@ -294,13 +328,13 @@ func (p *Plan) contentDiff(s source) string {
 	if path.Dir(s.Name) == path.Dir(generation.ConfigFile("x")) {
 		return text
 	}
-	return text + fmt.Sprintf("@@ %s @@\n", s.SHA256)
+	return text + fmt.Sprintf(" %s \n", s.SHA256)
 }
 
-// refused says why a node would not keep a change.
-func (in *Installer) refused(w Wish) error {
+// checkSupported says why a node would not keep a change.
+func (in *Installer) checkSupported(d Desired) error {
 	r := in.Setup.Refusal
-	if r == nil || r.Reapplied && w.Reapplied {
+	if r == nil || r.Reapplied && d.Reapplied {
 		return nil
 	}
 	return &RefusedError{Why: r.Why, Kind: string(in.Setup.Kind)}
@@ -316,8 +350,8 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("cannot install on this node (%s): %s", e.Kind, e.Why)
 }
 
-// preflight refuses what could not be written, before anything is.
-func (in *Installer) preflight(p *Plan) error {
+// checkWritable refuses what could not be written, before anything is.
+func (in *Installer) checkWritable(p *Plan) error {
 	const margin = 4 << 20 // manifests, journal, and what is in the kubelet's directories
 	if above := path.Dir(in.Store.Dir); p.From == nil {
 		if info, err := in.fs().Stat(above); err != nil {
@@ -325,7 +359,7 @@ func (in *Installer) preflight(p *Plan) error {
 		} else if !info.IsDir() {
 			return fmt.Errorf("nothing was changed: %s is not a directory", in.fs().Host(above))
 		}
-		if err := in.vacant(); err != nil {
+		if err := in.checkStateDir(); err != nil {
 			return err
 		}
 	}
@@ -346,7 +380,7 @@ func (in *Installer) preflight(p *Plan) error {
 	if in.fs().NoExec(state) {
 		return withHint("--state-dir selects another directory", "nothing was changed: %s is mounted noexec, so plugins cannot run from there", in.fs().Host(state))
 	}
-	if free, err := in.fs().Free(state); err == nil && !p.Former && free < size(p.files)+margin {
+	if free, err := in.fs().Free(state); err == nil && !p.Reactivate && free < size(p.files)+margin {
 		return fmt.Errorf("nothing was changed: %s has %d MiB free, but %d MiB are needed", in.fs().Host(state), free>>20, (size(p.files)+margin)>>20)
 	}
 	return nil

@@ -16,11 +16,10 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// former is a generation that is there and has all that the next one of a plan would
-// have: the current one, if only what is outside of it has changed, or an earlier one.
-// It is as [Installer.Rollback] would bring it back, with why the kubelet has to be
-// restarted for it; nil if there is none, or it takes a restart that the next would not.
-func (in *Installer) former(ctx context.Context, p *Plan, want []entries.Entry) (m *generation.Manifest, restart []string, err error) {
+// reusable returns an existing generation with the planned content, as
+// [Installer.Rollback] would activate it, and why the kubelet must be restarted for it.
+// It returns nil if there is none, or only one that needs a restart that the plan does not.
+func (in *Installer) reusable(ctx context.Context, p *Plan) (m *generation.Manifest, restart []string, err error) {
 	numbers, err := in.Store.Numbers()
 	if err != nil || p.From == nil {
 		return nil, nil, err
@@ -28,10 +27,10 @@ func (in *Installer) former(ctx context.Context, p *Plan, want []entries.Entry) 
 	numbers = append(slices.DeleteFunc(numbers, func(n int) bool { return n == p.From.Number }), p.From.Number)
 	for _, n := range slices.Backward(numbers) {
 		m, err := in.Store.Manifest(ctx, n)
-		if err != nil || !alike(m, p) || len(entries.Uncovered(m.Entries, want)) > 0 || len(in.Store.Changed(ctx, m)) > 0 {
+		if err != nil || !sameContent(m, p) || len(entries.Uncovered(m.Entries, p.want)) > 0 || len(in.Store.Changed(ctx, m)) > 0 {
 			continue // of one that is damaged, status says so
 		}
-		if m, err = in.backTo(ctx, p.From, m); err != nil {
+		if m, err = in.refreshed(ctx, p.From, m); err != nil {
 			return nil, nil, err
 		}
 		next := *p.To
@@ -51,9 +50,9 @@ func (in *Installer) former(ctx context.Context, p *Plan, want []entries.Entry) 
 	return nil, nil, nil
 }
 
-// alike reports whether a generation has what a plan's next would have in its own
+// sameContent reports whether a generation has what a plan's next would have in its own
 // directory, for the same layout and owner.
-func alike(m *generation.Manifest, p *Plan) bool {
+func sameContent(m *generation.Manifest, p *Plan) bool {
 	return m.Owner == p.To.Owner && m.MaxStale == p.To.MaxStale && m.AnyImage == p.To.AnyImage && slices.Equal(m.Reserve, p.To.Reserve) &&
 		reflect.DeepEqual(m.Layout, p.To.Layout) && len(m.Files) == len(p.files) &&
 		!slices.ContainsFunc(p.files, func(s source) bool { return !same(s, m) })
@@ -79,9 +78,9 @@ func (in *Installer) latest(ctx context.Context) (*generation.Manifest, error) {
 	return nil, nil
 }
 
-// outdated reports whether a generation has links to executables of others that have
+// hasDeadLinks reports whether a generation has links to executables of others that have
 // gone: those are not repeated.
-func (in *Installer) outdated(m *generation.Manifest) bool {
+func (in *Installer) hasDeadLinks(m *generation.Manifest) bool {
 	return slices.ContainsFunc(m.Host, func(h generation.HostFile) bool {
 		if h.Kind != generation.HostLink || m.Layout.LinksOf == "" || path.Dir(h.Target) != path.Clean(m.Layout.LinksOf) {
 			return false

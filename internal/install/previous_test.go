@@ -43,8 +43,8 @@ func TestFormer(t *testing.T) {
 					t.Fatalf("%s: %v", step.wish, err)
 				}
 				s := o.status()
-				if s.Current.Number != step.number || len(s.Problems)+len(s.Restart) > 0 || p.Former != (step.wish != "c") {
-					t.Errorf("%s: generation %d, former %v, %q %q", step.wish, s.Current.Number, p.Former, s.Problems, s.Restart)
+				if s.Current.Number != step.number || len(s.Problems)+len(s.Restart) > 0 || p.Reactivate != (step.wish != "c") {
+					t.Errorf("%s: generation %d, former %v, %q %q", step.wish, s.Current.Number, p.Reactivate, s.Problems, s.Restart)
 				}
 				if now := snapshot(t, o.root()); step.as != nil {
 					// The kubelet may have read the second entry, and so has its link.
@@ -71,8 +71,8 @@ func TestFormerDamaged(t *testing.T) {
 	o.do("install a", "install c")
 	o.write(stateDir+"/generations/1/bin/alpha", "#!/bin/sh\n# of somebody else\n")
 	p, err := o.install("a", false)
-	if s := o.status(); err != nil || p.Former || s.Current.Number != 3 || len(s.Problems) > 0 {
-		t.Errorf("generation %d, %q; former: %v; %v", s.Current.Number, s.Problems, p.Former, err)
+	if s := o.status(); err != nil || p.Reactivate || s.Current.Number != 3 || len(s.Problems) > 0 {
+		t.Errorf("generation %d, %q; former: %v; %v", s.Current.Number, s.Problems, p.Reactivate, err)
 	}
 }
 
@@ -98,8 +98,8 @@ func TestFormerNeedsRestart(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%+v: %v", step, err)
 		}
-		if s := o.status(); s.Current.Number != step.number || p.Former != step.former {
-			t.Errorf("%+v: generation %d, former %v", step, s.Current.Number, p.Former)
+		if s := o.status(); s.Current.Number != step.number || p.Reactivate != step.former {
+			t.Errorf("%+v: generation %d, former %v", step, s.Current.Number, p.Reactivate)
 		}
 	}
 	w := wish(o.wishes, "a") // a kubelet that was started again has the entries of its time
@@ -117,7 +117,7 @@ func TestFormerNeedsRestart(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	p, err := o.in(stateDir).Install(t.Context(), w, install.Options{Restart: true})
-	if s := o.status(); err != nil || !p.Former || s.Current.Number != 2 || len(s.Problems)+len(s.Restart) > 0 {
+	if s := o.status(); err != nil || !p.Reactivate || s.Current.Number != 2 || len(s.Problems)+len(s.Restart) > 0 {
 		t.Errorf("generation %d, %q %q, %v", s.Current.Number, s.Problems, s.Restart, err)
 	}
 }

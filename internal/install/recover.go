@@ -12,8 +12,8 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// unfinished is an error if a change was broken off, and nobody is at it.
-func (in *Installer) unfinished(ctx context.Context) error {
+// checkInterrupted is an error if a change was broken off, and nobody is at it.
+func (in *Installer) checkInterrupted(ctx context.Context) error {
 	j, err := in.journal(ctx)
 	if err != nil || j.Action == "" {
 		return err
@@ -45,7 +45,7 @@ func (in *Installer) recover(ctx context.Context) error {
 		return err
 	}
 	c := &change{Installer: in, action: j.Action, again: true}
-	if c.from, c.to, err = in.ways(ctx, j, number); err != nil {
+	if c.from, c.to, err = in.direction(ctx, j, number); err != nil {
 		in.say("%s was interrupted: %v", j, err) // a rollback or an uninstall mends that
 		return nil
 	}
@@ -74,12 +74,12 @@ func (c *change) recovered(ctx context.Context, j journal) error {
 			return err
 		}
 	}
-	return c.settle(ctx)
+	return c.cleanUp(ctx)
 }
 
-// ways are where a change that was broken off goes to, which is what the link
+// direction are where a change that was broken off goes to, which is what the link
 // names, and what it comes from; nil if that is nothing, or gone.
-func (in *Installer) ways(ctx context.Context, j journal, number int) (from, to *generation.Manifest, err error) {
+func (in *Installer) direction(ctx context.Context, j journal, number int) (from, to *generation.Manifest, err error) {
 	other := j.From
 	switch {
 	case number != 0:
@@ -103,7 +103,7 @@ func (in *Installer) ways(ctx context.Context, j journal, number int) (from, to 
 		}
 	}
 	if err == nil && j.Action == rollingBack && number == j.To {
-		to, err = in.backTo(ctx, from, to)
+		to, err = in.refreshed(ctx, from, to)
 	}
 	return from, to, err
 }

@@ -25,7 +25,7 @@ import (
 type refused struct {
 	name, layout string
 	spoil        func(t *testing.T, root string) // the node
-	wish         func(t *testing.T, w *install.Wish)
+	wish         func(t *testing.T, w *install.Desired)
 	says         string // "": it is installed, and works
 }
 
@@ -89,20 +89,20 @@ func refusals() []refused {
 				t.Fatal(err)
 			}
 		}, says: "check the state directory"},
-		{name: "invalid configuration", layout: "json", wish: func(t *testing.T, w *install.Wish) {
+		{name: "invalid configuration", layout: "json", wish: func(t *testing.T, w *install.Desired) {
 			w.Config = filepath.Join(t.TempDir(), "x.yaml")
 			write("x.yaml", strings.Replace(oneProvider, "matchImages", "matchimages", 1))(t, filepath.Dir(w.Config))
 		}, says: "x.yaml:"},
-		{name: "no configuration", layout: "json", wish: func(_ *testing.T, w *install.Wish) { w.Config = "" }, says: "nothing to install"},
-		{name: "no executable", layout: "json", wish: func(_ *testing.T, w *install.Wish) { w.BinDir = "" }, says: `no executable found for provider "alpha"`},
-		{name: "an executable too many", layout: "json", wish: func(_ *testing.T, w *install.Wish) { w.Plugins = []string{w.Dispatcher} }, says: "the configuration has no provider"},
-		{name: "no dispatcher", layout: "json", wish: func(_ *testing.T, w *install.Wish) { w.Dispatcher += "x" }, says: "regcred-credential-providerx: no such file"},
-		{name: "another architecture", layout: "json", wish: func(t *testing.T, w *install.Wish) {
-			w.Untried, w.BinDir = false, t.TempDir()
+		{name: "no configuration", layout: "json", wish: func(_ *testing.T, w *install.Desired) { w.Config = "" }, says: "nothing to install"},
+		{name: "no executable", layout: "json", wish: func(_ *testing.T, w *install.Desired) { w.BinDir = "" }, says: `no executable found for provider "alpha"`},
+		{name: "an executable too many", layout: "json", wish: func(_ *testing.T, w *install.Desired) { w.Plugins = []string{w.Dispatcher} }, says: "the configuration has no provider"},
+		{name: "no dispatcher", layout: "json", wish: func(_ *testing.T, w *install.Desired) { w.Dispatcher += "x" }, says: "regcred-credential-providerx: no such file"},
+		{name: "another architecture", layout: "json", wish: func(t *testing.T, w *install.Desired) {
+			w.SkipExec, w.BinDir = false, t.TempDir()
 			write("alpha", string(testelf.Image(t, elf.ELFCLASS64, binary.BigEndian, elf.EM_S390, "")))(t, w.BinDir)
 		}, says: "s390"},
-		{name: "an executable that does not work", layout: "json", wish: func(t *testing.T, w *install.Wish) {
-			w.Untried, w.BinDir = false, t.TempDir()
+		{name: "an executable that does not work", layout: "json", wish: func(t *testing.T, w *install.Desired) {
+			w.SkipExec, w.BinDir = false, t.TempDir()
 			write("alpha", "no program\n")(t, w.BinDir)
 		}, says: "alpha: "},
 		{name: "GKE", layout: "kubeadm", spoil: write("home/kubernetes/bin/configure-helper.sh", ""), says: "cannot install on this node (gke)"},
@@ -281,7 +281,7 @@ func TestLinksStayInside(t *testing.T) {
 				var err error
 				switch change {
 				case "install without":
-					_, err = c.Install(t.Context(), install.Wish{Plugins: []string{filepath.Join(c.wishes, "c/alpha")}, Dispatcher: wish(c.wishes, "a").Dispatcher, Untried: true}, options())
+					_, err = c.Install(t.Context(), install.Desired{Plugins: []string{filepath.Join(c.wishes, "c/alpha")}, Dispatcher: wish(c.wishes, "a").Dispatcher, SkipExec: true}, options())
 				case "status":
 					var s *install.Status
 					if s, err = c.Status(t.Context()); err == nil && (len(s.Problems) > 0 || s.Current.Number != 3) {

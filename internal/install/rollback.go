@@ -37,7 +37,7 @@ func (in *Installer) Rollback(ctx context.Context, number int, o Options) (to *g
 	if err := mayRestart(why, o); err != nil {
 		return nil, err
 	}
-	if to, err = in.backTo(ctx, from, to); err != nil {
+	if to, err = in.refreshed(ctx, from, to); err != nil {
 		return nil, err
 	}
 	c := &change{Installer: in, action: rollingBack, from: from, to: to, restart: len(why) > 0}
@@ -52,7 +52,7 @@ func (in *Installer) rollbackFrom(ctx context.Context) (*generation.Manifest, er
 		return nil, err
 	}
 	if len(numbers) == 0 {
-		if err := in.stranded(); err != nil {
+		if err := in.checkOrphaned(); err != nil {
 			return nil, err
 		}
 		return nil, withHint("regcred install CONFIG", "there is no generation on this node")
@@ -114,7 +114,7 @@ func generationsExist(numbers []int) string {
 // Uninstall takes everything off the node.
 func (in *Installer) Uninstall(ctx context.Context, o Options) error {
 	if !in.Present() {
-		return in.stranded()
+		return in.checkOrphaned()
 	}
 	unlock, err := in.lock(ctx)
 	if err != nil {

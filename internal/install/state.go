@@ -32,9 +32,9 @@ func (in *Installer) Present() bool {
 	return err == nil && !slices.ContainsFunc(list, func(e fs.DirEntry) bool { return !inroot.IsTemporary(e.Name()) })
 }
 
-// stranded is an error if this node's kubelet is given what a regcred has made
+// checkOrphaned is an error if this node's kubelet is given what a regcred has made
 // that has no generation here: its state directory is another one, or was removed.
-func (in *Installer) stranded() error {
+func (in *Installer) checkOrphaned() error {
 	dir := in.stateOfKubelet()
 	switch {
 	case dir == "":
@@ -48,8 +48,8 @@ func (in *Installer) stranded() error {
 		"%s was removed, but this node's kubelet still refers to it and cannot restart without it", in.fs().Host(in.Store.Dir))
 }
 
-// vacant is an error if the state directory is somebody else's.
-func (in *Installer) vacant() error {
+// checkStateDir is an error if the state directory is somebody else's.
+func (in *Installer) checkStateDir() error {
 	list, err := in.fs().ReadDir(in.Store.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -100,7 +100,7 @@ func (in *Installer) clear() error {
 	}
 	err = in.fs().Remove(in.Store.Dir)
 	if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrExist) {
-		return nil // put there meanwhile
+		return nil // putStage there meanwhile
 	}
 	return err
 }

@@ -54,7 +54,7 @@ func (in *Installer) Status(ctx context.Context) (*Status, error) {
 	}
 	in.leftovers(s)
 	if !in.Present() {
-		if e, ok := errors.AsType[*node.Error](in.stranded()); ok {
+		if e, ok := errors.AsType[*node.Error](in.checkOrphaned()); ok {
 			s.problem("%v: %s", e, e.Hint)
 		}
 	}
@@ -101,8 +101,8 @@ func (in *Installer) compare(ctx context.Context, s *Status) (err error) {
 		s.problem("%s contains an outdated copy of the ExecStart= command from %s: run regcred install to update it", in.fs().Host(m.Layout.DropIn), in.fs().Host(u.Exec.File))
 	}
 	in.compareCopy(ctx, s)
-	if why := in.astray(m.Layout); why != "" {
-		s.problem("%s", without+why)
+	if why := in.flagsProblem(m.Layout); why != "" {
+		s.problem("%s", notUsed+why)
 	}
 	memory, err := in.memory(ctx)
 	if err != nil {
@@ -173,15 +173,15 @@ func (in *Installer) compareHost(ctx context.Context, m *generation.Manifest, h 
 // compareCopy says whether what was copied, or linked, has changed.
 func (in *Installer) compareCopy(ctx context.Context, s *Status) {
 	l := s.Current.Layout
-	if l.Copy {
+	if l.Kind == generation.ConfigCopied {
 		fresh, err := in.configuration(ctx, s.Current)
 		for _, h := range fresh {
 			if now, err := in.content(ctx, h.Path); err == nil && now != nil && string(now) != h.Content {
-				s.problem("%s has changed since it was copied into %s: run regcred install to copy it again", in.fs().Host(l.Beside), in.fs().Host(l.Config))
+				s.problem("%s has changed since it was copied into %s: run regcred install to copy it again", in.fs().Host(l.Original), in.fs().Host(l.Config))
 			}
 		}
 		if err != nil {
-			s.problem("%s: %v", in.fs().Host(l.Beside), err)
+			s.problem("%s: %v", in.fs().Host(l.Original), err)
 		}
 	}
 	if l.LinksOf == "" {
