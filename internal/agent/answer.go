@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// maxAnswer bounds what regcred on the node may print, in bytes.
-const maxAnswer = 16 << 20
+// maxResult bounds the output of regcred on the node, in bytes.
+const maxResult = 16 << 20
 
 // changeResponse is what "regcred install" or "uninstall" prints.
 type changeResponse struct {
@@ -38,8 +38,8 @@ type statusResponse struct {
 	report.Failure
 }
 
-// decode reads what a command printed that ended with one of the codes. What is none
-// of its answers is not shown: it may be anything.
+// decode decodes the output of a command that may exit with one of the codes. Errors do
+// not quote the output.
 func decode(command string, stdout []byte, code int, codes []int, answer any) error {
 	var version struct {
 		SchemaVersion int `json:"schemaVersion"`
@@ -48,8 +48,8 @@ func decode(command string, stdout []byte, code int, codes []int, answer any) er
 	switch {
 	case len(stdout) == 0:
 		return fmt.Errorf("%s but returned no result; see this pod's log", ended)
-	case len(stdout) > maxAnswer:
-		return fmt.Errorf("%s, but its result is longer than %d bytes", ended, maxAnswer)
+	case len(stdout) > maxResult:
+		return fmt.Errorf("%s, but its result is longer than %d bytes", ended, maxResult)
 	case json.Unmarshal(stdout, &version) != nil || json.Unmarshal(stdout, answer) != nil:
 		return fmt.Errorf("%s, but its result is not valid JSON", ended)
 	case version.SchemaVersion != shown.SchemaVersion:
@@ -60,8 +60,8 @@ func decode(command string, stdout []byte, code int, codes []int, answer any) er
 	return nil
 }
 
-// decodeChange reads the answer of a change, which ends with code 0 and one of the good
-// outcomes, or with 1 and a reason.
+// decodeChange decodes the result of a change: code 0 and one of the good outcomes, or
+// code 1 and a reason.
 func decodeChange(command string, stdout []byte, code int, good ...report.ChangeOutcome) (*changeResponse, error) {
 	a := &changeResponse{}
 	if err := decode(command, stdout, code, []int{report.ExitOK, report.ExitFailed}, a); err != nil {
@@ -74,9 +74,9 @@ func decodeChange(command string, stdout []byte, code int, good ...report.Change
 	return a, nil
 }
 
-// decodeLeft reads the answer of a change that nobody has waited for; nil if it gave
-// none. How it ended is not known, but goes with its answer.
-func decodeLeft(command string, stdout []byte, good ...report.ChangeOutcome) *changeResponse {
+// decodeSaved decodes the result of a change that an earlier container started; nil if
+// there is none. Its exit code is unknown and derived from the result.
+func decodeSaved(command string, stdout []byte, good ...report.ChangeOutcome) *changeResponse {
 	var a changeResponse
 	if json.Unmarshal(stdout, &a) != nil {
 		return nil
@@ -92,9 +92,8 @@ func decodeLeft(command string, stdout []byte, good ...report.ChangeOutcome) *ch
 	return left
 }
 
-// decodeLook reads the answer of a look. It ends with code 0 if all is as installed,
-// 1 if not, or with an error, and 3 if nothing is installed.
-func decodeLook(stdout []byte, code int) (*statusResponse, error) {
+// decodeStatus decodes the output of "regcred status".
+func decodeStatus(stdout []byte, code int) (*statusResponse, error) {
 	a := &statusResponse{}
 	if err := decode("status", stdout, code, []int{report.ExitOK, report.ExitFailed, report.ExitEmpty}, a); err != nil {
 		return nil, err
@@ -114,7 +113,7 @@ func decodeLook(stdout []byte, code int) (*statusResponse, error) {
 	return a, nil
 }
 
-// differences are what is not as it was installed.
+// differences lists what differs from the installed state.
 func (a *statusResponse) differences() (list []string) {
 	if a.BrokenOff != "" {
 		list = append(list, "broken off: "+a.BrokenOff)
@@ -129,7 +128,7 @@ func (a *statusResponse) differences() (list []string) {
 	return list
 }
 
-// reasons makes one text of problems.
+// reasons joins errors and their hints.
 func reasons(list []report.ErrorHint) string {
 	var texts []string
 	for _, p := range list {

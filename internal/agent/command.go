@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// run runs regcred on the node and waits so long for it.
+// run runs regcred on the node and waits for at most that long.
 func (w work) run(ctx context.Context, within time.Duration, args ...string) (out []byte, code int, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, &overdueError{args[0], within})
 	defer cancel()
@@ -25,7 +25,7 @@ func (w work) run(ctx context.Context, within time.Duration, args ...string) (ou
 	return out, code, err
 }
 
-// overdueError means that a command was not waited for any longer.
+// overdueError means that a command took too long.
 type overdueError struct {
 	command string
 	within  time.Duration
@@ -35,13 +35,13 @@ func (e *overdueError) Error() string {
 	return fmt.Sprintf("regcred %s is still running on the node after %v", e.command, e.within)
 }
 
-// installArgs are those beside the configuration.
+// installArgs returns the arguments of install except the configuration.
 func (w work) installArgs() []string {
 	args := append(w.Install.args(), w.Install.where()...)
 	return append([]string{"--bin-dir", w.Host.Path(pluginDir), "--dispatcher", w.Host.Path(dispatcherName), "--owner", w.Owner, "--hide-values", "-o", "json"}, args...)
 }
 
-// command is one that changes the node.
+// command changes the node.
 type command struct {
 	args []string
 	good []report.ChangeOutcome
@@ -52,17 +52,18 @@ func (w work) installs(more ...string) command {
 	return command{append(args, more...), []report.ChangeOutcome{report.ChangeInstalled, report.ChangeRolledBack, report.ChangeRepaired, report.ChangeUnchanged, report.ChangePlanned}}
 }
 
-// uninstalls may restart the kubelet, which would otherwise run what is not there any more.
+// uninstalls allows a kubelet restart: the kubelet would otherwise run plugins that no
+// longer exist.
 func (w work) uninstalls() command {
 	args := []string{"uninstall", "--restart", w.Install.timeout(), "--owner", w.Owner, "-o", "json"}
 	return command{append(args, w.Install.where()...), []report.ChangeOutcome{report.ChangeUninstalled, report.ChangeUnchanged}}
 }
 
-// make makes a change of the node.
+// make changes the node.
 func (w work) make(ctx context.Context, c command) (*changeResponse, error) {
 	w.publish(w.Install.within())
 	out, code, err := w.run(ctx, w.Install.within(), c.args...)
-	w.talked = true // as it may have
+	w.logged = true // as it may have
 	if err != nil {
 		return nil, err
 	}
@@ -73,27 +74,27 @@ func (w work) make(ctx context.Context, c command) (*changeResponse, error) {
 	return a, nil
 }
 
-// unclearError means that a change came to an end, and not to an answer that can be read.
+// unclearError means that a change ended and its result is unreadable.
 type unclearError struct{ why error }
 
 func (e *unclearError) Error() string { return e.why.Error() }
 
-// look looks at the node and keeps what is said of it beside the phase.
+// look reads the node's state and updates the status except for the phase.
 func (w work) look(ctx context.Context) (*statusResponse, error) {
 	return w.lookWithin(ctx, lookWithin)
 }
 
-// lookWithin is a look that first waits so long at most for what is under way there.
+// lookWithin is look with a time limit, which includes a change that is running.
 func (w work) lookWithin(ctx context.Context, within time.Duration) (*statusResponse, error) {
 	out, code, err := w.run(ctx, within, append([]string{"status", "-o", "json", "--quiet"}, w.Install.where()...)...)
 	if err != nil {
 		return nil, err
 	}
-	a, err := decodeLook(out, code)
+	a, err := decodeStatus(out, code)
 	if err != nil {
 		return nil, err
 	}
-	w.missed, w.memory.Reached = 0, true
+	w.failedChecks, w.memory.Reached = 0, true
 	w.mu.Lock()
 	w.counts = a.Counts
 	w.mu.Unlock()
@@ -103,9 +104,9 @@ func (w work) lookWithin(ctx context.Context, within time.Duration) (*statusResp
 	return a, nil
 }
 
-// words makes of a text of the node one of the pod: without secrets of the
-// configuration, and with the paths that the chart's user knows.
-func (w work) words(text string) string {
+// redact redacts the configuration's secrets in a text from the node, and replaces the
+// node's paths with the pod's.
+func (w work) redact(text string) string {
 	text = scrub.Part(text, w.secrets(), false, false)
 	for name, here := range map[string]string{configDir: w.Options.Config, pluginDir: w.Plugins} {
 		text = strings.ReplaceAll(text, w.Host.Path(name)+"/", strings.TrimSuffix(here, "/")+"/")
@@ -113,11 +114,11 @@ func (w work) words(text string) string {
 	return shown.Line(text)
 }
 
-// allWords is words of each text that is shown; the others are only counted.
-func (w work) allWords(list []string) (texts []string) {
+// redactAll applies words to each text that is shown; the others are only counted.
+func (w work) redactAll(list []string) (texts []string) {
 	for i, text := range list {
 		if i < maxDrift {
-			text = w.words(text)
+			text = w.redact(text)
 		} else {
 			text = "…"
 		}
@@ -126,11 +127,11 @@ func (w work) allWords(list []string) (texts []string) {
 	return texts
 }
 
-// minSecret is the length from which values of args and env count as secrets, as for
-// package plugin: shorter ones are things like "true".
+// minSecret is the minimum length of values of args and env that are redacted, as in
+// package plugin: shorter ones are values like "true".
 const minSecret = 8
 
-// secrets are the values of args and env.
+// secrets returns the values of args and env.
 func (w work) secrets() (list []scrub.Secret) {
 	if w.stage.cfg == nil {
 		return nil
@@ -146,7 +147,7 @@ func (w work) secrets() (list []scrub.Secret) {
 			add(v.Value.Reveal(), fmt.Sprintf("env %s of provider %s", v.Name, p.Name))
 		}
 		for j, arg := range p.Arguments() {
-			if strings.HasPrefix(arg, "-") { // of a flag, the value counts
+			if strings.HasPrefix(arg, "-") {
 				_, arg, _ = strings.Cut(arg, "=")
 			}
 			add(arg, fmt.Sprintf("args[%d] of provider %s", j, p.Name))

@@ -14,9 +14,9 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// Copy copies executables into a directory, each whole or not at all, with mode 0755.
-// It needs nothing of the image that it runs in. Nothing is copied if one of them is
-// no regular file, or cannot be started by a Linux.
+// Copy copies executables into a directory, atomically and with mode 0755. Nothing is
+// copied if one of them is not a regular file or not a Linux executable. Copy uses no
+// other file of the image.
 func Copy(ctx context.Context, files []string, dir string) error {
 	if info, err := os.Stat(dir); err != nil {
 		return fmt.Errorf("copy to %s: %w", dir, regularfile.Cause(err))
@@ -46,7 +46,7 @@ func Copy(ctx context.Context, files []string, dir string) error {
 	return sweep(to)
 }
 
-// mayCopy says what is wrong with a file that is to be executed.
+// mayCopy returns why a file cannot be executed.
 func mayCopy(name string) error {
 	info, err := executable.Read(name)
 	switch {

@@ -5,8 +5,7 @@ package agent
 
 import "strings"
 
-// chartValues are what the flags of "regcred install" are called in the chart's
-// values.yaml, if a hint begins with one.
+// chartValues maps flags of "regcred install" to the chart's values.
 func chartValues() map[string]string {
 	return map[string]string{
 		"--restart":   "the chart's value restart: IfNeeded",
@@ -15,8 +14,8 @@ func chartValues() map[string]string {
 	}
 }
 
-// forChart makes of a hint for who has typed a command one for who has written values. A
-// command that it tells to run on the node stays what it is.
+// forChart replaces a flag at the start of a hint with the chart's value. Commands in a
+// hint are kept.
 func forChart(hint string) string {
 	flag, rest, _ := strings.Cut(hint, " ")
 	flag, comma := strings.CutSuffix(flag, ",")

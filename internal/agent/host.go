@@ -18,24 +18,22 @@ import (
 
 // Host runs regcred on the node.
 type Host interface {
-	// Run runs regcred there with arguments, until it ends, and returns what it printed
-	// on standard output and its exit code. The error is that it could not be run, or
-	// that ctx has ended: it is then not ended with it, since a change that has begun is
-	// carried through. What it prints on standard error goes to the pod's log.
+	// Run runs regcred on the node, and returns its standard output and exit code. Its
+	// standard error goes to the pod's log. An error means that regcred could not be run,
+	// or that ctx has ended; regcred then continues, so that a change is completed.
 	Run(ctx context.Context, args ...string) (stdout []byte, code int, err error)
 
-	// Path is where the node has a file of the directory that is handed over to it.
+	// Path returns the node's path of a file in the directory that the pod shares with it.
 	Path(name string) string
 }
 
-// UnsupportedError says that regcred cannot be run on a node of that kind, and so
-// never was: it has no systemd.
+// UnsupportedError means that the node has no systemd, so that regcred cannot be run on it.
 type UnsupportedError struct{ Why string }
 
 func (e *UnsupportedError) Error() string { return e.Why }
 
-// UnitName is that of the unit in which the node's systemd runs regcred for a pod:
-// one for all charts and pods, so that no two change the node at once.
+// UnitName is the unit in which the node's systemd runs regcred for a pod: one for all
+// charts and pods, so that only one changes the node at a time.
 const UnitName = "regcred-agent.service"
 
 // runner runs programs on a node: a [hostrun.Runner].
@@ -43,26 +41,25 @@ type runner interface {
 	Run(ctx context.Context, c hostrun.Command, stdout, stderr io.Writer) (code int, err error)
 }
 
-// HostOf is the node that a runner runs programs on, for an agent with these options,
-// whose directory Work is at hostWork there. What regcred says on standard error goes
-// to stderr.
+// HostOf returns the node on which a runner runs programs. hostWork is the node's path of
+// o.Work. regcred's standard error goes to stderr.
 func HostOf(r runner, o Options, hostWork string, stderr io.Writer) Host {
-	return &systemdHost{runner: r, dir: path.Join(hostWork, handedOver), answer: filepath.Join(o.Work, answerName), limit: o.Install.Limit(), stderr: stderr}
+	return &systemdHost{runner: r, dir: path.Join(hostWork, sharedDir), answer: filepath.Join(o.Work, resultName), limit: o.Install.Limit(), stderr: stderr}
 }
 
 type systemdHost struct {
 	runner runner
 	dir    string        // on the node
-	answer string        // a file of this pod, for what a change answers
+	answer string        // a file of this pod for the result of a change
 	limit  time.Duration // of a change
 	stderr io.Writer
 }
 
-// Path is below the directory that is handed over.
+// Path returns a path below the shared directory.
 func (h *systemdHost) Path(name string) string { return path.Join(h.dir, name) }
 
-// Run runs the regcred that was handed over. The answer of a change is kept for the
-// container that comes after this one, if this one is ended before.
+// Run runs the node's copy of regcred. The result of a change is kept in a file in case
+// this container ends first.
 func (h *systemdHost) Run(ctx context.Context, args ...string) (stdout []byte, code int, err error) {
 	c := hostrun.Command{Path: h.Path(regcredName), Args: args, Limit: h.limit}
 	if args[0] == "status" {

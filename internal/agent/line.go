@@ -13,9 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// The bounds of a status line, in bytes. A container runtime writes a line of up to
-// 16 KiB (containerd) or 8 KiB (CRI-O) in one piece, and who asks a kubelet for the
-// last line gets the last piece.
+// The limits of a status line, in bytes. Container runtimes split lines above 16 KiB
+// (containerd) or 8 KiB (CRI-O), and a kubelet returns only the last part.
 const (
 	maxLine   = 8 << 10
 	maxReason = 1 << 10
@@ -24,8 +23,7 @@ const (
 	maxDiffer = 256
 )
 
-// line is a status as it is printed: one line of JSON that ends with a newline.
-// Long texts are shortened.
+// line returns the status as one line of JSON. Long texts are shortened.
 func (s Status) line() []byte {
 	s.bound()
 	for {
@@ -37,13 +35,13 @@ func (s Status) line() []byte {
 			s.Drift = s.Drift[:len(s.Drift)-1]
 		case s.LastError != nil && s.LastError.Message != "":
 			s.LastError = &Error{Time: s.LastError.Time}
-		default: // not with these bounds
+		default:
 			s.Reason = ""
 		}
 	}
 }
 
-// bound shortens what is long, and makes one line of each text.
+// bound shortens texts, and makes each one line.
 func (s *Status) bound() {
 	for _, text := range []*string{&s.Node, &s.Owner, &s.Revision, &s.Kind, &s.Kubelet} {
 		*text = short(*text, maxName)
@@ -52,33 +50,33 @@ func (s *Status) bound() {
 	if s.LastError != nil {
 		s.LastError = &Error{s.LastError.Time, short(s.LastError.Message, maxReason)}
 	}
-	list := few(s.Drift)
+	list := firstFew(s.Drift)
 	s.Drift = nil
 	for _, text := range list {
 		s.Drift = append(s.Drift, short(text, maxDiffer))
 	}
 }
 
-// few are the first of a list, and how many others there are.
-func few(list []string) []string {
+// firstFew returns the first texts of a list, and how many more there are.
+func firstFew(list []string) []string {
 	if len(list) <= maxDrift {
 		return list
 	}
 	return append(append([]string{}, list[:maxDrift-1]...), fmt.Sprintf("and %d more", len(list)-maxDrift+1))
 }
 
-// compact is JSON without indentation.
+// compact returns JSON without indentation.
 func compact(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil { // of no type that is printed here
+	if err := enc.Encode(v); err != nil { // cannot happen for the types of this package
 		panic(err)
 	}
 	return b.Bytes()
 }
 
-// short makes one printable line of a text, of at most max bytes.
+// short returns a text as one printable line of at most max bytes.
 func short(text string, max int) string {
 	if text = shown.Line(text); len(text) <= max {
 		return text

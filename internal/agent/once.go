@@ -16,11 +16,11 @@ import (
 	"github.com/regcred/regcred/internal/report"
 )
 
-// maxTries is how often a change is begun that comes to no end of its own, or to no
-// answer: a node that goes down meanwhile, a systemd that ends it, a disk that is full.
+// maxTries is how often a change is started that returns no result: because the node
+// goes down, systemd stops it, or the disk is full.
 const maxTries = 3
 
-// goal tells one change of the node from another.
+// goal identifies the desired state of the node.
 func (w work) goal() string {
 	if w.wanted == absent {
 		return absent
@@ -28,11 +28,10 @@ func (w work) goal() string {
 	return w.sum
 }
 
-// once makes a change of the node that may restart its kubelet. One that was begun
-// before, by a container of this pod that was ended meanwhile, has gone on without it,
-// and is not made again if it came to an end: its answer is this one's. What restarted
-// the kubelet in vain is not tried again by this pod, and that is written down before
-// anything else is done.
+// once makes a change that may restart the kubelet. A change that an earlier container
+// of this pod started has continued without it: once waits for it and returns its
+// result. A change that failed after it restarted the kubelet is not retried by this
+// pod, which is saved before anything else is done.
 func (w work) once(ctx context.Context, c command) (*changeResponse, error) {
 	answer, err := w.resume(ctx, c)
 	if answer == nil && err == nil {
@@ -49,10 +48,10 @@ func (w work) once(ctx context.Context, c command) (*changeResponse, error) {
 	return answer, nil
 }
 
-// try makes a change, which is written down before. The answer of an earlier one goes
-// before that: a container that is ended in between is not to leave it as this one's.
+// try makes a change, and saves before that it has. An earlier change's result is
+// removed first, so that it is not mistaken for this one's.
 func (w work) try(ctx context.Context, c command) (*changeResponse, error) {
-	if err := os.Remove(filepath.Join(w.Work, answerName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(filepath.Join(w.Work, resultName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("nothing was started: %w", err)
 	}
 	if w.memory.Begun != w.goal() {
@@ -67,8 +66,7 @@ func (w work) try(ctx context.Context, c command) (*changeResponse, error) {
 	return answer, err
 }
 
-// mayHaveRun reports whether a change that ended with an error may have done something
-// before.
+// mayHaveRun reports whether a change may have done something before the error.
 func mayHaveRun(err error) bool {
 	_, overdue := errors.AsType[*overdueError](err)
 	_, killed := errors.AsType[*hostrun.KilledError](err)
@@ -78,24 +76,24 @@ func mayHaveRun(err error) bool {
 	return overdue || killed || lost || begun || unclear
 }
 
-// resume waits for a change that was begun before, if one was, and returns its answer;
-// nil if there is none, so that it is to be made.
+// resume waits for a change that an earlier container started, and returns its result;
+// nil if there is none.
 func (w work) resume(ctx context.Context, c command) (*changeResponse, error) {
 	if w.memory.Begun == "" || w.memory.Begun != w.goal() {
 		return nil, nil
 	}
 	w.publish(w.Install.within())
-	if _, err := w.lookWithin(ctx, w.Install.within()); err != nil { // it comes after what is under way
+	if _, err := w.lookWithin(ctx, w.Install.within()); err != nil { // status waits for the change that is running
 		return nil, err
 	}
-	data, err := regularfile.Read(ctx, filepath.Join(w.Work, answerName), maxAnswer)
+	data, err := regularfile.Read(ctx, filepath.Join(w.Work, resultName), maxResult)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // as good as none, or it would be in the way for ever
-		w.say("read the result of regcred %s: %v", c.args[0], err)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // otherwise an unreadable file would block all changes
+		w.logf("read the result of regcred %s: %v", c.args[0], err)
 	}
-	if answer := decodeLeft(c.args[0], data, c.good...); answer != nil {
+	if answer := decodeSaved(c.args[0], data, c.good...); answer != nil {
 		return answer, nil
 	}
 	if w.memory.Tries >= maxTries {
@@ -105,16 +103,15 @@ func (w work) resume(ctx context.Context, c command) (*changeResponse, error) {
 	return nil, nil
 }
 
-// spend has what is wanted not tried again by this pod, also if its container is
-// started anew.
+// spend saves that this pod does not retry the current goal.
 func (w work) spend(why string) {
-	w.memory.Spent, w.memory.Why = w.goal(), short(w.words(why), maxReason)
+	w.memory.Spent, w.memory.Why = w.goal(), short(w.redact(why), maxReason)
 	w.keepMemory()
 }
 
 func (w work) spent() bool { return w.memory.Spent != "" && w.memory.Spent == w.goal() }
 
-// inVain says why what is wanted is not tried.
-func (w work) inVain() string {
+// spentReason returns why the current goal is not retried.
+func (w work) spentReason() string {
 	return "this pod will not retry, to avoid further kubelet restarts: " + w.memory.Why
 }

@@ -8,42 +8,42 @@ import (
 	"time"
 )
 
-// Options are what the chart says to the pod of a node. Paths are those in the pod.
+// Options are the chart's settings for a node's pod. Paths are the pod's.
 type Options struct {
 	Node     string // its name
 	Owner    string // NAMESPACE/RELEASE
 	Revision string // the name of the ConfigMap with the configuration
 
-	Config       string // a file or directory, as a kubelet reads it
-	State        string // a file that says "present" or "absent"
-	Plugins      string // a directory with plugins of others
-	ImagePlugins string // a directory with those of the image
-	Work         string // the directory that is handed over in part, and that a restart of the container keeps; absolute
+	Config       string // the configuration, a file or directory
+	State        string // a file with "present" or "absent"
+	Plugins      string // a directory with third-party plugins
+	ImagePlugins string // a directory with the image's plugins
+	Work         string // a directory that is kept when the container restarts, and partly shared with the node; absolute
 
 	Executable string // of regcred
 	Dispatcher string // of regcred-credential-provider
 
 	Install Install
 
-	Interval time.Duration // between two looks at the node; a minute if 0
+	Interval time.Duration // between two checks of the node; a minute if 0
 }
 
-// Install says how the node is changed: these are flags of "regcred install".
+// Install has flags of "regcred install".
 type Install struct {
-	DryRun    bool // nothing is changed
+	DryRun    bool
 	Restart   bool
 	Probe     string
 	Reserve   []string
 	AnyImage  bool
-	MaxStale  time.Duration // 0 is regcred's own default
-	Keep      int           // 0 likewise
+	MaxStale  time.Duration // 0 means regcred's default
+	Keep      int           // 0 means regcred's default
 	Reapplied bool
-	StateDir  string        // of the node, for its generations; "" is regcred's own default
+	StateDir  string        // on the node; "" means regcred's default
 	Timeout   time.Duration // until a restarted kubelet is healthy; 4 minutes if 0
 }
 
-// args are the flags. What the node was told before has no say: what is not given is
-// taken back.
+// args returns the flags. It sets all that would otherwise be inherited from the current
+// generation.
 func (i Install) args() []string {
 	args := []string{i.timeout(), "--any-image=" + strconv.FormatBool(i.AnyImage)}
 	for _, p := range i.Reserve {
@@ -70,7 +70,7 @@ func (i Install) args() []string {
 	return args
 }
 
-// where are the flags, of every command, that say where the generations are.
+// where returns the flags that select the state directory.
 func (i Install) where() []string {
 	if i.StateDir == "" {
 		return nil
@@ -87,18 +87,19 @@ func (i Install) health() time.Duration {
 	return 4 * time.Minute
 }
 
-// Limit is how long a change may take on the node before systemd ends it: the files
-// that are copied and the plugins that are tried, a kubelet that becomes healthy and
-// a test pull, and going back from that, for which regcred takes 10 minutes at most.
+// Limit returns how long a change may take before systemd stops it: to copy files and
+// check plugins, to wait for a healthy kubelet and a test pull, and to roll back, which
+// takes at most 10 minutes.
 func (i Install) Limit() time.Duration { return 5*time.Minute + 2*i.health() + 10*time.Minute }
 
-// within is how long a change is waited for: for the one of a pod before, and for ours.
+// within returns how long the pod waits for a change, which may have to wait for another
+// pod's change.
 func (i Install) within() time.Duration { return 2*i.Limit() + time.Minute }
 
-// lookLimit is how long a look at the node may take there.
+// lookLimit is how long "regcred status" may take on the node.
 const lookLimit = time.Minute
 
-// lookWithin is how long it is waited for.
+// lookWithin is how long the pod waits for it.
 const lookWithin = 2 * lookLimit
 
 func (o *Options) interval() time.Duration {

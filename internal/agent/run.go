@@ -21,45 +21,45 @@ import (
 
 const statusVersion = 1
 
-// Agent looks after one node. It is made once and run once.
+// Agent manages one node. Run must be called once.
 type Agent struct {
 	Options
 	Host  Host
-	Print func(line []byte) error // a status, as one line of JSON, to standard output
-	Say   func(text string)       // talk, to standard error
+	Print func(line []byte) error // prints a status, one line of JSON, to standard output
+	Say   func(text string)       // prints a message to standard error
 
-	memory    memory
-	kept      memory // as it is in the file
-	wanted    string // the state that was read last
-	sum       string // of what was handed over last
-	installed int    // the generation that was; 0 if that is not known
-	settled   bool   // what is wanted is so, as far as is known
-	rest      Status // phase and reason of a node that is settled and not looked at any more
-	retry     retry  // of what failed
-	mends     retry  // of what was mended, and may be spoilt again and again
-	missed    int    // looks in a row that came to nothing
-	talked    bool   // since a line was printed
+	memory       memory
+	kept         memory // as saved in the file
+	wanted       string // the desired state that was read last
+	sum          string // of what was shared with the node last
+	installed    int    // the generation that this chart installed; 0 if unknown
+	settled      bool   // the node is known to be in the desired state
+	settledAs    Status // phase and reason of a settled node that is no longer checked
+	retry        retry  // after a failure
+	repairs      retry  // after a repair
+	failedChecks int    // consecutive checks that failed
+	logged       bool   // a message was printed after the last status
 
 	printed     []byte // the last line, without its time
 	lastPrinted time.Time
 
-	mu     sync.Mutex // for the following, which metrics read
+	mu     sync.Mutex // guards the fields below, which metrics read
 	status Status
 	counts *tally.Counts
 	until  time.Time // when the next turn will have ended
 }
 
-// The states that the chart may want.
+// The desired states.
 const (
 	present = "present"
 	absent  = "absent"
 )
 
-// printEvery is after how long a line is printed of which nothing has changed.
+// printEvery is how often an unchanged status is printed.
 const printEvery = 10 * time.Minute
 
-// Run works until ctx ends, which is no error. Whatever is under way on the node then
-// goes on there.
+// Run manages the node until ctx ends, which is not an error. A change that is then
+// running on the node continues.
 func (a *Agent) Run(ctx context.Context) error {
 	if err := a.start(ctx); err != nil {
 		return err
@@ -77,11 +77,10 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// stateEvery is how often it is read what state is wanted, which asks nothing of the
-// node.
+// stateEvery is how often the desired state is read.
 const stateEvery = 2 * time.Second
 
-// wait waits until the next turn is due, or another state is wanted. It reports false
+// wait waits until the next turn is due, or the desired state changes. It returns false
 // if ctx has ended.
 func (a *Agent) wait(ctx context.Context, pause time.Duration) bool {
 	due := time.NewTimer(pause)
@@ -102,13 +101,13 @@ func (a *Agent) wait(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// start says that there is an agent, and what it remembers.
+// start reads the memory and publishes the first status.
 func (a *Agent) start(ctx context.Context) (err error) {
 	if err := makeDir(a.Work); err != nil {
 		return err
 	}
 	if a.memory, err = remember(ctx, a.Work); err != nil {
-		a.say("%v", err)
+		a.logf("%v", err)
 	}
 	a.wanted = a.memory.Wanted
 	a.change(func(s *Status) {
@@ -118,8 +117,8 @@ func (a *Agent) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// pause is how long the next turn is away: an interval from the beginning of this
-// one, or less if something is to be tried again.
+// pause returns the time until the next turn: an interval from the start of this one, or
+// less if a retry is due.
 func (a *Agent) pause(begun time.Time) time.Duration {
 	next := begun.Add(a.interval())
 	if at := a.retry.at; at.After(time.Now()) && at.Before(next) {
@@ -128,15 +127,15 @@ func (a *Agent) pause(begun time.Time) time.Duration {
 	return max(time.Until(next), time.Second)
 }
 
-// turn does what is to be done now.
+// turn does what is due now.
 func (a *Agent) turn(ctx context.Context) {
 	want, err := a.readState(ctx)
 	if err != nil {
-		a.stand(Failed, err.Error())
+		a.setPhase(Failed, err.Error())
 		return
 	}
 	if want != a.wanted {
-		if a.wanted != "" { // it is asked for anew
+		if a.wanted != "" {
 			a.memory.forget()
 		}
 		a.wanted, a.memory.Wanted = want, want
@@ -144,10 +143,10 @@ func (a *Agent) turn(ctx context.Context) {
 	}
 	s, err := loadStage(&a.Options)
 	switch w := (work{a, s}); {
-	case want == absent: // whatever the configuration is
+	case want == absent: // even if the configuration is invalid
 		w.remove(ctx)
 	case err != nil:
-		a.stand(Failed, err.Error())
+		a.setPhase(Failed, err.Error())
 	case a.Install.DryRun:
 		a.noteSum(s.sum())
 		w.plan(ctx)
@@ -157,7 +156,7 @@ func (a *Agent) turn(ctx context.Context) {
 	}
 }
 
-// noteSum has what is wanted done anew if it is another now.
+// noteSum starts again if the configuration has changed.
 func (a *Agent) noteSum(sum string) {
 	if a.sum != "" && a.sum != sum {
 		a.settled, a.retry = false, retry{}
@@ -165,8 +164,7 @@ func (a *Agent) noteSum(sum string) {
 	a.sum = sum
 }
 
-// readState reads what is wanted. Nothing is changed on a node of which that is not
-// known: a file that is missing says nothing.
+// readState reads the desired state. If it is unknown, nothing is changed on the node.
 func (a *Agent) readState(ctx context.Context) (string, error) {
 	data, err := regularfile.Read(ctx, a.State, 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -183,7 +181,7 @@ func (a *Agent) readState(ctx context.Context) (string, error) {
 	}
 }
 
-// change changes the status.
+// change updates the status.
 func (a *Agent) change(f func(*Status)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -192,22 +190,22 @@ func (a *Agent) change(f func(*Status)) {
 	a.status.LastApply, a.status.LastError = a.memory.LastApply, a.memory.LastError
 }
 
-// settle is stand for a node of which nothing more is wanted.
+// settle sets the phase of a node that needs no further change.
 func (a *Agent) settle(p Phase, reason string) {
 	a.settled, a.retry = true, retry{}
-	a.rest = Status{Phase: p, Reason: reason}
-	a.stand(p, reason)
+	a.settledAs = Status{Phase: p, Reason: reason}
+	a.setPhase(p, reason)
 }
 
-// stand is change of the phase and its reason.
-func (a *Agent) stand(p Phase, reason string) {
+// setPhase sets the phase and its reason.
+func (a *Agent) setPhase(p Phase, reason string) {
 	a.change(func(s *Status) { s.Phase, s.Reason = p, reason })
 }
 
-// publish says how the node stands: in the file, and in a line if it has changed or
-// is long ago. More is how much longer than usual the next time is away.
+// publish writes the status to the file, and prints it if it has changed or was printed
+// long ago. The next call may be late by more.
 func (a *Agent) publish(more time.Duration) {
-	now := time.Now() // also by the clock that nobody sets
+	now := time.Now() // with the monotonic clock
 	a.mu.Lock()
 	a.until = now.Add(3*a.interval() + lookWithin + more)
 	a.status.Time = now.UTC().Truncate(time.Second)
@@ -215,52 +213,51 @@ func (a *Agent) publish(more time.Duration) {
 	a.mu.Unlock()
 	a.keepMemory()
 	line := s.line()
-	file := filed{s, until.UTC().Truncate(time.Second)}
+	file := statusFile{s, until.UTC().Truncate(time.Second)}
 	file.bound()
 	if err := file.put(a.Work); err != nil {
-		a.say("%v", err)
+		a.logf("%v", err)
 	}
 	s.Time = time.Time{}
-	if timeless := s.line(); a.talked || !bytes.Equal(timeless, a.printed) || now.Sub(a.lastPrinted) >= printEvery {
-		a.printed, a.lastPrinted, a.talked = timeless, now, false
+	if timeless := s.line(); a.logged || !bytes.Equal(timeless, a.printed) || now.Sub(a.lastPrinted) >= printEvery {
+		a.printed, a.lastPrinted, a.logged = timeless, now, false
 		if err := a.Print(line); err != nil {
-			a.say("%v", err)
+			a.logf("%v", err)
 		}
 	}
 }
 
-// keepMemory writes down what a restart of the container is to know.
+// keepMemory saves the memory if it has changed.
 func (a *Agent) keepMemory() {
 	if a.memory == a.kept {
 		return
 	}
 	if err := a.memory.keep(a.Work); err != nil {
-		a.say("%v", err)
+		a.logf("%v", err)
 		return
 	}
 	a.kept = a.memory
 }
 
-// say says something for people. The last line of a log is to be a status, so that
-// one follows.
-func (a *Agent) say(format string, args ...any) {
-	a.talked = true
+// logf prints a message. A status must follow, because the log's last line must be one.
+func (a *Agent) logf(format string, args ...any) {
+	a.logged = true
 	if a.Say != nil {
 		a.Say(strings.TrimSpace(fmt.Sprintf(format, args...)))
 	}
 }
 
-// alive reports whether turns come as they should.
+// alive reports whether turns are on time.
 func (a *Agent) alive() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return !a.until.IsZero() && time.Now().Before(a.until)
 }
 
-// retry is when something is tried again, and how the node stands until then.
+// retry is when something is retried, and the phase until then.
 type retry struct {
 	wait time.Duration
-	at   time.Time // zero: at once
+	at   time.Time // zero: immediately
 
 	phase  Phase
 	reason string
@@ -271,12 +268,12 @@ const (
 	lastRetry  = 10 * time.Minute
 )
 
-// later puts the next try off: for twice as long as the last time, less up to a
-// quarter, so that the nodes of a fleet do not try at once.
+// later schedules the next try: after twice the last wait, minus up to a quarter, so that
+// the nodes of a cluster do not retry at the same time.
 func (r *retry) later() {
 	r.wait = min(max(2*r.wait, firstRetry), lastRetry)
 	r.at = time.Now().Add(r.wait - rand.N(r.wait/4))
 }
 
-// due reports whether something may be tried.
+// due reports whether the next try is due.
 func (r *retry) due() bool { return !time.Now().Before(r.at) }

@@ -20,8 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/tally/metrics"
 )
 
-// Metrics are those of an agent, in a registry of their own: how its node stands, and
-// what the node's dispatcher has counted.
+// Metrics returns a registry with the metrics of the node and of its dispatcher.
 func (a *Agent) Metrics(version string) (*prometheus.Registry, error) {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "regcred_build_info", Help: "regcred version in this pod; the value is always 1.",
@@ -37,7 +36,7 @@ func (a *Agent) Metrics(version string) (*prometheus.Registry, error) {
 	return registry, nil
 }
 
-// Status is how the node stands now. It may be asked for at any time.
+// Status returns the node's state. It may be called at any time.
 func (a *Agent) Status() Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -50,12 +49,12 @@ func (a *Agent) counted() *tally.Counts {
 	return a.counts
 }
 
-// phases are all that there are.
+// phases returns all phases.
 func phases() []Phase {
 	return []Phase{Starting, Applying, Installed, Planned, Drifted, Failed, Unsupported, Removed, NotRemoved}
 }
 
-// nodeMetrics collects what a status says.
+// nodeMetrics collects metrics of a status.
 type nodeMetrics struct {
 	status func() Status
 
@@ -78,14 +77,14 @@ func newNodeMetrics(status func() Status) *nodeMetrics {
 	}
 }
 
-// Describe lists what Collect makes.
+// Describe sends the descriptions of the metrics.
 func (m *nodeMetrics) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{m.generation, m.phase, m.lastApply, m.applies, m.failures, m.mended, m.drift} {
 		to <- d
 	}
 }
 
-// Collect makes metrics of the status that is now.
+// Collect sends the metrics of the current status.
 func (m *nodeMetrics) Collect(to chan<- prometheus.Metric) {
 	s := m.status()
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
@@ -111,8 +110,8 @@ func (m *nodeMetrics) Collect(to chan<- prometheus.Metric) {
 	gauge(m.drift, float64(len(s.Drift)))
 }
 
-// Serve answers on a listener until ctx ends: /metrics, and /healthz, which is 200 as
-// long as the agent looks after its node, however that stands.
+// Serve serves /metrics and /healthz until ctx ends. /healthz returns 200 while the agent
+// checks its node, whatever the node's state.
 func (a *Agent) Serve(ctx context.Context, l net.Listener, metrics *prometheus.Registry) error {
 	server := &http.Server{
 		Handler:           a.handler(metrics),
@@ -121,7 +120,7 @@ func (a *Agent) Serve(ctx context.Context, l net.Listener, metrics *prometheus.R
 		WriteTimeout:      10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    8 << 10,
-		ErrorLog:          log.New(io.Discard, "", 0), // what a scanner sends is none of the log's business
+		ErrorLog:          log.New(io.Discard, "", 0), // keep port scans out of the log
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
@@ -131,7 +130,7 @@ func (a *Agent) Serve(ctx context.Context, l net.Listener, metrics *prometheus.R
 	return nil
 }
 
-// maxScrapes is how many may ask at once.
+// maxScrapes bounds concurrent requests for metrics.
 const maxScrapes = 4
 
 func (a *Agent) handler(metrics *prometheus.Registry) http.Handler {

@@ -23,26 +23,26 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// Names of what is handed over to the node, below Work.
+// Names of what is shared with the node, below Work.
 const (
-	handedOver = "host"
-	configDir  = "config"
-	pluginDir  = "bin"
+	sharedDir = "host"
+	configDir = "config"
+	pluginDir = "bin"
 
 	regcredName    = "regcred"
 	dispatcherName = "regcred-credential-provider"
 )
 
-// stage hands over to the node what it is to be given.
+// stage prepares the files that the node's regcred uses.
 type stage struct {
 	*Options
 	cfg *config.Config // nil if it cannot be read
 }
 
-// dir is a directory that is handed over.
-func (s *stage) dir(name string) string { return filepath.Join(s.Work, handedOver, name) }
+// dir returns the path of a shared file.
+func (s *stage) dir(name string) string { return filepath.Join(s.Work, sharedDir, name) }
 
-// loadStage reads the configuration. Without one regcred itself can be handed over.
+// loadStage reads the configuration. With an error the stage can still share regcred.
 func loadStage(o *Options) (*stage, error) {
 	cfg, err := config.Load(o.Config)
 	if err != nil {
@@ -51,7 +51,7 @@ func loadStage(o *Options) (*stage, error) {
 	return &stage{o, cfg}, nil
 }
 
-// sum tells one install from another: by what the chart says and the configuration.
+// sum identifies the chart's settings and the configuration.
 func (s *stage) sum() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q", s.Revision, s.Install.args())
@@ -61,7 +61,7 @@ func (s *stage) sum() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// put brings everything into place, each file whole or not at all.
+// put copies everything, each file atomically.
 func (s *stage) put(ctx context.Context) error {
 	if err := s.putRegcred(ctx); err != nil {
 		return err
@@ -70,65 +70,65 @@ func (s *stage) put(ctx context.Context) error {
 	for i := range s.cfg.Providers {
 		name := s.cfg.Providers[i].Name
 		if slices.Contains(wanted, name) {
-			continue // what the node's regcred refuses, in better words
+			continue // regcred rejects it on the node, with a better message
 		}
 		if err := config.CheckName(name); err != nil {
 			return fmt.Errorf("configuration in ConfigMap %s: provider %q: %w", s.Revision, name, err)
 		}
 		from, err := s.plugin(name)
 		if err == nil {
-			err = handOver(ctx, from, filepath.Join(s.dir(pluginDir), name))
+			err = share(ctx, from, filepath.Join(s.dir(pluginDir), name))
 		}
 		if err != nil {
 			return err
 		}
 		wanted = append(wanted, name)
 	}
-	if err := only(s.dir(pluginDir), wanted); err != nil {
+	if err := removeOthers(s.dir(pluginDir), wanted); err != nil {
 		return err
 	}
 	return s.putConfig()
 }
 
-// putRegcred hands over regcred itself, which is enough to look at the node.
+// putRegcred copies regcred, which is enough to check the node.
 func (s *stage) putRegcred(ctx context.Context) error {
 	for _, dir := range []string{s.dir(""), s.dir(pluginDir), s.dir(configDir)} {
 		if err := makeDir(dir); err != nil {
 			return err
 		}
 	}
-	if err := handOver(ctx, s.Executable, s.dir(regcredName)); err != nil {
+	if err := share(ctx, s.Executable, s.dir(regcredName)); err != nil {
 		return err
 	}
-	return handOver(ctx, s.Dispatcher, s.dir(dispatcherName))
+	return share(ctx, s.Dispatcher, s.dir(dispatcherName))
 }
 
-// handOver copies an executable that the node is to run.
-func handOver(ctx context.Context, from, to string) error {
+// share copies an executable that the node will run.
+func share(ctx context.Context, from, to string) error {
 	if err := putExecutable(ctx, from, to); err != nil {
 		return err
 	}
 	return hostrun.Executable(to)
 }
 
-// putConfig hands over the configuration, as a directory.
+// putConfig copies the configuration, as a directory.
 func (s *stage) putConfig() error {
 	wanted := []string{}
 	for _, f := range s.cfg.Files() {
 		name := filepath.Base(f.Name)
 		if ext := filepath.Ext(name); ext != ".json" && ext != ".yaml" && ext != ".yml" {
-			name += ".yaml" // or else it is passed over in a directory; JSON is YAML
+			name += ".yaml" // otherwise ignored in a directory; JSON is YAML
 		}
 		if err := putFile(filepath.Join(s.dir(configDir), name), f.Data()); err != nil {
 			return err
 		}
 		wanted = append(wanted, name)
 	}
-	return only(s.dir(configDir), wanted)
+	return removeOthers(s.dir(configDir), wanted)
 }
 
-// plugin is where the executable of a provider is in this pod: one that was copied
-// from an image of others goes before that of this image.
+// plugin returns the path of a provider's executable in this pod. One copied from another
+// image overrides this image's.
 func (s *stage) plugin(name string) (string, error) {
 	for _, dir := range []string{s.Plugins, s.ImagePlugins} {
 		path := filepath.Join(dir, name)
@@ -141,15 +141,15 @@ func (s *stage) plugin(name string) (string, error) {
 		}
 		return path, err
 	}
-	here := fmt.Sprintf("regcred's image does not contain the plugin's executable (in %s: %s)", s.ImagePlugins, listOf(s.ImagePlugins))
+	here := fmt.Sprintf("regcred's image does not contain the plugin's executable (in %s: %s)", s.ImagePlugins, listDir(s.ImagePlugins))
 	if s.Plugins != s.ImagePlugins {
-		here = fmt.Sprintf("none of the images listed in the chart's plugins.images contains the executable (in %s: %s), and ", s.Plugins, listOf(s.Plugins)) + here
+		here = fmt.Sprintf("none of the images listed in the chart's plugins.images contains the executable (in %s: %s), and ", s.Plugins, listDir(s.Plugins)) + here
 	}
 	return "", fmt.Errorf("provider %q (ConfigMap %s) has no executable: %s; add an image that contains the executable to plugins.images", name, s.Revision, here)
 }
 
-// listOf names what is in a directory.
-func listOf(dir string) string {
+// listDir lists the names in a directory.
+func listDir(dir string) string {
 	list, err := os.ReadDir(dir)
 	if len(list) == 0 || err != nil {
 		return "nothing"
@@ -172,7 +172,7 @@ func makeDir(dir string) error {
 	return sweep(dir)
 }
 
-// sweep removes what a write has left that was killed.
+// sweep removes the temporary files of interrupted writes.
 func sweep(dir string) error {
 	list, err := os.ReadDir(dir)
 	for _, e := range list {
@@ -183,8 +183,8 @@ func sweep(dir string) error {
 	return err
 }
 
-// only removes from a directory what is not wanted there.
-func only(dir string, wanted []string) error {
+// removeOthers removes everything from a directory except wanted.
+func removeOthers(dir string, wanted []string) error {
 	list, err := os.ReadDir(dir)
 	for _, e := range list {
 		if !slices.Contains(wanted, e.Name()) {
@@ -194,7 +194,7 @@ func only(dir string, wanted []string) error {
 	return err
 }
 
-// putFile writes a file that has secrets.
+// putFile writes a file with secrets.
 func putFile(to string, data []byte) error {
 	if now, err := os.ReadFile(to); err == nil && bytes.Equal(now, data) {
 		return nil
@@ -202,7 +202,7 @@ func putFile(to string, data []byte) error {
 	return inroot.FS{}.Put(to, bytes.NewReader(data), inroot.Attr{Mode: 0o600})
 }
 
-// putExecutable copies an executable, unless it is there already.
+// putExecutable copies an executable, unless the copy is up to date.
 func putExecutable(ctx context.Context, from, to string) error {
 	file, err := regularfile.Open(from)
 	if err != nil {
@@ -222,7 +222,7 @@ func putExecutable(ctx context.Context, from, to string) error {
 func sameContent(file *os.File, name string) (bool, error) {
 	other, err := regularfile.Open(name)
 	if err != nil {
-		return false, nil // whatever is there is replaced
+		return false, nil // it will be replaced
 	}
 	defer other.Close()
 	a, errA := file.Stat()

@@ -20,53 +20,53 @@ import (
 const (
 	memoryName = "agent.json"
 	statusName = "status.json"
-	answerName = "answer.json" // of the change that was begun last
+	resultName = "answer.json" // the result of the last change
 
 	maxOwnFile = 1 << 20 // bytes
 )
 
-// Phase says in a word how a node stands.
+// Phase is a node's state in one word.
 type Phase string
 
 const (
 	Starting    Phase = "starting"    // nothing has been done yet
-	Applying    Phase = "applying"    // an install or uninstall is under way
-	Installed   Phase = "installed"   // the node has what the chart says
-	Planned     Phase = "planned"     // mode DryRun: what would be done is known, and nothing is done
-	Drifted     Phase = "drifted"     // the node differs from what was installed, and that could not be mended
-	Failed      Phase = "failed"      // the install did not work; the node is as it was before
-	Unsupported Phase = "unsupported" // the node does not keep changes; it is left alone
-	Removed     Phase = "removed"     // state absent: nothing of regcred is on the node
-	NotRemoved  Phase = "not-removed" // state absent: the uninstall did not work
+	Applying    Phase = "applying"    // an install or uninstall is running
+	Installed   Phase = "installed"   // the node has what the chart specifies
+	Planned     Phase = "planned"     // mode DryRun: Reason has the plan
+	Drifted     Phase = "drifted"     // the node differs from the installed state and could not be repaired
+	Failed      Phase = "failed"      // the install failed; the node is unchanged
+	Unsupported Phase = "unsupported" // the node's system undoes changes, or it has no systemd
+	Removed     Phase = "removed"     // state absent: the node has nothing of regcred
+	NotRemoved  Phase = "not-removed" // state absent: the uninstall failed
 )
 
-// Done reports whether a pod in this phase has nothing left to do, and so is ready.
+// Done reports whether a pod in this phase has nothing to do and is ready.
 func (p Phase) Done() bool {
 	return p == Installed || p == Planned || p == Unsupported || p == Removed
 }
 
-// Status is how a node stands, as its pod knows it. A pod prints it as one line of
-// JSON whenever it changes, and now and then besides, so that the last line of its log
-// says it without a right to anything but logs.
+// Status is a node's state. A pod prints it as one line of JSON when it changes, and
+// regularly, so that the last line of its log has it and readers need only the
+// permission to read logs.
 type Status struct {
 	SchemaVersion int       `json:"schemaVersion"` // 1
 	Time          time.Time `json:"time"`          // when this was written
 	Node          string    `json:"node"`
 	Owner         string    `json:"owner"`    // NAMESPACE/RELEASE of the chart
-	Revision      string    `json:"revision"` // of what the chart says: the name of its ConfigMap
+	Revision      string    `json:"revision"` // of the configuration: the name of its ConfigMap
 	Phase         Phase     `json:"phase"`
 	Reason        string    `json:"reason,omitempty"` // one line: why it is in that phase
 
-	Kind       string   `json:"kind,omitempty"`       // of node, as "regcred status" says it
+	Kind       string   `json:"kind,omitempty"`       // of node, as in "regcred status"
 	Kubelet    string   `json:"kubelet,omitempty"`    // its version
-	Generation int      `json:"generation,omitempty"` // that is current; 0 if none
-	KubeletHas int      `json:"kubeletHas,omitempty"` // whose entries the kubelet has in memory
-	Drift      []string `json:"drift,omitempty"`      // what was found to differ, and is not mended
+	Generation int      `json:"generation,omitempty"` // the current one; 0 if none
+	KubeletHas int      `json:"kubeletHas,omitempty"` // the generation whose entries the kubelet has loaded
+	Drift      []string `json:"drift,omitempty"`      // differences that have not been repaired
 
-	Applies   int       `json:"applies"`            // installs that changed the node, since the pod was made
-	Failures  int       `json:"failures"`           // that did not work
-	Mended    int       `json:"mended"`             // times that drift was mended
-	LastApply time.Time `json:"lastApply,omitzero"` // that worked
+	Applies   int       `json:"applies"`            // installs that changed the node since the pod was created
+	Failures  int       `json:"failures"`           // installs and uninstalls that failed
+	Mended    int       `json:"mended"`             // repairs
+	LastApply time.Time `json:"lastApply,omitzero"` // the last change that worked
 	LastError *Error    `json:"lastError,omitempty"`
 }
 
@@ -76,22 +76,22 @@ type Error struct {
 	Message string    `json:"message"` // one line, without secrets
 }
 
-// filed is what stands in the file for the probe.
-type filed struct {
+// statusFile is the status in the file for the readiness probe.
+type statusFile struct {
 	Status
-	Until time.Time `json:"until"` // when the pod will have written it anew
+	Until time.Time `json:"until"` // when the pod will have written the next one
 }
 
-func (f filed) put(work string) error { return putOwn(filepath.Join(work, statusName), f) }
+func (f statusFile) put(work string) error { return putOwn(filepath.Join(work, statusName), f) }
 
-// Ready says whether the pod that works in a directory is ready, and how its node
-// stands, in one line of at most 1 KiB.
+// Ready returns whether the pod with that work directory is ready, and the node's state
+// in one line of at most 1 KiB.
 func Ready(ctx context.Context, work string, now time.Time) (ready bool, line string) {
 	data, err := regularfile.Read(ctx, filepath.Join(work, statusName), maxOwnFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, "starting: nothing has been changed yet"
 	}
-	var f filed
+	var f statusFile
 	if err == nil && (json.Unmarshal(data, &f) != nil || f.SchemaVersion != statusVersion || f.Phase == "") {
 		err = fmt.Errorf("%s: the file was not written by regcred agent run", filepath.Join(work, statusName))
 	}
@@ -109,30 +109,30 @@ func Ready(ctx context.Context, work string, now time.Time) (ready bool, line st
 	return f.Phase.Done() && late <= 0, short(text, maxReason)
 }
 
-// memory is what a restart of the container keeps.
+// memory is kept when the container restarts.
 type memory struct {
 	SchemaVersion int `json:"schemaVersion"`
 
-	Wanted    string    `json:"wanted,omitempty"` // the state
+	Wanted    string    `json:"wanted,omitempty"` // the desired state
 	Applies   int       `json:"applies"`
 	Failures  int       `json:"failures"`
 	Mended    int       `json:"mended"`
 	LastApply time.Time `json:"lastApply,omitzero"`
 	LastError *Error    `json:"lastError,omitempty"`
 
-	Reached bool `json:"reached,omitempty"` // regcred has been run on the node: it has a systemd
+	Reached bool `json:"reached,omitempty"` // regcred has run on the node, so the node has systemd
 
-	Begun string `json:"begun,omitempty"` // the goal of a change that was begun, and whose answer this pod has not seen
-	Tries int    `json:"tries,omitempty"` // how often that was begun and came to no end
+	Begun string `json:"begun,omitempty"` // the goal of a change whose result is not known yet
+	Tries int    `json:"tries,omitempty"` // how often that change was started
 
-	Spent string `json:"spent,omitempty"` // the goal of a change that restarted the kubelet in vain: it is not tried again
-	Why   string `json:"why,omitempty"`   // it was in vain
+	Spent string `json:"spent,omitempty"` // the goal of a change that failed after it restarted the kubelet: it is not retried
+	Why   string `json:"why,omitempty"`   // why that change failed
 }
 
 const memoryVersion = 1
 
-// remember reads what was kept. What cannot be read is an error, and then nothing
-// was: what was tried may be tried again.
+// remember reads the memory. With an error the memory is empty, so that changes may be
+// retried.
 func remember(ctx context.Context, work string) (m memory, err error) {
 	none := memory{SchemaVersion: memoryVersion}
 	data, err := regularfile.Read(ctx, filepath.Join(work, memoryName), maxOwnFile)
@@ -148,7 +148,7 @@ func remember(ctx context.Context, work string) (m memory, err error) {
 	return m, nil
 }
 
-// forget has a change made that was begun, or made in vain, before.
+// forget allows all changes again.
 func (m *memory) forget() { m.Begun, m.Tries, m.Spent, m.Why = "", 0, "", "" }
 
 func (m memory) keep(work string) error { return putOwn(filepath.Join(work, memoryName), m) }

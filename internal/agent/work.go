@@ -14,14 +14,14 @@ import (
 	"github.com/regcred/regcred/internal/scrub"
 )
 
-// work is what an agent does in one turn.
+// work is one turn of an agent.
 type work struct {
 	*Agent
 	stage *stage
 }
 
-// keep sees to it that the node has what the chart says: first it is installed, and
-// then looked at, and installed again if it is not as it was.
+// keep makes the node have what the chart specifies: it installs first, then checks the
+// node each turn, and installs again if the node differs.
 func (w work) keep(ctx context.Context) {
 	if !w.settled {
 		w.begin(ctx)
@@ -31,78 +31,79 @@ func (w work) keep(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		w.miss(err)
+		w.noteFailedCheck(err)
 	case len(w.differences(look)) > 0:
-		w.change(func(s *Status) { s.Drift = w.allWords(w.differences(look)) })
-		w.mend(ctx)
+		w.change(func(s *Status) { s.Drift = w.redactAll(w.differences(look)) })
+		w.repair(ctx)
 	default:
 		w.clean()
 	}
 }
 
-// begin installs on a node of which nothing is known.
+// begin installs on a node whose state is unknown.
 func (w work) begin(ctx context.Context) {
 	w.apply(ctx, Failed)
 	if p := w.phase(); ctx.Err() == nil && (p == Failed || p == Unsupported) {
-		w.publish(0)       // a look may take long, where systemd hangs
-		_, _ = w.look(ctx) // for what is said beside the phase; why that fails is known
+		w.publish(0)       // look may take long if systemd hangs
+		_, _ = w.look(ctx) // to update the rest of the status; apply has reported the error
 	}
 }
 
-// mend installs again, if that was not done a moment ago: who spoils it again and
-// again is not to have a kubelet restarted each minute.
-func (w work) mend(ctx context.Context) {
-	if !w.mends.due() {
-		w.stand(Drifted, fmt.Sprintf("the node was repaired but differs from the installed state again, because another process keeps changing it; the next repair is at %s", w.mends.at.UTC().Format(time.RFC3339)))
+// repair installs again, unless it did so recently: if another process keeps changing the
+// node, the kubelet must not be restarted each minute.
+func (w work) repair(ctx context.Context) {
+	if !w.repairs.due() {
+		w.setPhase(Drifted, fmt.Sprintf("the node was repaired but differs from the installed state again, because another process keeps changing it; the next repair is at %s", w.repairs.at.UTC().Format(time.RFC3339)))
 		return
 	}
 	drift := w.drift()
 	if w.apply(ctx, Drifted); w.phase() == Installed {
-		w.mends.later()
+		w.repairs.later()
 		w.memory.Mended++
-		w.stand(Installed, "")
-		w.say("mended: %s", strings.Join(few(drift), "; "))
+		w.setPhase(Installed, "")
+		w.logf("mended: %s", strings.Join(firstFew(drift), "; "))
 	}
 }
 
-// clean says that the node is as it was installed.
+// clean records that the node is as it was installed.
 func (w work) clean() {
 	w.settled, w.retry = true, retry{}
-	w.memory.forget() // it was not in vain, or somebody has mended it
-	if time.Since(w.mends.at) > lastRetry {
-		w.mends = retry{}
+	w.memory.forget()
+	if time.Since(w.repairs.at) > lastRetry {
+		w.repairs = retry{}
 	}
 	w.change(func(s *Status) { s.Drift = nil })
-	w.stand(Installed, "")
+	w.setPhase(Installed, "")
 }
 
-// missedLooks is after how many looks that came to nothing a node is not called
-// installed any more: systemd is away for a moment when it is made anew.
-const missedLooks = 3
+// maxFailedChecks is the number of failed checks after which a node is failed: systemd is
+// unavailable for a moment when it re-executes itself.
+const maxFailedChecks = 3
 
-func (w work) miss(err error) {
-	w.say("check the node: %v", err)
-	if w.missed++; w.missed >= missedLooks {
+func (w work) noteFailedCheck(err error) {
+	w.logf("check the node: %v", err)
+	if w.failedChecks++; w.failedChecks >= maxFailedChecks {
 		w.note(err)
-		w.stand(Failed, "the node's state is unknown: "+w.words(err.Error()))
+		w.setPhase(Failed, "the node's state is unknown: "+w.redact(err.Error()))
 	}
 }
 
-// apply installs, if it may be tried now. If it does not work the node is in that phase.
+// apply installs, unless it has to wait before it retries. If it fails, the phase
+// becomes otherwise.
 func (w work) apply(ctx context.Context, otherwise Phase) {
 	switch {
 	case w.spent():
-		w.stand(otherwise, w.inVain())
+		w.setPhase(otherwise, w.spentReason())
 		return
 	case !w.retry.due():
-		w.stand(w.retry.phase, w.retry.reason)
+		w.setPhase(w.retry.phase, w.retry.reason)
 		return
 	}
 	if err := w.stage.put(ctx); err != nil {
 		w.fail(ctx, otherwise, err)
 		return
 	}
-	w.stand(Applying, "an install is running")
+	w.setPhase(Applying, "an install is running")
 	answer, err := w.once(ctx, w.installs())
 	switch {
 	case ctx.Err() != nil:
@@ -117,7 +118,7 @@ func (w work) apply(ctx context.Context, otherwise Phase) {
 	}
 }
 
-// applied looks at a node after an install that worked.
+// applied checks a node after a successful install.
 func (w work) applied(ctx context.Context, answer *changeResponse) {
 	if answer.Outcome != report.ChangeUnchanged {
 		w.memory.Applies++
@@ -130,9 +131,9 @@ func (w work) applied(ctx context.Context, answer *changeResponse) {
 	case err != nil:
 		w.fail(ctx, Failed, fmt.Errorf("installed, but the node's state is unknown: %w", err))
 	case len(w.differences(look)) > 0:
-		why := "differences remain after the install: " + strings.Join(few(w.differences(look)), "; ")
+		why := "differences remain after the install: " + strings.Join(firstFew(w.differences(look)), "; ")
 		w.settled = true
-		w.change(func(s *Status) { s.Drift = w.allWords(w.differences(look)) })
+		w.change(func(s *Status) { s.Drift = w.redactAll(w.differences(look)) })
 		if len(answer.Restart) > 0 {
 			w.spend(why)
 		}
@@ -142,7 +143,7 @@ func (w work) applied(ctx context.Context, answer *changeResponse) {
 	}
 }
 
-// differences are what is not as this chart installed it.
+// differences lists what differs from what this chart installed.
 func (w work) differences(a *statusResponse) []string {
 	list := a.differences()
 	switch current := *a.Current; {
@@ -157,21 +158,21 @@ func (w work) differences(a *statusResponse) []string {
 	return list
 }
 
-// refused leaves a node alone that does not keep changes, and says in the log what its
-// system wants in their place, without values of args and env.
+// refused handles a node whose system undoes changes: it logs the manual change, without
+// values of args and env.
 func (w work) refused(answer *changeResponse) {
 	if w.retry.phase != Unsupported {
-		w.say("regcred cannot install on this node's operating system; make the following change instead:\n%s", scrub.Part(answer.Instead, w.secrets(), false, false))
+		w.logf("regcred cannot install on this node's operating system; make the following change instead:\n%s", scrub.Part(answer.Instead, w.secrets(), false, false))
 	}
-	w.later(Unsupported, w.words(answer.reason()))
+	w.later(Unsupported, w.redact(answer.reason()))
 }
 
-// plan says what an install would do, once.
+// plan reports once what an install would do.
 func (w work) plan(ctx context.Context) {
 	if _, err := w.look(ctx); err != nil && ctx.Err() == nil && !w.unsupported(err) {
-		w.say("check the node: %v", err)
+		w.logf("check the node: %v", err)
 	}
-	if ctx.Err() != nil || w.rests() {
+	if ctx.Err() != nil || w.idle() {
 		return
 	}
 	if err := w.stage.put(ctx); err != nil {
@@ -188,24 +189,24 @@ func (w work) plan(ctx context.Context) {
 	case answer.reason() != "":
 		w.fail(ctx, Failed, errors.New(answer.reason()))
 	default:
-		w.settle(Planned, w.words(planned(answer)))
+		w.settle(Planned, w.redact(planned(answer)))
 	}
 }
 
-// rests reports whether nothing is to be done now, and the node stands as it did.
-func (w work) rests() bool {
+// idle reports whether there is nothing to do now, and keeps the phase.
+func (w work) idle() bool {
 	switch {
 	case w.settled:
-		w.stand(w.rest.Phase, w.rest.Reason)
+		w.setPhase(w.settledAs.Phase, w.settledAs.Reason)
 	case !w.retry.due():
-		w.stand(w.retry.phase, w.retry.reason)
+		w.setPhase(w.retry.phase, w.retry.reason)
 	default:
 		return false
 	}
 	return true
 }
 
-// planned says what would change, without what is in it.
+// planned returns what would change, without content.
 func planned(a *changeResponse) string {
 	if len(a.Changes) == 0 && len(a.Restart) == 0 {
 		return "no changes needed: the node is up to date"
@@ -221,13 +222,13 @@ func planned(a *changeResponse) string {
 	return text
 }
 
-// remove takes off what this chart has put on the node.
+// remove uninstalls what this chart has installed.
 func (w work) remove(ctx context.Context) {
-	if w.rests() {
+	if w.idle() {
 		return
 	}
 	if w.spent() {
-		w.stand(NotRemoved, w.inVain())
+		w.setPhase(NotRemoved, w.spentReason())
 		return
 	}
 	if err := w.stage.putRegcred(ctx); err != nil {
@@ -238,16 +239,16 @@ func (w work) remove(ctx context.Context) {
 		w.wouldRemove(ctx)
 		return
 	}
-	w.stand(Applying, "an uninstall is running")
+	w.setPhase(Applying, "an uninstall is running")
 	answer, err := w.once(ctx, w.uninstalls())
 	switch {
 	case ctx.Err() != nil:
 	case w.unsupported(err):
-		w.nothingThere(err)
+		w.noSystemd(err)
 	case err != nil:
 		w.fail(ctx, NotRemoved, err)
 	case answer.Outcome == report.ChangeOwned:
-		w.removed("this chart has not installed anything on the node; the existing installation is kept: " + w.words(answer.reason()))
+		w.removed("this chart has not installed anything on the node; the existing installation is kept: " + w.redact(answer.reason()))
 	case answer.reason() != "":
 		w.fail(ctx, NotRemoved, errors.New(answer.reason()))
 	default:
@@ -255,13 +256,13 @@ func (w work) remove(ctx context.Context) {
 	}
 }
 
-// wouldRemove says whether a dry run leaves something on the node.
+// wouldRemove reports in a dry run whether there is something to uninstall.
 func (w work) wouldRemove(ctx context.Context) {
 	look, err := w.look(ctx)
 	switch {
 	case ctx.Err() != nil:
 	case w.unsupported(err):
-		w.nothingThere(err)
+		w.noSystemd(err)
 	case err != nil:
 		w.fail(ctx, NotRemoved, err)
 	case *look.Current == 0:
@@ -271,9 +272,9 @@ func (w work) wouldRemove(ctx context.Context) {
 	}
 }
 
-// nothingThere says so of a node without systemd, once that is sure.
-func (w work) nothingThere(err error) {
-	if w.missed++; w.missed <= missedLooks {
+// noSystemd handles a node without systemd, once that is certain.
+func (w work) noSystemd(err error) {
+	if w.failedChecks++; w.failedChecks <= maxFailedChecks {
 		w.later(NotRemoved, err.Error())
 		return
 	}
@@ -286,10 +287,10 @@ func (w work) removed(why string) {
 	w.settle(Removed, why)
 }
 
-// fail notes a failure, after which the same is tried again later.
+// fail records a failure and schedules a retry.
 func (w work) fail(ctx context.Context, p Phase, err error) {
 	if ctx.Err() != nil {
-		return // it failed for that
+		return
 	}
 	if w.unsupported(err) {
 		w.later(Unsupported, err.Error())
@@ -297,25 +298,25 @@ func (w work) fail(ctx context.Context, p Phase, err error) {
 	}
 	w.memory.Failures++
 	w.note(err)
-	if w.stand(p, w.memory.LastError.Message); !w.spent() {
+	if w.setPhase(p, w.memory.LastError.Message); !w.spent() {
 		w.later(p, w.memory.LastError.Message)
 	}
 }
 
-// later has the same tried again later, and until then the node stand so.
+// later schedules a retry, and keeps this phase until then.
 func (w work) later(p Phase, reason string) {
 	w.retry.later()
 	w.retry.phase, w.retry.reason = p, reason
-	w.stand(p, reason)
+	w.setPhase(p, reason)
 }
 
-// note keeps a failure as the last.
+// note records the last error.
 func (w work) note(err error) {
-	w.memory.LastError = &Error{time.Now().UTC().Truncate(time.Second), short(w.words(err.Error()), maxReason)}
+	w.memory.LastError = &Error{time.Now().UTC().Truncate(time.Second), short(w.redact(err.Error()), maxReason)}
 }
 
-// unsupported reports whether an error says that regcred cannot run on the node. Where
-// it could once, systemd is away for a moment.
+// unsupported reports whether an error means that regcred cannot run on the node. If it
+// has run there before, systemd is only unavailable for a moment.
 func (w work) unsupported(err error) bool {
 	_, ok := errors.AsType[*UnsupportedError](err)
 	return ok && !w.memory.Reached

@@ -12,13 +12,12 @@ import (
 	"strings"
 )
 
-// mountInfo says what is mounted where for this process (proc(5)).
+// mountInfo lists this process's mounts (proc(5)).
 const mountInfo = "/proc/self/mountinfo"
 
-// absence says why no systemd answers at a socket. A node without one has nothing of
-// it in the directory, which need not be there: a hostPath of type DirectoryOrCreate
-// makes it. That is another thing than a pod which does not see the node's, and than a
-// systemd that is away or in trouble.
+// absence returns why systemd does not respond at a socket: the node has no systemd, the
+// pod does not mount the node's directory, or systemd is unavailable. On a node without
+// systemd the directory may exist, because a hostPath of type DirectoryOrCreate creates it.
 func absence(socket string, err error) error {
 	dir := path.Dir(socket)
 	data, readErr := os.ReadFile(mountInfo)
@@ -28,13 +27,13 @@ func absence(socket string, err error) error {
 	return absentIn(string(data), socket, err)
 }
 
-// absentIn is absence by what is mounted.
+// absentIn is absence with the content of mountInfo.
 func absentIn(mounts, socket string, err error) error {
 	dir := path.Dir(socket)
 	switch {
 	case !isMountPoint(mounts, dir):
 		return &NotMountedError{dir, err}
-	case isThere(socket), isThere(dir + "/system"): // by which sd_booted(3) tells it
+	case isThere(socket), isThere(dir + "/system"): // as sd_booted(3) checks
 		return &NotAnsweringError{socket, err}
 	}
 	return &NoSystemdError{socket, err}
@@ -43,14 +42,14 @@ func absentIn(mounts, socket string, err error) error {
 // isMountPoint reports whether something is mounted at a directory.
 func isMountPoint(mounts, dir string) bool {
 	for line := range strings.Lines(mounts) {
-		if f := strings.Fields(line); len(f) > 4 && f[4] == dir { // without a blank in it, which would be \040
+		if f := strings.Fields(line); len(f) > 4 && f[4] == dir { // dir has no space, which would be \040
 			return true
 		}
 	}
 	return false
 }
 
-// isThere reports whether there is such a file, or that cannot be said.
+// isThere reports whether a file exists or cannot be examined.
 func isThere(name string) bool {
 	_, err := os.Lstat(name)
 	return !errors.Is(err, fs.ErrNotExist)

@@ -2,15 +2,15 @@
 // Copyright The regcred Authors
 
 // Package hostrun runs a program on the node from within a pod: as a transient unit
-// of the node's systemd, which is asked over its private socket. The program belongs
-// to systemd, not to the pod, and goes on when the pod ends.
+// of the node's systemd, through its private socket. The program belongs to systemd,
+// not to the pod, and continues when the pod ends.
 //
 //	r := hostrun.Runner{Unit: "regcred-agent.service"}
 //	code, err := r.Run(ctx, hostrun.Command{Path: "/opt/bin/regcred", Args: []string{"status"}}, os.Stdout, os.Stderr)
 //
-// For that a process needs to be uid 0 of the node, and nothing else: no capability,
-// no namespace of the node, and of its files the directory of the socket alone. It
-// must be the directory, since the socket is made anew whenever systemd is.
+// The process must have uid 0 on the node, and the directory of the socket must be
+// mounted. It needs no capability, no namespace of the node and no other file. Mounting
+// only the socket is not enough, because systemd recreates it when it re-executes itself.
 //
-// Whoever may do that is root on the node.
+// A process that can do this has root access to the node.
 package hostrun

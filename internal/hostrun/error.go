@@ -18,10 +18,10 @@ import (
 	"github.com/regcred/regcred/internal/systemd"
 )
 
-// Errors are for whoever looks after the cluster: one line, with what to do.
+// Errors are one line for the cluster's administrator, and include the fix.
 
-// NoSystemdError means that the node has no systemd: its directory is there, and there
-// is nothing of systemd in it.
+// NoSystemdError means that the node has no systemd: the directory is mounted, and has
+// none of systemd's files.
 type NoSystemdError struct {
 	Socket string
 	Err    error
@@ -34,8 +34,8 @@ func (e *NoSystemdError) Error() string {
 // Unwrap returns the failure.
 func (e *NoSystemdError) Unwrap() error { return e.Err }
 
-// NotMountedError means that the pod has not got the directory of systemd's sockets, so
-// that nothing can be said of the node.
+// NotMountedError means that the pod does not mount the directory of systemd's sockets,
+// so that nothing is known about the node.
 type NotMountedError struct {
 	Dir string
 	Err error
@@ -49,7 +49,7 @@ func (e *NotMountedError) Error() string {
 // Unwrap returns the failure.
 func (e *NotMountedError) Unwrap() error { return e.Err }
 
-// NotAnsweringError means that the node has a systemd that cannot be reached.
+// NotAnsweringError means that the node has systemd, and that it does not respond.
 type NotAnsweringError struct {
 	Socket string
 	Err    error
@@ -63,7 +63,7 @@ func (e *NotAnsweringError) Error() string {
 // Unwrap returns the failure.
 func (e *NotAnsweringError) Unwrap() error { return e.Err }
 
-// DeniedError means that this process may not ask systemd to run something.
+// DeniedError means that this process has no permission to use systemd.
 type DeniedError struct {
 	UID int // of this process
 	Err error
@@ -78,7 +78,7 @@ func (e *DeniedError) Error() string {
 		"in all cases, the pod needs the host user namespace (hostUsers: true)", e.Err)
 }
 
-// Unwrap returns the refusal.
+// Unwrap returns the failure.
 func (e *DeniedError) Unwrap() error { return e.Err }
 
 // NotStartedError means that systemd could not start a program.
@@ -99,7 +99,7 @@ func (e *NotStartedError) Error() string {
 	return fmt.Sprintf("the node's systemd could not start %s: exit code %d (explained in systemd.exec(5)); see the journal", e.Path, e.Status)
 }
 
-// KilledError means that a program has ended without an exit code.
+// KilledError means that a program ended without an exit code.
 type KilledError struct {
 	Path string
 	Why  string
@@ -107,15 +107,15 @@ type KilledError struct {
 
 func (e *KilledError) Error() string { return fmt.Sprintf("%s was stopped: %s", e.Path, e.Why) }
 
-// LostError means that it is not known how a program has ended.
+// LostError means that a unit was removed before its result was read.
 type LostError struct{ Unit string }
 
 func (e *LostError) Error() string {
 	return fmt.Sprintf("%s was stopped by another user and no longer exists, so its result is unknown", e.Unit)
 }
 
-// BegunError means that a program was begun, and that it is not known how it ended, or
-// what it printed: it may go on.
+// BegunError means that a program was started, and that its result or output is unknown.
+// It may still be running.
 type BegunError struct {
 	Unit string
 	Err  error
@@ -128,8 +128,8 @@ func (e *BegunError) Error() string {
 // Unwrap returns the failure.
 func (e *BegunError) Unwrap() error { return e.Err }
 
-// UnitFileError means that a node has a unit of its own of the name, so that no
-// transient one can be made.
+// UnitFileError means that the node has a unit file of that name, so that systemd
+// creates no transient unit.
 type UnitFileError struct{ Unit, File string }
 
 func (e *UnitFileError) Error() string {
@@ -139,7 +139,7 @@ func (e *UnitFileError) Error() string {
 
 var errTooMuch = fmt.Errorf("the output is longer than %d MiB; the rest was discarded", maxStdout>>20)
 
-// explain makes one of the errors above of what systemd, or the kernel, has said.
+// explain converts an error of systemd, or of the kernel, to one of the errors above.
 func (u *unit) explain(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("%w; if %s was started, it continues to run", cause, u.runner.Unit)
@@ -152,7 +152,7 @@ func (u *unit) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("the node's systemd is too old to run a program on behalf of a pod: %w", err)
 	case answered:
 		return fmt.Errorf("the node's systemd: %w", err)
-	case errors.Is(err, systemd.ErrNoResponse): // there is one
+	case errors.Is(err, systemd.ErrNoResponse): // so systemd is running
 		return fmt.Errorf("the node's systemd at %s is busy or hung: %w", u.systemd.Path(), err)
 	case !u.systemd.Reached() && systemd.IsLost(err) || errors.Is(err, syscall.ENOTSOCK):
 		return absence(u.systemd.Path(), err)

@@ -5,13 +5,12 @@ package hostrun
 
 import "strings"
 
-// programLabel is that of programs of a node with SELinux. Those of a container's
-// volume have another, which systemd may not execute.
+// programLabel is the SELinux label of a node's programs. systemd may not execute a file
+// with the label of a container's volume.
 const programLabel = "system_u:object_r:bin_t:s0"
 
-// labelFor is the label that a file needs to be executed by the node, "" if it has
-// it or there is none to set: with SELinux every file has one, and a pod sees that,
-// while it need not see /sys/fs/selinux.
+// labelFor returns the label to set so that the node can execute a file, "" if none. now
+// is the file's label: a pod can read it even if it cannot see /sys/fs/selinux.
 func labelFor(now string, selinux bool) string {
 	if parts := strings.Split(now, ":"); now == "" && !selinux || len(parts) > 2 && parts[2] == "bin_t" {
 		return ""

@@ -14,10 +14,8 @@ import (
 const attribute = "security.selinux"
 
 // Executable gives a file that this process owns the SELinux label of a node's
-// programs, if the node has SELinux: systemd may not execute one that is labelled as a
-// container's. It takes no capability, but the type spc_t or the like.
-//
-// No test runs it where SELinux is: [labelFor], what it decides by, has one.
+// programs, if the node has SELinux. The process needs no capability, but an SELinux type
+// such as spc_t.
 func Executable(file string) error {
 	buffer := make([]byte, 512)
 	n, err := unix.Getxattr(file, attribute, buffer)

@@ -13,15 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// output is memory, or a file, to which a program prints, and which stays until it and
-// we have closed it.
+// output is the memory or file to which a program prints.
 type output struct {
 	file   *os.File
 	most   int64
 	copied int64
 }
 
-// newOutput makes one for so many bytes; the kernel refuses more.
+// newOutput creates an output in memory, to which the kernel allows at most that many bytes.
 func newOutput(most int64) (*output, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate("regcred", flags|unix.MFD_NOEXEC_SEAL)
@@ -43,12 +42,12 @@ func newOutput(most int64) (*output, error) {
 	return o, nil
 }
 
-// keptOutput makes one that is a file, of which so many bytes are read.
+// keptOutput creates an output in a file, of which at most that many bytes are read.
 func keptOutput(name string, most int64) (*output, error) {
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("create the output file: %w", err)
 	}
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) // what ran before may still write to the other
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) // an earlier program may still write to the old file
 	if err != nil {
 		return nil, fmt.Errorf("create the output file: %w", err)
 	}
@@ -57,18 +56,18 @@ func keptOutput(name string, most int64) (*output, error) {
 
 func (o *output) fd() int { return int(o.file.Fd()) }
 
-func (o *output) close() { _ = o.file.Close() } // nothing of it is ours to lose
+func (o *output) close() { _ = o.file.Close() }
 
-// written is how much was printed: the program and we have the same file offset.
+// written returns how much was printed: the program shares this process's file offset.
 func (o *output) written() (int64, error) { return o.file.Seek(0, io.SeekCurrent) }
 
-// full reports whether something may not have found room.
+// full reports whether output may have been discarded.
 func (o *output) full() bool {
 	n, err := o.written()
 	return err != nil || n >= o.most
 }
 
-// copyTo copies what was printed since the last time.
+// copyTo copies what was printed since the last call.
 func (o *output) copyTo(w io.Writer) error {
 	end, err := o.written()
 	end = min(end, o.most)

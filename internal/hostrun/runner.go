@@ -13,57 +13,54 @@ import (
 	"github.com/regcred/regcred/internal/systemd"
 )
 
-// Runner runs programs on a node, each as the one transient unit of its name: two do
-// not run at once, whoever has started them. It may be used concurrently.
+// Runner runs programs on a node, one at a time: all use the same transient unit, also
+// those that other processes start. It may be used concurrently.
 type Runner struct {
 	Unit   string // of the transient unit; ends in ".service"
 	Socket string // of the node's systemd; "/run/systemd/private" if ""
 }
 
-// Command is a program and how it is run.
+// Command is a program to run.
 type Command struct {
-	Path string // absolute, as the node has it
+	Path string // absolute, on the node
 
-	// Args are without the program's name. They should have no semicolon: where systemd
-	// (252) executes itself anew before the program, it puts a backslash before it.
+	// Args do not include the program's name. Avoid semicolons: systemd 252 adds a
+	// backslash to them if it re-executes itself before it runs the program.
 	Args []string
 
-	Env []string // "NAME=value", beside what systemd gives every service
+	Env []string // "NAME=value", in addition to systemd's variables
 
-	// Keep is a file of this process that has what the program prints on standard output,
-	// for who comes after this process if that is ended before the program. One that is
-	// there is replaced. With "" what is printed then is lost.
+	// Keep is a file to which the program's standard output is written, so that it is not
+	// lost if this process ends before the program. An existing file is replaced.
 	Keep string
 
-	// Limit is how long it may run; 0 is without end. It is then ended as by
-	// "systemctl stop": by SIGTERM, and what has not ended after TimeoutStopSec of
-	// the node's systemd, by default 90 s, by SIGKILL.
+	// Limit is how long the program may run; 0 means no limit. After that systemd stops
+	// it: with SIGTERM, and after TimeoutStopSec (by default 90 s) with SIGKILL.
 	Limit time.Duration
 }
 
-// The most that is kept of what a program prints, in bytes. More is refused to it: a
-// write then fails.
+// Output limits in bytes. The program's writes fail after that.
 const (
 	maxStdout = 4 << 20
 	maxStderr = 1 << 20
 )
 
-// How long is waited between two looks at a unit.
+// The interval between two reads of a unit's state doubles from firstLook to laterLook.
 const (
 	firstLook = 25 * time.Millisecond
 	laterLook = 500 * time.Millisecond
 )
 
-// Run runs a program until it ends, writes what it prints, and returns its exit code.
-// If a unit of the name runs already it first waits until that has ended.
+// Run runs a program until it ends, copies its output, and returns its exit code. If the
+// unit is running already, Run first waits until it has ended.
 //
-// An error says that it could not be run, or how it ended without an exit code: a
-// [*NoSystemdError], a [*NotMountedError], a [*NotAnsweringError], a [*DeniedError], a
-// [*NotStartedError], a [*KilledError], a [*LostError], a [*UnitFileError], or, also of
-// a writer, a [*BegunError]. When ctx ends Run returns at once with its cause,
-// and the program goes on: what it prints is lost, and fails none of its writes.
+// An error means that the program could not be run, or ended without an exit code: a
+// [*NoSystemdError], [*NotMountedError], [*NotAnsweringError], [*DeniedError],
+// [*NotStartedError], [*KilledError], [*LostError], [*UnitFileError], or, also if a
+// writer fails, a [*BegunError]. When ctx ends, Run returns its cause at once and the
+// program continues; its further output is lost, but its writes succeed.
 //
-// A systemd that reads its units anew meanwhile, or executes itself anew, does no harm.
+// systemd may reload its units or re-execute itself meanwhile.
 func (r Runner) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (code int, err error) {
 	u := &unit{runner: r, systemd: &systemd.Client{Socket: r.Socket, Reconnect: true}, token: rand.Text()[:12]}
 	defer u.systemd.Close()
@@ -80,7 +77,7 @@ func (r Runner) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (c
 	}
 	end, err := u.wait(ctx, stdout, stderr)
 	if err == nil {
-		err = u.clear(ctx, end) // or else the next run does it
+		err = u.clear(ctx, end)
 	}
 	if err != nil {
 		return 0, u.begun(u.explain(ctx, err))
@@ -91,7 +88,7 @@ func (r Runner) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (c
 	return code, err
 }
 
-// begun is what went wrong after the start.
+// begun returns the error of a program that was started.
 func (u *unit) begun(err error) error {
 	if _, ok := errors.AsType[*LostError](err); ok {
 		return err
@@ -99,7 +96,6 @@ func (u *unit) begun(err error) error {
 	return &BegunError{u.runner.Unit, err}
 }
 
-// output is where it prints to.
 func (c Command) output() (*output, error) {
 	if c.Keep != "" {
 		return keptOutput(c.Keep, maxStdout)
@@ -111,7 +107,7 @@ func (c Command) output() (*output, error) {
 type unit struct {
 	runner         Runner
 	systemd        *systemd.Client
-	token          string // in the unit's description, by which it is told from another's
+	token          string // in the unit's description, to distinguish it from other runs
 	stdout, stderr *output
 }
 
@@ -120,14 +116,14 @@ func (u *unit) state(ctx context.Context) (state, error) {
 	return state{s}, err
 }
 
-// start starts the unit once there is none of its name.
+// start starts the unit when no other run uses it.
 func (u *unit) start(ctx context.Context, c Command) error {
 	for {
 		err := u.systemd.StartTransient(ctx, u.runner.Unit, u.properties(c))
 		if !systemd.IsUnitExists(err) {
 			return err
 		}
-		// It may be ours: an answer is lost if systemd executes itself anew.
+		// It may be this run's: the response is lost if systemd re-executes itself.
 		s, err := u.state(ctx)
 		if err != nil || s.ours(u.token) {
 			return err
@@ -138,17 +134,16 @@ func (u *unit) start(ctx context.Context, c Command) error {
 		if err := u.makeRoom(ctx); err != nil {
 			return err
 		}
-		if err := pause(ctx, firstLook); err != nil { // it may say that again
+		if err := pause(ctx, firstLook); err != nil {
 			return err
 		}
 	}
 }
 
-// leave is how long a unit that has ended is left to whoever has started it, who
-// wants to see how it ended.
-const leave = 2 * time.Second
+// resultTimeout is how long another process has to read the result of its unit.
+const resultTimeout = 2 * time.Second
 
-// makeRoom waits until a unit of somebody else has ended, and is gone.
+// makeRoom waits until another run's unit has ended and been removed.
 func (u *unit) makeRoom(ctx context.Context) error {
 	var ended time.Time
 	for look := firstLook; ; look = min(2*look, laterLook) {
@@ -160,7 +155,7 @@ func (u *unit) makeRoom(ctx context.Context) error {
 			ended = time.Time{}
 		case ended.IsZero():
 			ended = time.Now()
-		case time.Since(ended) >= leave:
+		case time.Since(ended) >= resultTimeout:
 			return u.clear(ctx, s)
 		}
 		if err := pause(ctx, look); err != nil {
@@ -169,7 +164,7 @@ func (u *unit) makeRoom(ctx context.Context) error {
 	}
 }
 
-// wait waits until the unit has ended, and copies what it prints meanwhile.
+// wait waits until the unit has ended, and copies its output.
 func (u *unit) wait(ctx context.Context, stdout, stderr io.Writer) (state, error) {
 	for look := firstLook; ; look = min(2*look, laterLook) {
 		s, err := u.state(ctx)
@@ -191,7 +186,7 @@ func (u *unit) wait(ctx context.Context, stdout, stderr io.Writer) (state, error
 	}
 }
 
-// clear makes systemd forget a unit that has ended.
+// clear removes a unit that has ended.
 func (u *unit) clear(ctx context.Context, s state) error {
 	if s.Active == "failed" {
 		return u.systemd.ResetFailed(ctx, u.runner.Unit)

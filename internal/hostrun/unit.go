@@ -22,17 +22,16 @@ type execStart struct {
 	IgnoreFailure bool
 }
 
-// properties are those of the unit.
+// properties returns the unit's properties.
 //
-// That it remains after its program has ended keeps the exit code until somebody has
-// read it: the private socket knows no reference to a unit, and a signal can be
-// missed. A program's exit code is no failure of the unit, which would be logged, and
-// would make the system "degraded"; one of systemd's own is. (With ExecStart's "-" it
-// would run nothing, and call that success.) Type=simple is enough, since a program
-// that cannot be executed has an exit code too; exec would need systemd 240.
+// RemainAfterExit keeps the exit code until it has been read: units cannot be referenced
+// over the private socket, and a signal can be missed. SuccessExitStatus lists the
+// program's exit codes, because a failed unit is logged and makes the system "degraded".
+// An ExecStart= with "-" would hide programs that cannot be executed. Type=simple is
+// enough, because those have an exit code too; exec needs systemd 240.
 //
-// Output goes to memory and not through pipes: a program whose pod is gone would be
-// ended by its next line.
+// Output goes to memory, not through pipes: without its pod, the program's next write
+// to a pipe would kill it.
 func (u *unit) properties(c Command) (list []systemd.Property) {
 	add := func(name string, value any) {
 		list = append(list, systemd.Property{Name: name, Value: dbus.MakeVariant(value)})
@@ -41,14 +40,14 @@ func (u *unit) properties(c Command) (list []systemd.Property) {
 	add("Type", "simple")
 	args := []string{c.Path}
 	for _, a := range c.Args {
-		args = append(args, strings.ReplaceAll(a, "$", "$$")) // no variable of the environment
+		args = append(args, strings.ReplaceAll(a, "$", "$$")) // no environment variables
 	}
 	add("ExecStart", []execStart{{Path: c.Path, Args: args}})
 	add("SuccessExitStatus", successes())
 	add("RemainAfterExit", true)
 	add("StandardOutputFileDescriptor", dbus.UnixFD(u.stdout.fd()))
 	add("StandardErrorFileDescriptor", dbus.UnixFD(u.stderr.fd()))
-	add("LogLevelMax", int32(4)) // warning: else each run has its lines in the journal
+	add("LogLevelMax", int32(4)) // warning: keep routine lines out of the journal
 	if len(c.Env) > 0 {
 		add("Environment", c.Env)
 	}
@@ -61,7 +60,7 @@ func (u *unit) properties(c Command) (list []systemd.Property) {
 // exitStatuses are exit codes and signals: (aiai).
 type exitStatuses struct{ Codes, Signals []int32 }
 
-// successes are the exit codes that are a program's.
+// successes returns the exit codes that a program may use.
 func successes() (s exitStatuses) {
 	for code := int32(1); code < firstOwn; code++ {
 		s.Codes = append(s.Codes, code)
@@ -83,18 +82,18 @@ func (s state) foreign() string {
 	return s.File
 }
 
-// gone reports whether there is no such unit.
+// gone reports whether the unit does not exist.
 func (s state) gone() bool { return s.Load != "loaded" || s.Active == "inactive" && s.Job == 0 }
 
-// ended reports whether its program has, and nothing is under way.
+// ended reports whether the program has ended and no job is queued.
 func (s state) ended() bool {
 	return s.Job == 0 && (s.Active == "failed" || s.Active == "active" && s.Sub == "exited")
 }
 
-// systemd's own exit codes, for what it did not come to execute (systemd.exec(5)).
+// systemd's exit codes for programs that it could not execute (systemd.exec(5)).
 const firstOwn, lastOwn = 200, 245
 
-// exit is the exit code of a program that has ended.
+// exit returns the exit code of a program that has ended.
 func (s state) exit(c Command) (code int, err error) {
 	switch {
 	case s.Result == "timeout":

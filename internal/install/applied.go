@@ -16,16 +16,15 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// A kubelet reads its entries once, when it starts: what it has in memory are
-// those that were in its configuration then. So each change of them is written
-// down with its moment, told by a clock that nobody sets.
+// A kubelet reads its entries once, when it starts. So each change of the entries is
+// recorded with its time since boot, to find out which ones the kubelet has loaded.
 
-// readWithin is how long after its start a kubelet may still read its
-// configuration, in hundredths of a second.
+// readWithin is how long after its start a kubelet may read its configuration, in
+// hundredths of a second.
 const readWithin = 10 * 100
 
-// records are those of what the kubelet's configuration had. They are not known
-// if the file is damaged, or gone although there are generations.
+// records returns the recorded changes. known is false if the file is damaged, or missing
+// although there are generations.
 func (in *Installer) records(ctx context.Context) (list []generation.Applied, known bool, err error) {
 	err = in.readJSON(ctx, generation.AppliedFile, &list)
 	if damaged, ok := errors.AsType[*damagedError](err); ok {
@@ -42,9 +41,8 @@ func (in *Installer) records(ctx context.Context) (list []generation.Applied, kn
 	return nil, number == 0, nil
 }
 
-// recordEntries writes down that the kubelet's configuration is about to have
-// the entries of a generation. What no kubelet that runs can have in memory is
-// forgotten.
+// recordEntries records that the kubelet's configuration is about to have a generation's
+// entries. It drops records that no running kubelet can have loaded.
 func (in *Installer) recordEntries(ctx context.Context, m *generation.Manifest) error {
 	list, _, err := in.records(ctx)
 	if err != nil {
@@ -70,7 +68,7 @@ func sameEntries(a, b generation.Applied) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// forget leaves out of the records what no kubelet that runs can have in memory.
+// forget drops records that no running kubelet can have loaded.
 func (in *Installer) forget(ctx context.Context) error {
 	if err := in.look(ctx); err != nil {
 		return err
@@ -89,8 +87,8 @@ func (in *Installer) forget(ctx context.Context) error {
 	return nil
 }
 
-// mayMatter are the records that the running kubelet may have read, and the
-// last, which one reads that starts now.
+// mayMatter returns the records that the running kubelet may have loaded, and the last
+// one, which the next kubelet will load.
 func (in *Installer) mayMatter(list []generation.Applied, boot string) (left []generation.Applied) {
 	if len(list) == 0 {
 		return nil
@@ -103,9 +101,8 @@ func (in *Installer) mayMatter(list []generation.Applied, boot string) (left []g
 	return left
 }
 
-// mayHaveRead are the records that the running kubelet may have read, the
-// likeliest first: that which was the last when it started, or none, and those
-// that came so soon after that it may not have read its configuration yet.
+// mayHaveRead returns the records that the running kubelet may have loaded, the most
+// likely first: the last one at its start, or none, and those within readWithin after it.
 func (in *Installer) mayHaveRead(list []generation.Applied, boot string) (read []generation.Applied) {
 	if in.Setup.Running == nil {
 		return nil
@@ -127,10 +124,10 @@ func (in *Installer) mayHaveRead(list []generation.Applied, boot string) (read [
 	return read
 }
 
-// memory is what the running kubelet may have in memory.
+// memory is what the running kubelet may have loaded.
 type memory struct {
 	known bool
-	may   []generation.Applied // one of these, the likeliest first; none if no kubelet runs
+	may   []generation.Applied // one of these, the most likely first; empty if no kubelet runs
 }
 
 func (in *Installer) memory(ctx context.Context) (m memory, err error) {
@@ -142,12 +139,12 @@ func (in *Installer) memory(ctx context.Context) (m memory, err error) {
 	return memory{known, in.mayHaveRead(list, now.Boot)}, err
 }
 
-// none reports whether the kubelet certainly has no entry of ours.
+// none reports whether the kubelet certainly has no regcred entry.
 func (m memory) none() bool {
 	return m.known && !slices.ContainsFunc(m.may, func(a generation.Applied) bool { return len(a.Entries) > 0 })
 }
 
-// missingEntries says for which of these entries the kubelet may not ask.
+// missingEntries returns which of these entries the kubelet may not have loaded.
 func (m memory) missingEntries(want []entries.Entry) (why []string) {
 	if !m.known {
 		return []string{"its loaded entries are unknown, because their record is damaged or missing"}
@@ -166,7 +163,7 @@ func (m memory) missingEntries(want []entries.Entry) (why []string) {
 	return nil
 }
 
-// damagedError is a file of the state directory that cannot be understood.
+// damagedError means that a file of the state directory cannot be decoded.
 type damagedError struct {
 	name string
 	err  error
@@ -174,7 +171,7 @@ type damagedError struct {
 
 func (e *damagedError) Error() string { return fmt.Sprintf("%s is damaged: %v", e.name, e.err) }
 
-// readJSON reads a file of the state directory; none is as an empty one.
+// readJSON decodes a file of the state directory, which may be missing.
 func (in *Installer) readJSON(ctx context.Context, name string, v any) error {
 	data, err := in.fs().ReadFile(ctx, in.Store.Path(name))
 	if errors.Is(err, fs.ErrNotExist) {

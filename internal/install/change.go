@@ -14,16 +14,16 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// Options say how far a change may go.
+// Options limit what a change may do.
 type Options struct {
 	Restart bool // the kubelet may be restarted
 
-	// Owner, of an uninstall, is the NAMESPACE/RELEASE whose generation it may take
-	// off, and no other's; "" is a person, who may take off what is there.
+	// Owner is the Helm release NAMESPACE/RELEASE for which Uninstall runs. It may then
+	// remove only that release's generations; "" may remove all.
 	Owner string
 }
 
-// mayRestart refuses what takes a restart that is not allowed.
+// mayRestart fails if a restart is needed and not allowed.
 func mayRestart(why []string, o Options) error {
 	if len(why) == 0 || o.Restart {
 		return nil
@@ -31,20 +31,19 @@ func mayRestart(why []string, o Options) error {
 	return withHint("--restart allows the restart; running containers are not stopped", "nothing was changed: the kubelet must be restarted: %s", strings.Join(why, "; "))
 }
 
-// change brings the node from one generation to another, and back if it does
-// not work.
+// change moves the node from one generation to another, and rolls back on failure.
 type change struct {
 	*Installer
 	action   action
 	from, to *generation.Manifest // nil: none
-	restart  bool                 // the kubelet has to be restarted for it
+	restart  bool                 // the kubelet must be restarted
 
-	restarted bool // that was begun
-	again     bool // somebody was at it before, so that nothing is known to have been carried through
+	restarted bool // the restart has begun
+	again     bool // the change was begun before, so any step may be incomplete
 }
 
-// run makes the change. With an error the node is as it was, or the error says
-// what it is. What is broken off by a signal goes back too.
+// run makes the change. On an error, also if ctx ends, it rolls back; the error states if
+// that failed.
 func (c *change) run(ctx context.Context, prepare func() error) error {
 	if err := c.preflight(ctx, c.from, c.to); err != nil {
 		return c.abort(ctx, err)
@@ -57,12 +56,12 @@ func (c *change) run(ctx context.Context, prepare func() error) error {
 	}
 	err := c.drive(ctx)
 	if err == nil && c.to != nil {
-		err = c.probe(ctx) // and not of the way back
+		err = c.probe(ctx)
 	}
 	if err == nil {
 		return c.finish(ctx)
 	}
-	// Also when ctx has ended: a node is not left in between.
+	// Roll back even if ctx has ended.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backWithin)
 	defer cancel()
 	c.say("rolling back: %v", err)
@@ -73,8 +72,8 @@ func (c *change) run(ctx context.Context, prepare func() error) error {
 	return c.noteRestart(fmt.Errorf("%w; the change was rolled back", err))
 }
 
-// RestartedError is the failure of a change for which the kubelet was restarted: to try
-// the same again would restart it again.
+// RestartedError means that a change failed after the kubelet was restarted for it, so
+// that a retry would restart it again.
 type RestartedError struct{ Err error }
 
 func (e *RestartedError) Error() string { return e.Err.Error() }
@@ -82,7 +81,7 @@ func (e *RestartedError) Error() string { return e.Err.Error() }
 // Unwrap returns the failure.
 func (e *RestartedError) Unwrap() error { return e.Err }
 
-// noteRestart makes an error a [*RestartedError] if it is one.
+// noteRestart wraps an error in a [*RestartedError] if the kubelet was restarted.
 func (c *change) noteRestart(err error) error {
 	if err == nil || !c.restarted {
 		return err
@@ -90,10 +89,10 @@ func (c *change) noteRestart(err error) error {
 	return &RestartedError{err}
 }
 
-// backWithin bounds how long going back takes.
+// backWithin is the time limit of a rollback.
 const backWithin = 10 * time.Minute
 
-// finish ends a change that was made.
+// finish cleans up after a successful change.
 func (c *change) finish(ctx context.Context) error {
 	text := "regcred is no longer in use"
 	if c.to != nil {
@@ -105,13 +104,12 @@ func (c *change) finish(ctx context.Context) error {
 	return nil
 }
 
-// abort undoes what was not begun in earnest.
+// abort undoes a change that has not changed the host yet.
 func (c *change) abort(ctx context.Context, cause error) error {
 	return errors.Join(cause, c.discard(ctx))
 }
 
-// revert undoes what was begun. A generation that is damaged is nothing to go
-// back to.
+// revert rolls the node back, unless the previous generation is damaged.
 func (c *change) revert(ctx context.Context) error {
 	if c.action == rollingBack && c.from == nil {
 		return errors.New("the previous generation is damaged")
@@ -123,11 +121,11 @@ func (c *change) revert(ctx context.Context) error {
 	return c.discard(ctx)
 }
 
-// discard removes what a change has made that is undone.
+// discard removes the new generation of a change that was undone.
 func (c *change) discard(ctx context.Context) error {
 	switch {
 	case c.action == rollingBack && c.from == nil:
-		return c.end() // as damaged as before
+		return c.end()
 	case c.action == installing:
 		if err := c.Store.Remove(c.to.Number); err != nil {
 			return err

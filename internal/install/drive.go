@@ -10,8 +10,8 @@ import (
 	"github.com/regcred/regcred/internal/service"
 )
 
-// drive makes another generation current with all that it has on the host, or
-// none. Each prefix of what it does is a node whose kubelet starts.
+// drive makes another generation, or none, current, including its files on the host. The
+// kubelet can start after each step.
 func (c *change) drive(ctx context.Context) error {
 	if c.to == nil {
 		return c.removeAll(ctx)
@@ -53,8 +53,8 @@ func (c *change) drive(ctx context.Context) error {
 	return c.restartIfNeeded(ctx, before)
 }
 
-// removeAll takes everything off the host, what makes the kubelet look at it first
-// and the links that it may still follow last.
+// removeAll removes everything from the host: first what points the kubelet to regcred,
+// last the links that a running kubelet may still use.
 func (c *change) removeAll(ctx context.Context) error {
 	before, err := c.state(ctx)
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *change) removeAll(ctx context.Context) error {
 	return c.Store.Unflip()
 }
 
-// putStage makes what the next generation has on the host at a stage as it should be.
+// putStage writes the new generation's host files of a stage.
 func (c *change) putStage(ctx context.Context, stage generation.Stage) error {
 	for _, h := range c.to.Host {
 		if h.Stage != stage {
@@ -101,8 +101,8 @@ func (c *change) putStage(ctx context.Context, stage generation.Stage) error {
 	return nil
 }
 
-// removeStage takes off what the former generation has on the host at a stage and the
-// next has not.
+// removeStage removes the old generation's host files of a stage that the new one does
+// not have.
 func (c *change) removeStage(ctx context.Context, stage generation.Stage) error {
 	if c.from == nil {
 		return nil
@@ -123,8 +123,8 @@ func (c *change) removeStage(ctx context.Context, stage generation.Stage) error 
 	return nil
 }
 
-// reloadUnits makes systemd read its units again once a drop-in has come or gone: it
-// starts a kubelet that has ended by what it has read, and that must be there.
+// reloadUnits makes systemd reload its units after the drop-in has changed: if the kubelet
+// exits, systemd restarts it as loaded, with paths that must exist.
 func (c *change) reloadUnits(ctx context.Context, m *generation.Manifest, h generation.HostFile, changed bool) error {
 	if h.Path != m.Layout.DropIn || !changed && !c.again || c.Service.Manager == nil {
 		return nil
@@ -132,7 +132,7 @@ func (c *change) reloadUnits(ctx context.Context, m *generation.Manifest, h gene
 	return c.Service.Reload(ctx)
 }
 
-// state looks at the kubelet before a restart.
+// state returns the kubelet's state before a restart.
 func (c *change) state(ctx context.Context) (service.State, error) {
 	if !c.restart || c.Service.Manager == nil {
 		return service.State{}, nil
@@ -140,7 +140,7 @@ func (c *change) state(ctx context.Context) (service.State, error) {
 	return c.Service.State(ctx)
 }
 
-// restartIfNeeded restarts the kubelet if that is needed.
+// restartIfNeeded restarts the kubelet if the change needs it.
 func (c *change) restartIfNeeded(ctx context.Context, before service.State) error {
 	if !c.restart {
 		return nil
@@ -152,8 +152,7 @@ func (c *change) restartIfNeeded(ctx context.Context, before service.State) erro
 	return c.restartKubelet(ctx, before)
 }
 
-// cleanUp tidies up after a change. What is left behind by that does no harm,
-// but for the journal, which is removed last.
+// cleanUp cleans up after a change. Only the journal, which is removed last, matters.
 func (c *change) cleanUp(ctx context.Context) error {
 	if c.to == nil {
 		return c.clear()
@@ -170,7 +169,7 @@ func (c *change) cleanUp(ctx context.Context) error {
 	return c.end()
 }
 
-// sweep removes generations that are not kept.
+// sweep removes old generations.
 func (c *change) sweep(ctx context.Context) error {
 	if c.action != installing {
 		return c.Store.Clean()

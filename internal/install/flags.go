@@ -11,11 +11,11 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// notUsed begins what is wrong with how a kubelet is run.
+// notUsed is the start of warnings about the kubelet's flags.
 const notUsed = "after its next start, the kubelet would not use regcred: "
 
-// checkFlags refuses a restart, and warns otherwise, where somebody has changed how
-// the kubelet is run so that what regcred gives it does not reach it any more.
+// checkFlags fails if the kubelet must be restarted and would then not use regcred,
+// because its flags were changed. Without a restart it only warns.
 func (in *Installer) checkFlags(p *Plan) error {
 	if p.From == nil {
 		return nil
@@ -31,8 +31,8 @@ func (in *Installer) checkFlags(p *Plan) error {
 	return nil
 }
 
-// dropInProblem says what keeps a drop-in of a layout, once it is written, from giving
-// the kubelet its flags; "" if nothing does.
+// dropInProblem returns why a layout's drop-in cannot set the kubelet's flags; "" if it
+// can.
 func (in *Installer) dropInProblem(l generation.Layout) string {
 	if l.DropIn == "" {
 		return in.flagsProblem(l)
@@ -46,8 +46,8 @@ func (in *Installer) dropInProblem(l generation.Layout) string {
 	return ""
 }
 
-// flagsProblem says why the kubelet that its files would start now does not look where a
-// layout has it look; "" if it does.
+// flagsProblem returns why the next kubelet would not use the paths of a layout; "" if it
+// would.
 func (in *Installer) flagsProblem(l generation.Layout) string {
 	if l.DropIn != "" {
 		if why := in.dropInProblem(l); why != "" {

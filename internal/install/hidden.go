@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// hiddenValue stands for a value that may be a secret.
+// hiddenValue replaces a value that may be a secret.
 const hiddenValue = "(hidden)"
 
-// hideArgs hides all of arguments but the names of flags.
+// hideArgs hides arguments except the names of flags.
 func hideArgs(args []string) (list []string) {
 	for _, a := range args {
 		name, _, valued := strings.Cut(a, "=")
@@ -27,8 +27,7 @@ func hideArgs(args []string) (list []string) {
 	return list
 }
 
-// hideValues hides in a configuration what its providers have in args and env, and
-// loses its comments.
+// hideValues hides the values of args and env in a configuration, and drops comments.
 func hideValues(data []byte) []byte {
 	var doc map[string]any
 	if yaml.Unmarshal(data, &doc) != nil {
@@ -54,7 +53,7 @@ func hideValues(data []byte) []byte {
 	return text
 }
 
-// texts are the strings of a list; what is none of it is hidden.
+// texts returns the strings of a list, "" for other values.
 func texts(list []any) (t []string) {
 	for _, v := range list {
 		s, _ := v.(string)

@@ -20,8 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/inroot"
 )
 
-// putOne makes one thing on the host as it should be, and reports whether it was
-// not. What is as it should be already is not touched.
+// putOne writes one host file unless it is up to date, and reports whether it did.
 func (in *Installer) putOne(ctx context.Context, m *generation.Manifest, h generation.HostFile) (changed bool, err error) {
 	switch h.Kind {
 	case generation.HostDir:
@@ -51,7 +50,7 @@ func (in *Installer) putLink(h generation.HostFile) (changed bool, err error) {
 	return true, in.fs().Link(h.Target, h.Path)
 }
 
-// putFile writes a file that is ours.
+// putFile writes a file that belongs to regcred.
 func (in *Installer) putFile(ctx context.Context, h generation.HostFile) (changed bool, err error) {
 	name, err := in.target(h.Path)
 	if err != nil {
@@ -72,8 +71,8 @@ func (in *Installer) putFile(ctx context.Context, h generation.HostFile) (change
 	return true, in.fs().Put(name, strings.NewReader(h.Content), inroot.Attr{Mode: h.Mode, Label: in.fs().Label(name)})
 }
 
-// mine reports whether a generation has that content in a file on the host. After
-// ctx has ended it may not see that.
+// mine reports whether some generation has that content for a host file. If ctx has
+// ended, it may wrongly return false.
 func (in *Installer) mine(ctx context.Context, name string, now []byte) bool {
 	numbers, _ := in.Store.Numbers()
 	return slices.ContainsFunc(numbers, func(n int) bool {
@@ -82,8 +81,8 @@ func (in *Installer) mine(ctx context.Context, name string, now []byte) bool {
 	})
 }
 
-// putEntries brings entries into a file of somebody else, whose mode, owner and
-// label stay; nil takes ours out.
+// putEntries sets regcred's entries in the node's own file, and keeps its mode, owner and
+// label. nil removes them.
 func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list []entries.Entry) (changed bool, err error) {
 	name, err := in.target(h.Path)
 	if err != nil {
@@ -119,9 +118,8 @@ func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list
 	return true, in.fs().Put(name, bytes.NewReader(next), attr)
 }
 
-// nextEntries is what a file of somebody else becomes; nil: it goes. A file that
-// nobody else has changed becomes, without entries of ours, byte for byte what
-// it was before them.
+// nextEntries returns the new content of the node's own file; nil removes it. Without
+// entries, a file that only regcred has changed is restored byte for byte.
 func (in *Installer) nextEntries(ctx context.Context, name string, now []byte, list []entries.Entry) ([]byte, error) {
 	if list == nil {
 		originals, err := in.originals(ctx)
@@ -136,7 +134,7 @@ func (in *Installer) nextEntries(ctx context.Context, name string, now []byte, l
 	if err != nil {
 		return nil, err
 	}
-	// Somebody else may have put entries behind ours: that is no reason to move them.
+	// Keep the position of the entries if another program has added some after them.
 	if same, err := entries.Has(in.fs().Host(name), now, list, former); err != nil || same {
 		return now, err
 	}
@@ -164,7 +162,7 @@ func (in *Installer) preflight(ctx context.Context, from, to *generation.Manifes
 	return nil
 }
 
-// without is a file without entries of ours.
+// without returns a file's content without regcred's entries.
 func (in *Installer) without(ctx context.Context, name string, now []byte) ([]byte, error) {
 	former, err := in.ownNames(ctx)
 	if err != nil {
@@ -173,8 +171,8 @@ func (in *Installer) without(ctx context.Context, name string, now []byte) ([]by
 	return entries.Set(in.fs().Host(name), now, nil, former)
 }
 
-// ownNames are those of all entries that regcred has written on this node, or
-// is about to.
+// ownNames returns the names of all entries that regcred has written on this node, or is
+// about to write.
 func (in *Installer) ownNames(ctx context.Context) (names []string, err error) {
 	known, err := in.known(ctx)
 	if err != nil {
@@ -186,8 +184,8 @@ func (in *Installer) ownNames(ctx context.Context) (names []string, err error) {
 	return append(names, in.linked()...), nil
 }
 
-// known are all entries that a kubelet may have in memory or come back with a
-// rollback, the latest first.
+// known returns all entries that a kubelet may have loaded or that a rollback may
+// restore, the latest first.
 func (in *Installer) known(ctx context.Context) (list []entries.Entry, err error) {
 	records, _, err := in.records(ctx)
 	if err != nil {
@@ -198,7 +196,7 @@ func (in *Installer) known(ctx context.Context) (list []entries.Entry, err error
 		return nil, err
 	}
 	for _, n := range slices.Backward(numbers) {
-		if m, err := in.Store.Manifest(ctx, n); err == nil { // one that is damaged tells nothing
+		if m, err := in.Store.Manifest(ctx, n); err == nil { // skip damaged ones
 			list = append(list, m.Entries...)
 		}
 	}
@@ -208,8 +206,7 @@ func (in *Installer) known(ctx context.Context) (list []entries.Entry, err error
 	return list, nil
 }
 
-// target is where a file is in the end: one that is a link is changed where
-// it leads to, so that the link stays.
+// target resolves symlinks, so that a file is changed at its target and the link is kept.
 func (in *Installer) target(name string) (string, error) {
 	real, err := in.fs().Real(name)
 	if errors.Is(err, fs.ErrNotExist) && !in.fs().Exists(name) {
@@ -218,7 +215,7 @@ func (in *Installer) target(name string) (string, error) {
 	return real, err
 }
 
-// content is what a file has; nil if there is none.
+// content returns a file's content, nil if it does not exist.
 func (in *Installer) content(ctx context.Context, name string) ([]byte, error) {
 	data, err := in.fs().ReadFile(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -230,12 +227,12 @@ func (in *Installer) content(ctx context.Context, name string) ([]byte, error) {
 	return data, err
 }
 
-// has reports whether a generation has something of that path.
+// has reports whether a generation has a host file of that path.
 func has(m *generation.Manifest, h generation.HostFile) bool {
 	return m != nil && slices.ContainsFunc(m.Host, func(o generation.HostFile) bool { return o.Path == h.Path })
 }
 
-// removeOne takes one thing off the host, and reports whether it was there.
+// removeOne removes one host file, and reports whether it existed.
 func (in *Installer) removeOne(ctx context.Context, h generation.HostFile) (changed bool, err error) {
 	switch h.Kind {
 	case generation.HostDir:
@@ -262,8 +259,8 @@ func (in *Installer) removeOne(ctx context.Context, h generation.HostFile) (chan
 	return false, nil
 }
 
-// saved ends the name under which a file of ours that somebody has changed is
-// left behind. Neither systemd nor a kubelet reads such files.
+// saved is the suffix of regcred's files that were changed by others and so are kept on
+// removal. Neither systemd nor a kubelet reads files of this name.
 const saved = ".regcred-saved"
 
 func (in *Installer) removeFile(ctx context.Context, h generation.HostFile) (changed bool, err error) {
@@ -280,15 +277,14 @@ func (in *Installer) removeFile(ctx context.Context, h generation.HostFile) (cha
 	return true, in.save(h.Path)
 }
 
-// save keeps what somebody has put in the place of what is ours.
+// save renames a file that was changed by others.
 func (in *Installer) save(name string) error {
 	in.say("%s has been changed since the install, so it is kept as %s", in.fs().Host(name), path.Base(name)+saved)
 	return in.fs().Move(name, name+saved)
 }
 
-// removeStrays removes links to the dispatcher that no kubelet runs: they are not
-// those of a generation, nil being none, and no kubelet that runs has read their
-// names.
+// removeStrays removes links to the dispatcher that neither the generation m (nil if
+// none) nor the running kubelet uses.
 func (in *Installer) removeStrays(ctx context.Context, binDir string, m *generation.Manifest) error {
 	needed, err := in.namesInUse(ctx, m)
 	if err != nil {
@@ -296,7 +292,7 @@ func (in *Installer) removeStrays(ctx context.Context, binDir string, m *generat
 	}
 	list, err := in.fs().ReadDir(binDir)
 	if err != nil {
-		return nil // gone with its links
+		return nil // the directory does not exist
 	}
 	for _, e := range list {
 		name := path.Join(binDir, e.Name())
@@ -311,7 +307,7 @@ func (in *Installer) removeStrays(ctx context.Context, binDir string, m *generat
 	return nil
 }
 
-// namesInUse are those of entries that a kubelet has, or one that starts reads.
+// namesInUse returns the names of the entries that the running or the next kubelet uses.
 func (in *Installer) namesInUse(ctx context.Context, m *generation.Manifest) (names map[string]bool, err error) {
 	names = map[string]bool{}
 	if m == nil {
@@ -329,11 +325,11 @@ func (in *Installer) namesInUse(ctx context.Context, m *generation.Manifest) (na
 	return names, nil
 }
 
-// sweepTemporary removes what a broken write has left in a directory.
+// sweepTemporary removes the temporary files of interrupted writes from a directory.
 func (in *Installer) sweepTemporary(dir string) error {
 	list, err := in.fs().ReadDir(dir)
 	if err != nil {
-		return nil // there is none
+		return nil // the directory does not exist
 	}
 	for _, e := range list {
 		if !inroot.IsTemporary(e.Name()) {
@@ -346,7 +342,7 @@ func (in *Installer) sweepTemporary(dir string) error {
 	return nil
 }
 
-// sweepTemporaryOf does so wherever a generation has something on the host.
+// sweepTemporaryOf does so in the directories of a generation's host files.
 func (in *Installer) sweepTemporaryOf(m *generation.Manifest) error {
 	if m == nil {
 		return nil
@@ -354,7 +350,7 @@ func (in *Installer) sweepTemporaryOf(m *generation.Manifest) error {
 	for _, h := range m.Host {
 		name, err := in.target(h.Path)
 		if err != nil {
-			continue // nothing was written there
+			continue
 		}
 		if err := in.sweepTemporary(path.Dir(name)); err != nil {
 			return err

@@ -9,9 +9,9 @@ import (
 	"io/fs"
 )
 
-// Install gives a node what is wished for, and returns what it did, or was about
-// to do. Where a generation is there already that has all this it becomes current again,
-// as by [Installer.Rollback], and no other is made. With an error the node is as it was, or the error says what it is.
+// Install brings a node to the desired state, and returns what it did or planned. If a
+// generation with the desired content exists, it is activated as by [Installer.Rollback].
+// After an error the node is unchanged, unless the error states otherwise.
 func (in *Installer) Install(ctx context.Context, d Desired, o Options) (*Plan, error) {
 	if err := in.checkSupported(d); err != nil && !in.Present() {
 		return nil, err
@@ -51,7 +51,7 @@ func (in *Installer) Install(ctx context.Context, d Desired, o Options) (*Plan, 
 	return p, c.run(ctx, func() error { return in.Store.Create(ctx, p.To, contents(p.files)) })
 }
 
-// onlyRestart restarts the kubelet of a node that has all that it should.
+// onlyRestart restarts the kubelet of a node that is otherwise up to date.
 func (in *Installer) onlyRestart(ctx context.Context, p *Plan) error {
 	c := &change{Installer: in, to: p.From, restart: true}
 	before, err := c.state(ctx)

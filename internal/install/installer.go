@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package install puts credential providers on a node and takes them off again.
-// What it puts there is a numbered generation (package generation); what it
-// changes of the kubelet's is that generation's too, so that to install, to roll
-// back and to undo are one thing: to drive the node to what a generation says.
+// Package install installs credential providers on a node, rolls back and uninstalls.
+// Each install creates a numbered generation (package generation), whose manifest lists
+// all files outside of the state directory too. So an install, a rollback and an undo are
+// the same operation: to bring the node to the state of a generation.
 //
 //	in := install.Installer{Store: store, Setup: setup, Service: kubelet}
 //	desired := install.Desired{Config: "providers.yaml", Plugins: files, Dispatcher: dispatcher}
@@ -12,10 +12,9 @@
 //	…
 //	plan, err = in.Install(ctx, desired, install.Options{Restart: true})
 //
-// Each thing is changed by one rename, in an order in which a kubelet that starts
-// in between finds what works. A journal says what is under way: whoever comes
-// after a kill finishes or undoes it ([Installer.Recover]). No two change a node
-// at once.
+// Each file is replaced by one rename, in an order in which a kubelet can start at any
+// time. A journal describes the change in progress: after a crash, the next change
+// finishes or undoes it ([Installer.Recover]). A lock prevents concurrent changes.
 package install
 
 import (
@@ -33,31 +32,30 @@ import (
 	"github.com/regcred/regcred/internal/service"
 )
 
-// Installer changes one node. It is used for one thing at a time.
+// Installer changes one node. It must not be used concurrently.
 type Installer struct {
 	Store generation.Store
-	Setup *node.Setup // as the node is before
+	Setup *node.Setup // the node before the change
 
-	// Look reads the node again, for Setup, once nobody else changes it any more;
-	// nil if it stays as it is.
+	// Look reads Setup again under the lock; if nil, Setup is kept.
 	Look func(ctx context.Context) (*node.Setup, error)
 
-	// Service is the kubelet's. Without a Manager nothing is restarted.
+	// Service is the kubelet's unit. Without a Manager nothing is restarted.
 	Service service.Service
 	Want    service.Want
 
-	// Probe, if not nil, is a pull with which a node has to show, after a change,
-	// that it works. It has as long as a kubelet has to become healthy.
+	// Probe, if not nil, is a test pull after a change, with the same time limit as the
+	// kubelet's health check.
 	Probe func(ctx context.Context) error
 
-	// Say is told what is being done, in a few words; nil if nobody listens.
+	// Say, if not nil, is called with progress messages.
 	Say func(text string)
 
-	// Now is the time since boot; [BootTime] if nil.
+	// Now returns the time since boot; [BootTime] if nil.
 	Now func() (generation.Moment, error)
 
 	Version string // of this program, for manifests
-	Keep    int    // how many generations stay; 5 if 0
+	Keep    int    // how many generations are kept; 5 if 0
 }
 
 func (in *Installer) fs() inroot.FS { return in.Store.FS }
@@ -77,13 +75,12 @@ func (in *Installer) now() (generation.Moment, error) {
 
 func (in *Installer) keep() int { return cmp.Or(in.Keep, 5) }
 
-// withHint is a failure of which is known what to do about it.
+// withHint returns an error with a hint.
 func withHint(hint, format string, args ...any) error {
 	return &node.Error{Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
-// lock keeps all others from changing the node, and looks at it anew: whoever
-// had the lock before may have changed it.
+// lock locks the node, and reads it again, because another process may have changed it.
 func (in *Installer) lock(ctx context.Context) (unlock func(), err error) {
 	if _, err := in.missingDirs(in.Store.Dir); err != nil {
 		return nil, err
@@ -110,8 +107,8 @@ func (in *Installer) look(ctx context.Context) error {
 	return err
 }
 
-// missingDirs lists what of a directory and those above it is not there, the
-// outermost first.
+// missingDirs lists which of a directory and its parents do not exist, the outermost
+// first.
 func (in *Installer) missingDirs(dir string) (missing []string, err error) {
 	for d := path.Clean(dir); ; d = path.Dir(d) {
 		info, err := in.fs().Stat(d)
@@ -129,7 +126,7 @@ func (in *Installer) missingDirs(dir string) (missing []string, err error) {
 	}
 }
 
-// current is the manifest of the current generation; nil if there is none.
+// current returns the manifest of the current generation, nil if there is none.
 func (in *Installer) current(ctx context.Context) (*generation.Manifest, error) {
 	number, err := in.Store.Current()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -148,13 +145,13 @@ func (in *Installer) current(ctx context.Context) (*generation.Manifest, error) 
 	return m, nil
 }
 
-// unreadable reports whether an error is that of who may not read a generation, or
-// of a program that is too old for it. The generation may well be whole then.
+// unreadable reports whether this process has no permission to read a generation, or is
+// too old for it. The generation itself may be intact.
 func unreadable(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, generation.ErrLater)
 }
 
-// numberOf is 0 for no generation.
+// numberOf returns a generation's number, 0 for nil.
 func numberOf(m *generation.Manifest) int {
 	if m == nil {
 		return 0
@@ -162,5 +159,5 @@ func numberOf(m *generation.Manifest) int {
 	return m.Number
 }
 
-// stamp is a time for manifests and the journal.
+// stamp returns the time for manifests and the journal.
 func stamp() time.Time { return time.Now().UTC().Truncate(time.Second) }

@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/inroot"
 )
 
-// action is what a journal is about.
+// action is the kind of a change.
 type action string
 
 const (
@@ -23,12 +23,12 @@ const (
 	uninstalling action = "uninstall"
 )
 
-// journal says what is under way. It is there from before the first change of
+// journal describes a change in progress. It exists from before the first modification of
 // the node until after the last.
 type journal struct {
 	Action  action    `json:"action"`
-	From    int       `json:"from"` // the generation before; 0 if none
-	To      int       `json:"to"`   // the generation after; 0 if none
+	From    int       `json:"from"` // the old generation, 0 if none
+	To      int       `json:"to"`   // the new generation, 0 if none
 	Started time.Time `json:"started"`
 }
 

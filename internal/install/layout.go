@@ -17,16 +17,16 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// Names of what is ours on a node.
+// Names of regcred's files on a node.
 const (
 	ownFile    = "90-regcred.json"
 	nodeConfig = "90-regcred.yaml"
-	kubeletDir = "kubelet" // below the state directory: what a kubelet without a place for us is given
+	kubeletDir = "kubelet" // below the state directory, if regcred cannot use the kubelet's directories
 )
 
-// layoutOf decides where on a node things go: where its kubelet looks already,
-// if that can be written and stays, and else below the state directory, with
-// flags that say so.
+// layoutOf decides where files go on a node: to the kubelet's configured paths if they
+// are writable and persistent, otherwise below the state directory, with a drop-in that
+// sets the kubelet's flags.
 func (in *Installer) layoutOf() (generation.Layout, error) {
 	s := in.Setup
 	if s.Way == node.ByHand {
@@ -71,9 +71,9 @@ func (in *Installer) layoutOf() (generation.Layout, error) {
 	return l, nil
 }
 
-// moveConfig gives the kubelet a configuration below the state directory. What
-// the former has stays in it: by a link where kubelets read directories, and
-// else as a copy that status compares.
+// moveConfig places the configuration below the state directory. It includes the existing
+// one: by a link if the kubelet reads directories, otherwise as a copy that status
+// compares.
 func (in *Installer) moveConfig(l *generation.Layout) error {
 	former := in.Setup.Vendor.Config
 	l.Kind, l.Config = generation.ConfigOwn, in.Store.Path(kubeletDir, "config", ownFile)
@@ -92,7 +92,7 @@ func (in *Installer) moveConfig(l *generation.Layout) error {
 	return nil
 }
 
-// hostOf lists what a generation has on the host.
+// hostOf lists a generation's files on the host.
 func (in *Installer) hostOf(ctx context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
 	l := m.Layout
 	for _, f := range []func(context.Context, *generation.Manifest) ([]generation.HostFile, error){in.links, in.configuration, in.flags} {
@@ -109,7 +109,7 @@ func (in *Installer) hostOf(ctx context.Context, m *generation.Manifest) (list [
 	return append(dirs, list...), nil
 }
 
-// newDirs lists the directories that have to be made for a layout.
+// newDirs lists the directories that a layout needs and that do not exist.
 func (in *Installer) newDirs(l generation.Layout) (dirs []string, err error) {
 	for _, file := range []string{l.Config, path.Join(l.BinDir, "x"), l.DropIn, l.NodeConfig} {
 		if file == "" {
@@ -120,7 +120,7 @@ func (in *Installer) newDirs(l generation.Layout) (dirs []string, err error) {
 			return nil, err
 		}
 		for _, d := range missing {
-			// The state directory comes and goes as a whole.
+			// The state directory is not listed: it is created and removed as a whole.
 			if d != in.Store.Dir && !strings.HasPrefix(in.Store.Dir, d+"/") && !slices.Contains(dirs, d) {
 				dirs = append(dirs, d)
 			}
@@ -129,8 +129,8 @@ func (in *Installer) newDirs(l generation.Layout) (dirs []string, err error) {
 	return dirs, nil
 }
 
-// links are those to the dispatcher, and in a bin dir of ours those to the
-// executables of others.
+// links returns the links to the dispatcher and, in regcred's own bin dir, to third-party
+// executables.
 func (in *Installer) links(_ context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
 	link := func(name, target string) {
 		list = append(list, generation.HostFile{Kind: generation.HostLink, Path: path.Join(m.Layout.BinDir, name), Target: target})
@@ -151,7 +151,7 @@ func (in *Installer) links(_ context.Context, m *generation.Manifest) (list []ge
 	return list, nil
 }
 
-// configuration is what the kubelet reads of ours.
+// configuration returns the configuration files with regcred's entries.
 func (in *Installer) configuration(ctx context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
 	l := m.Layout
 	switch l.Kind {
@@ -178,9 +178,8 @@ func (in *Installer) configuration(ctx context.Context, m *generation.Manifest) 
 	return append(list, generation.HostFile{Kind: generation.HostEntries, Path: l.Config, Mode: 0o644, Stage: sharedStage(l)}), nil
 }
 
-// sharedStage is when a file gets entries that the kubelet reads whatever its
-// flags say: if those bring another bin dir, the file is the last, since the
-// former has no links to the dispatcher.
+// sharedStage returns when the node's own file gets entries. If the flags change the bin
+// dir, the file comes last, because the old bin dir has no links to the dispatcher.
 func sharedStage(l generation.Layout) generation.Stage {
 	if l.DropIn != "" {
 		return generation.Last
@@ -188,7 +187,7 @@ func sharedStage(l generation.Layout) generation.Stage {
 	return generation.AfterFlip
 }
 
-// flagsStage is the other.
+// flagsStage returns when the flags are changed.
 func flagsStage(l generation.Layout) generation.Stage {
 	if l.Kind != generation.ConfigShared {
 		return generation.Last
@@ -196,7 +195,7 @@ func flagsStage(l generation.Layout) generation.Stage {
 	return generation.AfterFlip
 }
 
-// flags are the files that give the kubelet its flags.
+// flags returns the files that set the kubelet's flags.
 func (in *Installer) flags(_ context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
 	l := m.Layout
 	if l.DropIn == "" {
@@ -221,13 +220,13 @@ func (in *Installer) flags(_ context.Context, m *generation.Manifest) (list []ge
 	return append(list, generation.HostFile{Kind: generation.HostFileOwn, Path: l.DropIn, Mode: 0o644, Content: text, Stage: flagsStage(l)}), nil
 }
 
-// arguments are the flags that a kubelet is given.
+// arguments returns the kubelet's flags.
 func arguments(l generation.Layout) []string {
 	return []string{"--image-credential-provider-config=" + l.Flag, "--image-credential-provider-bin-dir=" + l.BinDir}
 }
 
-// readsDirectories reports whether a kubelet takes a directory as its
-// configuration, as it does since 1.34.
+// readsDirectories reports whether a kubelet reads a configuration directory, as it does
+// since 1.34.
 func readsDirectories(version string) bool {
 	var major, minor int
 	_, err := fmt.Sscanf(version, "%d.%d", &major, &minor)

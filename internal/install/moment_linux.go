@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// BootTime is now, as /proc tells it of processes.
+// BootTime returns the current time in the unit in which /proc reports processes' start.
 func BootTime() (generation.Moment, error) {
 	id, err := regularfile.Read(context.Background(), "/proc/sys/kernel/random/boot_id", 1<<10)
 	if err != nil {

@@ -11,5 +11,5 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// BootTime is not known here.
+// BootTime is implemented only on Linux.
 func BootTime() (generation.Moment, error) { return generation.Moment{}, errors.ErrUnsupported }

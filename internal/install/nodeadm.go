@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/inroot"
 )
 
-// nodeConfigOf is a drop-in for EKS's nodeadm, which puts flags behind its own.
+// nodeConfigOf returns a drop-in for EKS's nodeadm, which appends its flags.
 func nodeConfigOf(args []string) (string, error) {
 	list, err := json.Marshal(args)
 	if err != nil {
@@ -23,13 +23,13 @@ func nodeConfigOf(args []string) (string, error) {
 		"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: " + string(list) + "\n", nil
 }
 
-// nodeadmEnvironment is where nodeadm writes the kubelet's flags at each boot,
-// those of its drop-ins behind its own (awslabs/amazon-eks-ami: nodeadm).
+// nodeadmEnvironment is the file to which nodeadm writes the kubelet's flags at each boot:
+// its own, then those of drop-ins (awslabs/amazon-eks-ami: nodeadm).
 const nodeadmEnvironment = "/etc/eks/kubelet/environment"
 
-// removeNodeadmFlags takes our flags out of what nodeadm wrote at the last boot:
-// until the next one, a kubelet would be started with paths that are gone.
-// Nodeadm's own flag for the bin dir may be the same as ours, and stays.
+// removeNodeadmFlags removes regcred's flags from what nodeadm wrote at the last boot,
+// because the kubelet would otherwise be started with paths that no longer exist. An
+// identical bin dir flag of nodeadm itself is kept.
 func (in *Installer) removeNodeadmFlags(ctx context.Context, l generation.Layout) error {
 	if l.NodeConfig == "" {
 		return nil

@@ -12,9 +12,9 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// copiesNode reports whether something on the host repeats what is the node's own: the
-// command of its unit, its configuration, its plugins. It belongs to the node as it
-// is now, and to no generation.
+// copiesNode reports whether a host file copies or links to something of the node: the
+// unit's command, the kubelet's configuration, or plugins. It must match the node's
+// current state, not that of an earlier generation.
 func (in *Installer) copiesNode(l generation.Layout, h generation.HostFile) bool {
 	switch h.Kind {
 	case generation.HostFileOwn:
@@ -25,9 +25,8 @@ func (in *Installer) copiesNode(l generation.Layout, h generation.HostFile) bool
 	return false
 }
 
-// refreshed is a generation to go back to, with what repeats the node's own as the
-// latest has it: an earlier one has the node as it was when it was made, and a
-// kubelet may not start with that any more.
+// refreshed returns the generation to, with from's copies of the node: those in to are
+// older, and the kubelet may no longer start with them.
 func (in *Installer) refreshed(ctx context.Context, from, to *generation.Manifest) (*generation.Manifest, error) {
 	if from == nil {
 		return to, nil
@@ -54,9 +53,9 @@ func (in *Installer) refreshed(ctx context.Context, from, to *generation.Manifes
 	return &back, nil
 }
 
-// isContent reports whether a file of ours has the content of a generation. Of a
-// copy of somebody's configuration, that is all but the entries: another
-// generation may have brought those.
+// isContent reports whether regcred's file has the content of a generation. In a copy of
+// the node's configuration entries are ignored, because another generation may have set
+// them.
 func (in *Installer) isContent(ctx context.Context, m *generation.Manifest, h generation.HostFile, now []byte) bool {
 	if string(now) == h.Content || m.Layout.Kind != generation.ConfigCopied || h.Path != m.Layout.Config {
 		return string(now) == h.Content
@@ -66,8 +65,8 @@ func (in *Installer) isContent(ctx context.Context, m *generation.Manifest, h ge
 	return err == nil && otherErr == nil && bytes.Equal(a, b)
 }
 
-// asInstalled reports whether a file of ours is as it should be with a generation:
-// of its content or, where it repeats the node's own, of a later one's.
+// asInstalled reports whether regcred's file is correct for a generation: it has its
+// content or, if it copies the node, a later generation's.
 func (in *Installer) asInstalled(ctx context.Context, m *generation.Manifest, h generation.HostFile, now []byte) bool {
 	if string(now) == h.Content || !in.copiesNode(m.Layout, h) {
 		return string(now) == h.Content

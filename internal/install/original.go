@@ -11,12 +11,11 @@ import (
 	"slices"
 )
 
-// original is a file of somebody else in which we have entries: as it was
-// without them, and what we made of it.
+// original is the node's own file without regcred's entries, and what regcred wrote.
 type original struct {
 	Absent  bool     `json:"absent,omitempty"`
 	Data    []byte   `json:"data,omitempty"`
-	Written []string `json:"written"` // SHA-256 of the contents that may be ours: the former and the next
+	Written []string `json:"written"` // SHA-256 of the contents that regcred may have written: the last and the next
 }
 
 const originalsFile = "originals.json"
@@ -31,8 +30,8 @@ func (in *Installer) originals(ctx context.Context) (map[string]original, error)
 	return list, err
 }
 
-// remember writes down what a file is without our entries, before it is
-// written anew. What others did to it since we wrote it last is part of that.
+// remember saves a file's content without regcred's entries before the file is rewritten.
+// This includes changes that others made in the meantime.
 func (in *Installer) remember(ctx context.Context, name string, now, without, next []byte) error {
 	list, err := in.originals(ctx)
 	if err != nil {
@@ -47,10 +46,10 @@ func (in *Installer) remember(ctx context.Context, name string, now, without, ne
 	return in.writeJSON(originalsFile, list)
 }
 
-// known reports whether nobody but us has changed a file.
+// known reports whether only regcred has changed a file.
 func (o original) known(now []byte) bool { return slices.Contains(o.Written, sum(now)) }
 
-// unchanged returns what a file was before us if nobody but us has changed it.
+// unchanged returns a file's original content if only regcred has changed it.
 func (o original) unchanged(now []byte) (data []byte, ok bool) {
 	if !o.known(now) {
 		return nil, false
@@ -61,7 +60,7 @@ func (o original) unchanged(now []byte) (data []byte, ok bool) {
 	return append([]byte{}, o.Data...), true
 }
 
-// sum is that of a content; of none it is "".
+// sum returns the checksum of a content, "" for nil.
 func sum(data []byte) string {
 	if data == nil {
 		return ""

@@ -11,11 +11,11 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// header begins the files of ours that may have comments.
+// header is the comment at the start of regcred's files.
 const header = "# Made by regcred install; regcred uninstall takes it away.\n"
 
-// stateOfKubelet is the state directory of the dispatcher that the kubelet's bin
-// dir has links to, or that our drop-in for it names; "" if there is neither.
+// stateOfKubelet returns the state directory of the dispatcher to which the kubelet's bin
+// dir links, or which regcred's drop-in names; "" if there is neither.
 func (in *Installer) stateOfKubelet() string {
 	bin := in.Setup.BinDir.Path
 	if bin == "" {
@@ -33,16 +33,16 @@ func (in *Installer) stateOfKubelet() string {
 	return ""
 }
 
-// mostEntries bounds how many entries of ours are looked for. One is for each
-// audience of tokens.
+// mostEntries bounds how many of regcred's entries are searched. There is one for each
+// token audience.
 const mostEntries = 32
 
-// linked are the names of links to the dispatcher in the kubelet's bin dir. Who
-// has made them has made the entries of those names.
+// linked returns the names of the links to the dispatcher in the kubelet's bin dir. The
+// entries of these names are regcred's.
 func (in *Installer) linked() (names []string) {
 	list, err := in.fs().ReadDir(in.Setup.BinDir.Path)
 	if err != nil && in.stateOfKubelet() == in.Store.Dir {
-		// The links were in the state directory, and went with it.
+		// The links were removed with the state directory.
 		for n := range mostEntries {
 			names = append(names, entries.Numbered(n+1))
 		}
@@ -56,7 +56,7 @@ func (in *Installer) linked() (names []string) {
 	return names
 }
 
-// removed reports whether a file is ours of a state directory that was removed.
+// removed reports whether a file belongs to a state directory that was removed.
 func (in *Installer) removed(from *generation.Manifest, now []byte) bool {
 	return from == nil && in.stateOfKubelet() == in.Store.Dir && strings.HasPrefix(string(now), header)
 }

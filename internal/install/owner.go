@@ -10,12 +10,12 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// OwnerError means that what a node has belongs to somebody else: to another release
-// of the chart, or to none.
+// OwnerError means that the node's installation belongs to another release of the chart,
+// or to none.
 type OwnerError struct {
 	Generation int
-	Owner      string // NAMESPACE/RELEASE; "" is a person
-	Asked      string // who asked, likewise
+	Owner      string // NAMESPACE/RELEASE; "" for a manual installation
+	Asked      string // the owner for which the change was requested
 	uninstall  bool
 }
 
@@ -31,7 +31,7 @@ func (e *OwnerError) Error() string {
 	return fmt.Sprintf("nothing was changed: generation %d on this node %s, but this run is %s", e.Generation, by, asked)
 }
 
-// Hint says what to do about it.
+// Hint returns how to fix it.
 func (e *OwnerError) Hint() string {
 	switch {
 	case e.uninstall && e.Owner == "":
@@ -46,13 +46,13 @@ func (e *OwnerError) Hint() string {
 	return fmt.Sprintf("remove one of the two releases (%s), or separate them with node selectors", helmUninstall(e.Owner))
 }
 
-// helmUninstall is the command that takes a release off.
+// helmUninstall returns the command that uninstalls a release.
 func helmUninstall(owner string) string {
 	namespace, release, _ := strings.Cut(owner, "/")
 	return "helm uninstall " + release + " -n " + namespace
 }
 
-// checkOwner is an error if a generation is not of who asks; nil is nobody's.
+// checkOwner fails if a generation belongs to another owner.
 func checkOwner(m *generation.Manifest, asked string) error {
 	if m == nil || m.Owner == asked {
 		return nil
@@ -60,8 +60,8 @@ func checkOwner(m *generation.Manifest, asked string) error {
 	return &OwnerError{Generation: m.Number, Owner: m.Owner, Asked: asked}
 }
 
-// mayUninstall is an error if a generation is not of who has it uninstalled. A person
-// is told who puts it on again.
+// mayUninstall fails if a generation belongs to another owner. Without an owner in o it
+// warns that the release may install it again.
 func (in *Installer) mayUninstall(m *generation.Manifest, o Options) error {
 	switch {
 	case o.Owner != "" && m.Owner != o.Owner:
@@ -72,10 +72,10 @@ func (in *Installer) mayUninstall(m *generation.Manifest, o Options) error {
 	return nil
 }
 
-// sourceOf is what a generation was made of, for people.
+// sourceOf describes what a generation was made of.
 func sourceOf(d Desired) string {
 	if d.Owner != "" {
-		return "release " + d.Owner // the directory of its pod goes with the pod
+		return "release " + d.Owner // its pod's directory is temporary
 	}
 	return d.Config
 }

@@ -28,7 +28,7 @@ func (in *Installer) reusable(ctx context.Context, p *Plan) (m *generation.Manif
 	for _, n := range slices.Backward(numbers) {
 		m, err := in.Store.Manifest(ctx, n)
 		if err != nil || !sameContent(m, p) || len(entries.Uncovered(m.Entries, p.want)) > 0 || len(in.Store.Changed(ctx, m)) > 0 {
-			continue // of one that is damaged, status says so
+			continue // status reports damaged generations
 		}
 		if m, err = in.refreshed(ctx, p.From, m); err != nil {
 			return nil, nil, err
@@ -50,21 +50,21 @@ func (in *Installer) reusable(ctx context.Context, p *Plan) (m *generation.Manif
 	return nil, nil, nil
 }
 
-// sameContent reports whether a generation has what a plan's next would have in its own
-// directory, for the same layout and owner.
+// sameContent reports whether a generation has the planned files, settings, layout and
+// owner.
 func sameContent(m *generation.Manifest, p *Plan) bool {
 	return m.Owner == p.To.Owner && m.MaxStale == p.To.MaxStale && m.AnyImage == p.To.AnyImage && slices.Equal(m.Reserve, p.To.Reserve) &&
 		reflect.DeepEqual(m.Layout, p.To.Layout) && len(m.Files) == len(p.files) &&
 		!slices.ContainsFunc(p.files, func(s source) bool { return !same(s, m) })
 }
 
-// sameHost reports whether two lists have the same, in whichever order.
+// sameHost compares two lists, ignoring their order.
 func sameHost(a, b []generation.HostFile) bool {
 	byPath := func(a, b generation.HostFile) int { return cmp.Compare(a.Path, b.Path) }
 	return slices.Equal(slices.SortedStableFunc(slices.Values(a), byPath), slices.SortedStableFunc(slices.Values(b), byPath))
 }
 
-// latest is the latest generation that can be read; nil if there is none.
+// latest returns the latest readable generation, nil if there is none.
 func (in *Installer) latest(ctx context.Context) (*generation.Manifest, error) {
 	numbers, err := in.Store.Numbers()
 	if err != nil {
@@ -78,8 +78,8 @@ func (in *Installer) latest(ctx context.Context) (*generation.Manifest, error) {
 	return nil, nil
 }
 
-// hasDeadLinks reports whether a generation has links to executables of others that have
-// gone: those are not repeated.
+// hasDeadLinks reports whether a generation has links to third-party executables that no
+// longer exist.
 func (in *Installer) hasDeadLinks(m *generation.Manifest) bool {
 	return slices.ContainsFunc(m.Host, func(h generation.HostFile) bool {
 		if h.Kind != generation.HostLink || m.Layout.LinksOf == "" || path.Dir(h.Target) != path.Clean(m.Layout.LinksOf) {

@@ -12,7 +12,7 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// checkInterrupted is an error if a change was broken off, and nobody is at it.
+// checkInterrupted fails if a change was interrupted.
 func (in *Installer) checkInterrupted(ctx context.Context) error {
 	j, err := in.journal(ctx)
 	if err != nil || j.Action == "" {
@@ -21,8 +21,8 @@ func (in *Installer) checkInterrupted(ctx context.Context) error {
 	return withHint("the next regcred install, rollback or uninstall finishes or undoes the change", "%s was interrupted", j)
 }
 
-// Recover finishes or undoes a change that was broken off: by a kill, or by a
-// failure that could not be undone. What the link says is what counts.
+// Recover finishes or undoes an interrupted change. The generation to which the link
+// "current" points wins.
 func (in *Installer) Recover(ctx context.Context) error {
 	unlock, err := in.lock(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (in *Installer) recover(ctx context.Context) error {
 	}
 	c := &change{Installer: in, action: j.Action, again: true}
 	if c.from, c.to, err = in.direction(ctx, j, number); err != nil {
-		in.say("%s was interrupted: %v", j, err) // a rollback or an uninstall mends that
+		in.say("%s was interrupted: %v", j, err) // a rollback or an uninstall repairs that
 		return nil
 	}
 	for _, m := range []*generation.Manifest{c.from, c.to} {
@@ -62,7 +62,7 @@ func (in *Installer) recover(ctx context.Context) error {
 	return c.recovered(ctx, j)
 }
 
-// recovered says how a change has ended, and tidies up.
+// recovered reports how a change has ended, and cleans up.
 func (c *change) recovered(ctx context.Context, j journal) error {
 	if c.to == nil {
 		c.say("%s was interrupted: everything was removed", j)
@@ -77,8 +77,8 @@ func (c *change) recovered(ctx context.Context, j journal) error {
 	return c.cleanUp(ctx)
 }
 
-// direction are where a change that was broken off goes to, which is what the link
-// names, and what it comes from; nil if that is nothing, or gone.
+// direction returns the generations between which an interrupted change is finished: to
+// the current one (number), from the other one. Each is nil if it does not exist.
 func (in *Installer) direction(ctx context.Context, j journal, number int) (from, to *generation.Manifest, err error) {
 	other := j.From
 	switch {
@@ -86,7 +86,7 @@ func (in *Installer) direction(ctx context.Context, j journal, number int) (from
 		if to, err = in.Store.Manifest(ctx, number); err != nil {
 			return nil, nil, err
 		}
-	case j.Action == rollingBack && j.From != 0: // none was, before it was begun
+	case j.Action == rollingBack && j.From != 0: // no generation was current before the change
 		number = j.To
 		if to, err = in.Store.Manifest(ctx, number); err != nil {
 			return nil, nil, err
@@ -99,7 +99,7 @@ func (in *Installer) direction(ctx context.Context, j journal, number int) (from
 	}
 	if other != 0 && other != number {
 		if from, err = in.Store.Manifest(ctx, other); errors.Is(err, fs.ErrNotExist) {
-			err = nil // removed already, or never made
+			err = nil // removed already, or never created
 		}
 	}
 	if err == nil && j.Action == rollingBack && number == j.To {

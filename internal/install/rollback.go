@@ -12,8 +12,8 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// Rollback makes an earlier generation current: the one before, or that of a
-// number. It writes nothing but the link unless the two differ on the host.
+// Rollback activates an earlier generation, by default (0) the previous one. It only
+// changes the link "current" unless the generations' host files differ.
 func (in *Installer) Rollback(ctx context.Context, number int, o Options) (to *generation.Manifest, err error) {
 	unlock, err := in.lock(ctx)
 	if err != nil {
@@ -44,8 +44,8 @@ func (in *Installer) Rollback(ctx context.Context, number int, o Options) (to *g
 	return to, c.run(ctx, func() error { return nil })
 }
 
-// rollbackFrom is the current generation; nil if its files are damaged or gone,
-// which is what a rollback mends.
+// rollbackFrom returns the current generation; nil if it is damaged, which a rollback
+// repairs.
 func (in *Installer) rollbackFrom(ctx context.Context) (*generation.Manifest, error) {
 	numbers, err := in.Store.Numbers()
 	if err != nil {
@@ -67,7 +67,7 @@ func (in *Installer) rollbackFrom(ctx context.Context) (*generation.Manifest, er
 	return m, nil
 }
 
-// rollbackTo is the generation to go back to.
+// rollbackTo returns the generation to activate.
 func (in *Installer) rollbackTo(ctx context.Context, from *generation.Manifest, number int) (*generation.Manifest, error) {
 	numbers, err := in.Store.Numbers()
 	if err != nil {
@@ -111,7 +111,7 @@ func generationsExist(numbers []int) string {
 	return text + map[bool]string{true: " exists", false: " exist"}[len(numbers) == 1]
 }
 
-// Uninstall takes everything off the node.
+// Uninstall removes everything that regcred installed on the node.
 func (in *Installer) Uninstall(ctx context.Context, o Options) error {
 	if !in.Present() {
 		return in.checkOrphaned()
@@ -128,7 +128,7 @@ func (in *Installer) Uninstall(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if m == nil { // an install that came to nothing
+	if m == nil { // a failed install
 		return in.clear()
 	}
 	if err := in.mayUninstall(m, o); err != nil {
@@ -149,8 +149,8 @@ func (in *Installer) Uninstall(ctx context.Context, o Options) error {
 	return c.run(ctx, func() error { return nil })
 }
 
-// uninstallFrom is what tells what is on the host: the current generation or,
-// if that is damaged, the latest that is not.
+// uninstallFrom returns the generation whose host files are removed: the current one or,
+// if it is damaged, the latest intact one.
 func (in *Installer) uninstallFrom(ctx context.Context) (*generation.Manifest, error) {
 	m, err := in.current(ctx)
 	if err == nil && m != nil || unreadable(err) {

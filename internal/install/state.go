@@ -16,14 +16,14 @@ import (
 	"github.com/regcred/regcred/internal/tally"
 )
 
-// own reports whether a name in the state directory is one that regcred gives.
+// own reports whether a name in the state directory is one of regcred's.
 func own(name string) bool {
 	names := []string{"current", "generations", generation.Dispatcher, generation.AppliedFile, originalsFile, journalFile, kubeletDir}
 	return slices.Contains(names, name) || inroot.IsTemporary(name)
 }
 
-// Present reports whether the state directory is one, be it of an install that
-// came to nothing. What else has that path is somebody's, and is left alone.
+// Present reports whether the state directory is regcred's, possibly after a failed
+// install. Any other directory of that path is left alone.
 func (in *Installer) Present() bool {
 	if in.fs().Exists(in.Store.Path("generations")) || in.fs().Exists(in.Store.Path(journalFile)) {
 		return true
@@ -32,8 +32,8 @@ func (in *Installer) Present() bool {
 	return err == nil && !slices.ContainsFunc(list, func(e fs.DirEntry) bool { return !inroot.IsTemporary(e.Name()) })
 }
 
-// checkOrphaned is an error if this node's kubelet is given what a regcred has made
-// that has no generation here: its state directory is another one, or was removed.
+// checkOrphaned fails if the kubelet uses a regcred whose state directory is another one,
+// or was removed.
 func (in *Installer) checkOrphaned() error {
 	dir := in.stateOfKubelet()
 	switch {
@@ -42,13 +42,13 @@ func (in *Installer) checkOrphaned() error {
 	case dir != in.Store.Dir:
 		return withHint("--state-dir "+dir, "this node's kubelet uses regcred with the state directory %s", in.fs().Host(dir))
 	case in.Present():
-		return nil // Somebody has installed it since the caller looked.
+		return nil // another process has installed it meanwhile
 	}
 	return withHint("run regcred install CONFIG --restart to restore the directory, then regcred uninstall --restart to remove it",
 		"%s was removed, but this node's kubelet still refers to it and cannot restart without it", in.fs().Host(in.Store.Dir))
 }
 
-// checkStateDir is an error if the state directory is somebody else's.
+// checkStateDir fails if the state directory is not regcred's.
 func (in *Installer) checkStateDir() error {
 	list, err := in.fs().ReadDir(in.Store.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,8 +66,8 @@ func (in *Installer) checkStateDir() error {
 	return nil
 }
 
-// clear removes the counts, and empties and removes the state directory; the
-// journal goes last. What somebody else has put there stays.
+// clear removes the counts and the state directory, the journal last. Other programs'
+// files are kept.
 func (in *Installer) clear() error {
 	if err := in.fs().RemoveAll(tally.DefaultDir); err != nil {
 		return err
@@ -100,13 +100,13 @@ func (in *Installer) clear() error {
 	}
 	err = in.fs().Remove(in.Store.Dir)
 	if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrExist) {
-		return nil // putStage there meanwhile
+		return nil // a file was added meanwhile
 	}
 	return err
 }
 
-// hasFiles reports whether there is a file below a directory, at any depth, or it
-// cannot be said. Links do not count: they are ours, or to what is elsewhere.
+// hasFiles reports whether there is a regular file below a directory, or it cannot be
+// read. Links do not count.
 func (in *Installer) hasFiles(dir string) bool {
 	list, err := in.fs().ReadDir(dir)
 	return err != nil || slices.ContainsFunc(list, func(e fs.DirEntry) bool {

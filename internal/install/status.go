@@ -17,26 +17,26 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// Status is how a node stands.
+// Status is the state of a node.
 type Status struct {
-	Current     *generation.Manifest // nil if there is none, or it cannot be read
+	Current     *generation.Manifest // nil if there is none, or it is unreadable
 	Generations []Known              // the earliest first
 
-	BrokenOff string   // what was begun and not ended; "" if nothing
-	Problems  []string // what is not as it was installed, or does not work
-	Restart   []string // why the running kubelet does not do what is on the disk
+	BrokenOff string   // an interrupted change; "" if none
+	Problems  []string // differences from the installed state
+	Restart   []string // why the kubelet must be restarted
 
-	Memory int // the generation whose entries the running kubelet has in memory; 0 if none
+	Memory int // the generation whose entries the running kubelet has loaded; 0 if none
 }
 
-// Known is a generation that is there.
+// Known is a generation that exists.
 type Known struct {
 	Number   int
-	Manifest *generation.Manifest // nil if it cannot be read
-	Err      error                // why
+	Manifest *generation.Manifest // nil if it is unreadable
+	Err      error                // why it is unreadable
 }
 
-// Status looks at a node. It changes nothing, and takes no lock.
+// Status reads the state of a node, without a lock.
 func (in *Installer) Status(ctx context.Context) (*Status, error) {
 	s := &Status{}
 	numbers, err := in.Store.Numbers()
@@ -72,7 +72,7 @@ func (in *Installer) Status(ctx context.Context) (*Status, error) {
 	return s, err
 }
 
-// leftovers are what a broken write, or a sweep, left in the state directory.
+// leftovers lists what interrupted writes left in the state directory.
 func (in *Installer) leftovers(s *Status) {
 	for _, dir := range []string{in.Store.Dir, in.Store.Path("generations")} {
 		list, _ := in.fs().ReadDir(dir)
@@ -88,7 +88,7 @@ func (s *Status) problem(format string, args ...any) {
 	s.Problems = append(s.Problems, fmt.Sprintf(format, args...))
 }
 
-// compare holds what is there against what was installed.
+// compare compares the node with what was installed.
 func (in *Installer) compare(ctx context.Context, s *Status) (err error) {
 	m := s.Current
 	s.Problems = append(s.Problems, in.damage(ctx, m)...)
@@ -115,8 +115,8 @@ func (in *Installer) compare(ctx context.Context, s *Status) (err error) {
 	return err
 }
 
-// damage says what of a generation, and of its dispatcher, is not as it was
-// installed: what another install of it mends.
+// damage returns how a generation, its dispatcher and its host files differ from the
+// installed state. Another install repairs that.
 func (in *Installer) damage(ctx context.Context, m *generation.Manifest) (list []string) {
 	for _, name := range in.Store.Changed(ctx, m) {
 		list = append(list, fmt.Sprintf("%s has been changed since it was installed: run regcred rollback %d or regcred install", in.fs().Host(name), m.Previous))
@@ -130,7 +130,7 @@ func (in *Installer) damage(ctx context.Context, m *generation.Manifest) (list [
 	return list
 }
 
-// compareHost says what is wrong with what a generation has on the host.
+// compareHost returns what is wrong with a generation's host file, "" if nothing.
 func (in *Installer) compareHost(ctx context.Context, m *generation.Manifest, h generation.HostFile) string {
 	if h.Kind == generation.HostLink {
 		target, err := in.fs().Readlink(h.Path)
@@ -170,7 +170,7 @@ func (in *Installer) compareHost(ctx context.Context, m *generation.Manifest, h 
 	return ""
 }
 
-// compareCopy says whether what was copied, or linked, has changed.
+// compareCopy reports changes in what was copied or linked.
 func (in *Installer) compareCopy(ctx context.Context, s *Status) {
 	l := s.Current.Layout
 	if l.Kind == generation.ConfigCopied {

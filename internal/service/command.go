@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// output executes a program that only reads, and returns the begin of what it
-// prints, in whole lines. It is killed when ctx ends.
+// output runs a program that changes nothing, and returns the start of its output, in
+// whole lines. The program is killed when ctx ends.
 func output(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = plainEnviron()
@@ -33,15 +33,15 @@ func output(ctx context.Context, name string, args ...string) (string, error) {
 	return stdout.String(), programError(name, err, stderr.String())
 }
 
-// carryThrough executes a program that changes something: it is not ended in
-// the middle when ctx ends, or this process. What it prints goes to a file, so
-// that nothing keeps it from ending when nobody reads any more.
+// carryThrough runs a program that changes something. The program continues when ctx or
+// this process ends. Its output goes to a file, because a pipe without a reader would
+// stop it.
 func carryThrough(ctx context.Context, name string, args ...string) error {
 	printed, err := os.CreateTemp("", "regcred-")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = printed.Close() }() // all of it has been read
+	defer func() { _ = printed.Close() }()
 	if err := os.Remove(printed.Name()); err != nil {
 		return err
 	}
@@ -55,19 +55,19 @@ func carryThrough(ctx context.Context, name string, args ...string) error {
 	go func() { ended <- cmd.Wait() }()
 	select {
 	case err := <-ended:
-		said, _ := io.ReadAll(io.NewSectionReader(printed, 0, lineBytes)) // for the message alone
+		said, _ := io.ReadAll(io.NewSectionReader(printed, 0, lineBytes))
 		return programError(name, err, string(said))
 	case <-ctx.Done():
 		return &Error{fmt.Errorf("%w; %s is still running (process %d)", context.Cause(ctx), name, cmd.Process.Pid), "check the result: " + name + " " + args[0] + " status"}
 	}
 }
 
-// plainEnviron is one in which a program prints plain English.
+// plainEnviron returns an environment in which programs print English without colors.
 func plainEnviron() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "SYSTEMD_COLORS=0", "SYSTEMD_PAGER="}
 }
 
-// programError adds the last line that a failed program has printed.
+// programError adds the last line that a failed program printed.
 func programError(name string, err error, stderr string) error {
 	if err == nil {
 		return nil
@@ -76,12 +76,12 @@ func programError(name string, err error, stderr string) error {
 		return fmt.Errorf("%s: %w: %s", name, err, fit(lines[len(lines)-1]))
 	}
 	if errors.Is(err, exec.ErrNotFound) {
-		return err // it names the program
+		return err // which names the program
 	}
 	return fmt.Errorf("%s: %w", shown.Line(name), err)
 }
 
-// head keeps the begin of what is written to it.
+// head keeps the start of what is written to it.
 type head struct {
 	kept []byte
 	more bool
@@ -94,7 +94,7 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is what was kept, without the line that was cut, unless that is all.
+// String returns the complete lines, or a single incomplete one.
 func (h *head) String() string {
 	if end := bytes.LastIndexByte(h.kept, '\n'); h.more && end >= 0 {
 		return string(h.kept[:end+1])

@@ -5,10 +5,10 @@ package service
 
 import "context"
 
-// Error is a failure of which is known what to do about it.
+// Error is a failure with a hint.
 type Error struct {
 	Err  error
-	Hint string // what to do
+	Hint string // how to fix it
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -16,7 +16,7 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the failure.
 func (e *Error) Unwrap() error { return e.Err }
 
-// timeout is the end of a wait: a [context.DeadlineExceeded] that says of what.
+// timeout is a [context.DeadlineExceeded] with another text.
 type timeout string
 
 func (t timeout) Error() string { return string(t) }

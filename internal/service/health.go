@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// HealthURL is where a kubelet's health is asked for, by its configuration's
-// healthzBindAddress and healthzPort; "" if the port is 0, which turns it off.
+// HealthURL returns a kubelet's health endpoint for its healthzBindAddress and
+// healthzPort; "" for port 0, which disables it.
 func HealthURL(bindAddress string, port int) string {
 	if port == 0 {
 		return ""
@@ -33,11 +33,11 @@ func HealthURL(bindAddress string, port int) string {
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(port)) + "/healthz"
 }
 
-// askWithin is how long one answer may take.
+// askWithin is the time limit of a health check.
 const askWithin = 5 * time.Second
 
-// ask asks a kubelet for its health, which is good if it answers 200. What it
-// says beside that is not read, no proxy asked, and no redirect followed.
+// ask checks that a kubelet's health endpoint responds with 200. It uses no proxy and
+// follows no redirect.
 func ask(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, askWithin, timeout("timed out after "+askWithin.String()))
 	defer cancel()
@@ -60,7 +60,7 @@ func ask(ctx context.Context, url string) error {
 	return nil
 }
 
-// unanswered is the reason why there was no answer.
+// unanswered returns why there was no response.
 func unanswered(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("no response: %w", context.Cause(ctx))

@@ -13,15 +13,14 @@ import (
 	"time"
 )
 
-// Log asks journalctl for what the unit's processes have written. By time and
-// not by the id of one invocation: a unit that ends and is started again has
-// one after the other, and of a process that ends at once the journal may not
-// have learned its id.
+// Log reads the unit's log with journalctl. It selects by time, not by invocation: each
+// restart is another invocation, and for a process that exits at once the journal may
+// not know the invocation.
 func (m Systemd) Log(ctx context.Context, unit string, since time.Time, lines int) ([]string, error) {
 	journalctl := cmp.Or(m.Journalctl, "journalctl")
-	// What has been written may not have arrived yet. Versions before 228 lack this.
+	// The last lines may not have arrived yet. Versions before 228 lack --sync.
 	_, _ = output(ctx, journalctl, "--sync")
-	// Up to 253, --since with --lines gives the first lines and not the last, but backwards.
+	// Up to 253, --since with --lines returns the first lines, except with --reverse.
 	out, err := output(ctx, journalctl, "--quiet", "--no-pager", "--output=cat", "--all", "--reverse",
 		"--lines="+strconv.Itoa(lines), fmt.Sprintf("--since=@%d", since.Unix()), "_SYSTEMD_UNIT="+unit)
 	if err != nil {

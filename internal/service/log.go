@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// How much of a log is shown, and looked at for what to show.
+// How much of a log is shown, and how much is searched for the lines to show.
 const (
 	shownLines = 20
 	readLines  = 1000 // a kubelet with --v=1 begins with two hundred
@@ -24,11 +24,10 @@ const (
 	lineBytes  = 1 << 10
 )
 
-// Log returns the last lines that the kubelet has written since then, at most 20,
-// fit to be shown: no control characters, nothing that looks like a secret, none
-// longer than 1 KiB ("…" at its end). The first of
-// them is the one that says best why it ended, if one does; of several processes that
-// ended, the last counts.
+// Log returns the last lines that the kubelet has written since then, at most 20. They
+// have no control characters, nothing that looks like a secret, and at most 1 KiB each.
+// The first is the one that best explains why the kubelet ended, if there is one; if
+// several processes ended, the last counts.
 func (s Service) Log(ctx context.Context, since time.Time) (lines []string, err error) {
 	err = within(ctx, logWithin, "read the log of "+s.Name, func(ctx context.Context) error {
 		if s.LogFile != "" {
@@ -41,8 +40,8 @@ func (s Service) Log(ctx context.Context, since time.Time) (lines []string, err 
 	return telling(lines), err
 }
 
-// log is what is shown of the log of processes that failed: those that were
-// started since the wait began. The caller's context may have ended.
+// log returns the log of the processes that were started since the wait began. The
+// caller's context may have ended.
 func (w *watch) log(ctx context.Context) []string {
 	if w.since.IsZero() {
 		return nil // nothing was started
@@ -54,11 +53,10 @@ func (w *watch) log(ctx context.Context) []string {
 	return lines
 }
 
-// flagLine is what a kubelet with --v=1 begins with, for each flag that there is: of one
-// that has just been started again it would be all that is shown.
+// flagLine matches the lines that a kubelet with --v=1 writes at its start for each flag.
 var flagLine = regexp.MustCompile(`^I\d{4} \S+ +\d+ flags\.go:\d+\] FLAG: `)
 
-// telling picks what to show: the last lines, after the one that says most.
+// telling picks the lines to show: the most informative one, then the last ones.
 func telling(lines []string) (picked []string) {
 	lines = slices.DeleteFunc(slices.Clone(lines), flagLine.MatchString)
 	lines = sinceLastEnd(lines)
@@ -79,9 +77,9 @@ func telling(lines []string) (picked []string) {
 	return picked
 }
 
-// sinceLastEnd leaves out what processes had written before the last one that says why
-// it ended: they may have ended of something that was mended since. A line that does
-// not say whose it is, such as a panic, is of the process that wrote the one before it.
+// sinceLastEnd omits the lines of processes before the last one that logged why it ended:
+// those may have ended for a reason that has been fixed. A line without a process id, such
+// as a panic, belongs to the process of the line before it.
 func sinceLastEnd(lines []string) []string {
 	ended := false
 	for _, line := range slices.Backward(lines) {
@@ -93,7 +91,7 @@ func sinceLastEnd(lines []string) []string {
 	return lines
 }
 
-// processOf is the id of the process that wrote a line, "" if it does not say so.
+// processOf returns the id of the process that wrote a line, "" if unknown.
 func processOf(line string) string {
 	if m := klog.FindStringSubmatch(line); m != nil {
 		return m[3]
@@ -101,14 +99,14 @@ func processOf(line string) string {
 	return ""
 }
 
-// klog is how a kubelet's line begins: severity, month and day, time, process.
+// klog matches the start of a kubelet's line: severity, month and day, time, process.
 var klog = regexp.MustCompile(`^([IWEF])(\d{4} \d{2}:\d{2}:\d{2}\.\d{6}) +(\d+) `)
 
-// died is the weight from which on a line says why a kubelet ended.
+// died is the minimum weight of a line that explains why a kubelet ended.
 const died = 3
 
-// weight is how much a line says of why a kubelet ended. These texts are the
-// kubelet's (cmd/kubelet/app/server.go), and those of k3s, which has one inside
+// weight returns how well a line explains why a kubelet ended. The texts are from the
+// kubelet (cmd/kubelet/app/server.go) and from k3s, which embeds one
 // (pkg/daemons/executor/embed.go).
 func weight(line string) int {
 	severe := klog.FindStringSubmatch(line)
@@ -126,7 +124,7 @@ func weight(line string) int {
 	return 0
 }
 
-// fit makes a line fit to be shown. Secrets go before it is cut: half of one is one too.
+// fit redacts and shortens a line. It redacts first, because part of a secret is a secret.
 func fit(line string) string {
 	line = masked(line)
 	if len(line) > lineBytes {
@@ -135,8 +133,7 @@ func fit(line string) string {
 	return shown.Line(line)
 }
 
-// fileLog reads the end of a kubelet's own log file, from the first line on that
-// is as young as that.
+// fileLog reads the end of a kubelet's log file, from the first line written since then.
 func fileLog(name string, since time.Time) ([]string, error) {
 	f, err := regularfile.Open(name)
 	if err != nil {
@@ -153,13 +150,13 @@ func fileLog(name string, since time.Time) ([]string, error) {
 	}
 	lines := slices.Collect(strings.Lines(string(data)))
 	if info.Size() > readBytes {
-		lines = lines[1:] // it began before
+		lines = lines[1:] // incomplete
 	}
 	return trimmed(young(lines, since)), nil
 }
 
-// young are the lines from the first on that was written at that time or later,
-// as far as the lines say so; the year is that of since.
+// young returns the lines from the first one with a timestamp at or after since, whose
+// year it assumes.
 func young(lines []string, since time.Time) []string {
 	since = since.Truncate(time.Second)
 	for i, line := range lines {
@@ -170,13 +167,13 @@ func young(lines []string, since time.Time) []string {
 	return nil
 }
 
-// logrus is how a line of k3s and rke2 begins.
+// logrus matches the start of a line of k3s and rke2.
 var logrus = regexp.MustCompile(`^time="([^"]{1,64})"`)
 
-// written is when a line was, zero if it does not say so.
+// written returns a line's timestamp, zero if it has none.
 func written(line string, since time.Time) (at time.Time) {
 	if m := logrus.FindStringSubmatch(line); m != nil {
-		at, _ = time.Parse(time.RFC3339, m[1]) // zero of another form
+		at, _ = time.Parse(time.RFC3339, m[1]) // zero if it has another format
 	}
 	if m := klog.FindStringSubmatch(line); m != nil {
 		at, _ = time.ParseInLocation("2006 0102 15:04:05.000000", fmt.Sprintf("%d %s", since.Local().Year(), m[2]), time.Local)

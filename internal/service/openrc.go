@@ -19,24 +19,24 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// OpenRC is OpenRC by its command rc-service. The zero value is that of this machine.
+// OpenRC is a [Manager] that uses OpenRC. The zero value uses this machine's.
 type OpenRC struct {
-	Command string // "rc-service" of the PATH if ""
-	Root    string // where its files are; "/" if ""
+	Command string // "rc-service" in PATH if ""
+	Root    string // of its files; "/" if ""
 }
 
 func (o OpenRC) command() string { return cmp.Or(o.Command, "rc-service") }
 
-// path is where a file of the machine is found.
+// path returns the path of a file below Root.
 func (o OpenRC) path(elem ...string) string {
 	return filepath.Join(append([]string{cmp.Or(o.Root, "/")}, elem...)...)
 }
 
-// Reload does nothing: OpenRC reads a script each time that it uses it.
+// Reload does nothing: OpenRC always reads the current script.
 func (OpenRC) Reload(context.Context, string) error { return nil }
 
-// Restart is "rc-service UNIT restart". OpenRC cannot stop what has ended by
-// itself, and would not start it then: that has to be forgotten ("zap").
+// Restart runs "rc-service UNIT restart". OpenRC cannot restart a service that has
+// crashed until its state is reset ("zap").
 func (o OpenRC) Restart(ctx context.Context, unit string) error {
 	if s, err := o.State(ctx, unit); err == nil && s.Active == "failed" {
 		if err := carryThrough(ctx, o.command(), unit, "zap"); err != nil {
@@ -46,15 +46,14 @@ func (o OpenRC) Restart(ctx context.Context, unit string) error {
 	return carryThrough(ctx, o.command(), unit, "restart")
 }
 
-// State asks "rc-service UNIT status", and what OpenRC keeps of its daemons for
-// their processes.
+// State runs "rc-service UNIT status", and reads OpenRC's records of the processes.
 func (o OpenRC) State(ctx context.Context, unit string) (State, error) {
 	out, err := output(ctx, o.command(), unit, "status")
 	if strings.Contains(fmt.Sprint(out, err), "does not exist") {
 		return State{Load: "not-found", Active: "inactive", Sub: "dead"}, nil
 	}
 	_, word, found := strings.Cut(out, "status: ")
-	if !found { // the exit code is not 0 of one that is stopped, too
+	if !found { // the exit code does not tell: it is not 0 for a stopped service too
 		return State{}, cmp.Or(err, errors.New("printed no status"))
 	}
 	word, _, _ = strings.Cut(word, "\n")
@@ -75,7 +74,7 @@ func (o OpenRC) State(ctx context.Context, unit string) (State, error) {
 	return s, nil
 }
 
-// openRCState says in systemd's words what OpenRC said.
+// openRCState converts a state to systemd's words.
 func openRCState(word string, runs, supervised bool) (active, sub string) {
 	switch {
 	case word == "stopped":
@@ -92,8 +91,8 @@ func openRCState(word string, runs, supervised bool) (active, sub string) {
 	return "activating", word
 }
 
-// mainPID is the process that OpenRC has started for a unit, 0 if it names none;
-// of one that has a supervisor it is the supervised, not the supervisor.
+// mainPID returns the process of a unit, 0 if unknown: with a supervisor, the supervised
+// process.
 func (o OpenRC) mainPID(ctx context.Context, unit string) (pid int, supervised bool, err error) {
 	kept := o.path("run/openrc/options", unit)
 	for _, name := range []string{filepath.Join(kept, "child_pid"), o.path(o.pidfile(ctx, kept, unit))} {
@@ -106,14 +105,14 @@ func (o OpenRC) mainPID(ctx context.Context, unit string) (pid int, supervised b
 		}
 		pid, err := strconv.Atoi(string(bytes.TrimSpace(data)))
 		if err != nil || pid < 1 {
-			continue // it is being written
+			continue // being written
 		}
 		return pid, filepath.Base(name) == "child_pid", nil
 	}
 	return 0, false, nil
 }
 
-// pidfile is the file that a unit's script names, or the one that is usual.
+// pidfile returns the file that a unit's script sets, or the usual one.
 func (o OpenRC) pidfile(ctx context.Context, kept, unit string) string {
 	data, err := regularfile.Read(ctx, filepath.Join(kept, "pidfile"), 4<<10)
 	if name := string(bytes.TrimSpace(data)); err == nil && filepath.IsAbs(name) {
@@ -122,9 +121,8 @@ func (o OpenRC) pidfile(ctx context.Context, kept, unit string) string {
 	return "/run/" + unit + ".pid"
 }
 
-// startTicks tells a process from others that had or will have its id: the
-// moment of its start since the machine's boot, in hundredths of a second
-// (field 22 of proc_pid_stat(5)). 0 means that there is no such process.
+// startTicks returns when a process started, in hundredths of a second since boot (field
+// 22 of proc_pid_stat(5)), to recognize reused process ids. 0 means no such process.
 func (o OpenRC) startTicks(ctx context.Context, pid int) (int64, error) {
 	if pid == 0 {
 		return 0, nil
@@ -136,7 +134,7 @@ func (o OpenRC) startTicks(ctx context.Context, pid int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The name in parentheses may hold anything, also these.
+	// The name in parentheses may contain parentheses.
 	_, rest, _ := cutLast(string(data), ")")
 	fields := strings.Fields(rest)
 	if len(fields) < 20 || fields[0] == "Z" {
@@ -145,9 +143,9 @@ func (o OpenRC) startTicks(ctx context.Context, pid int) (int64, error) {
 	return strconv.ParseInt(fields[19], 10, 64)
 }
 
-// started is when a process began, by the clock, to a second or so.
+// started returns when a process started, to about a second.
 func (o OpenRC) started(ctx context.Context, ticks int64) time.Time {
-	data, _ := regularfile.Read(ctx, o.path("proc/stat"), 1<<20) // without it: zero, and no log
+	data, _ := regularfile.Read(ctx, o.path("proc/stat"), 1<<20)
 	_, rest, _ := strings.Cut(string(data), "\nbtime ")
 	boot, _, _ := strings.Cut(rest, "\n")
 	seconds, err := strconv.ParseInt(boot, 10, 64)
@@ -157,8 +155,8 @@ func (o OpenRC) started(ctx context.Context, ticks int64) time.Time {
 	return time.Unix(seconds+ticks/100-1, 0)
 }
 
-// Log reads the files that a unit's script, as is usual, has its daemon write:
-// /var/log/UNIT*.log and /var/log/UNIT/*.log.
+// Log reads the log files that unit scripts usually configure: /var/log/UNIT*.log and
+// /var/log/UNIT/*.log.
 func (o OpenRC) Log(ctx context.Context, unit string, since time.Time, lines int) (read []string, err error) {
 	for _, pattern := range []string{unit + "*.log", unit + "/*.log"} {
 		names, err := filepath.Glob(o.path("var/log", pattern))

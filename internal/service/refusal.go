@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// explain says of an error of D-Bus what it means, and what to do. If ctx has
-// ended that is the reason: the connection was closed for it.
+// explain adds hints to an error of D-Bus. If ctx has ended, that is the cause: it closes
+// the connection.
 func explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -38,7 +38,7 @@ func explain(ctx context.Context, err error) error {
 	return err
 }
 
-// refused says of an error that systemd or the bus answered with what to do.
+// refused converts an error that systemd or the bus returned.
 func refused(e dbus.Error) error {
 	_, name, _ := cutLast(e.Name, ".")
 	err := errors.New(shown.Line(strings.TrimSpace(said(e) + " (" + name + ")")))
@@ -57,7 +57,7 @@ func refused(e dbus.Error) error {
 	return err
 }
 
-// said is the text of an error.
+// said returns the text of an error, shortened.
 func said(e dbus.Error) string {
 	const most = 512 // bytes
 	text := e.Error()
@@ -67,7 +67,7 @@ func said(e dbus.Error) string {
 	return text
 }
 
-// deniedHint tells who refused: AppArmor, SELinux, or polkit's rules.
+// deniedHint returns how to get permission from AppArmor, SELinux or polkit.
 func deniedHint(text string) string {
 	switch {
 	case strings.Contains(text, "AppArmor"):
@@ -85,7 +85,7 @@ func rootHint() string {
 	return "polkit or the container's user namespace denies access, even to root"
 }
 
-// cutLast is strings.Cut at the last sep; without one all is after it.
+// cutLast is strings.Cut at the last sep. Without sep, after is s.
 func cutLast(s, sep string) (before, after string, found bool) {
 	if i := strings.LastIndex(s, sep); i >= 0 {
 		return s[:i], s[i+len(sep):], true

@@ -9,8 +9,8 @@ import (
 	"github.com/regcred/regcred/internal/scrub"
 )
 
-// masked takes out of a line of a log what looks like a secret, whoever's it is: a
-// kubelet writes its flags, k3s its token, both the errors of others.
+// masked redacts what looks like a secret in a log line: kubelets log their flags, k3s
+// its token, and both log other programs' errors.
 func masked(line string) string {
 	for _, s := range secretForms() {
 		line = s.ReplaceAllString(line, "${1}"+scrub.Mask+"${2}")
@@ -18,7 +18,7 @@ func masked(line string) string {
 	return line
 }
 
-// secretForms have what may stay in their groups, before and after the secret.
+// secretForms returns patterns of secrets. Their groups are kept.
 func secretForms() []*regexp.Regexp {
 	const names = `(?:token|passw(?:or)?d|passphrase|secret|api[-_]?key|authorization)`
 	var list []*regexp.Regexp

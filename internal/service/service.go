@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package service restarts the unit in which a kubelet runs, and says whether
-// the kubelet that then runs is a new one, and works.
+// Package service restarts the unit of a kubelet and waits until a new, healthy kubelet
+// runs.
 //
 //	before, err := s.State(ctx)
 //	err = s.Reload(ctx)  // a unit or drop-in has changed
 //	err = s.Restart(ctx)
 //	now, err := s.WaitHealthy(ctx, before, service.Want{Health: service.HealthURL("127.0.0.1", 10248)})
 //
-// A service manager's word is no health: with systemd's Type=simple a kubelet that
-// ends after a second is "active", then "activating". What counts is another
-// process than before, which answers and goes on to.
+// The unit's state is not enough: with systemd's Type=simple, a kubelet that exits after
+// a second is "active" and then "activating". A kubelet is healthy if its process is a
+// new one and its health endpoint keeps responding.
 package service
 
 import (
@@ -24,37 +24,34 @@ import (
 	"time"
 )
 
-// Manager is what starts and stops the units of a machine: [Systemd] or
-// [OpenRC]. Each call ends with its context.
+// Manager is a machine's service manager: [Systemd] or [OpenRC]. Each call returns when
+// its context ends.
 type Manager interface {
-	// Reload makes it read its units again.
+	// Reload rereads all units.
 	Reload(ctx context.Context, unit string) error
-	// Restart stops and starts a unit and returns when that has been done,
-	// which does not say that what was started still runs. Once begun it is
-	// carried through, also if ctx ends.
+	// Restart stops and starts a unit. It does not check that the unit stays up. A
+	// restart that has begun continues if ctx ends.
 	Restart(ctx context.Context, unit string) error
-	// State looks at a unit.
+	// State returns a unit's state.
 	State(ctx context.Context, unit string) (State, error)
-	// Log returns the last lines that a unit's processes have written, from a
-	// point in time on, at most so many.
+	// Log returns at most that many of the last log lines that a unit wrote since then.
 	Log(ctx context.Context, unit string, since time.Time, lines int) ([]string, error)
 }
 
-// Service is a unit in which a kubelet runs. Nothing in it changes, and it may
-// be used concurrently.
+// Service is the unit of a kubelet. It may be used concurrently.
 type Service struct {
 	Manager Manager
 	Name    string // "kubelet.service"; for OpenRC "kubelet"
 
-	// LogFile is what the kubelet writes to if that is not what the manager
-	// keeps of its unit: rke2's is a child with a file of its own.
+	// LogFile is the kubelet's log file if it does not log to the service manager: rke2's
+	// kubelet is a child process with its own log file.
 	LogFile string
 
-	Poll time.Duration // between two looks at the unit; 500 ms if 0
+	Poll time.Duration // interval between two reads of the unit's state; 500 ms if 0
 }
 
-// How long a manager may take for one thing. A unit's stop and start take 90 s
-// each, where nothing else is set (systemd-system.conf(5)).
+// Time limits of a service manager's operations. By default systemd allows 90 s each for
+// a unit's stop and start (systemd-system.conf(5)).
 const (
 	stateWithin   = 25 * time.Second
 	reloadWithin  = 3 * time.Minute
@@ -62,8 +59,7 @@ const (
 	logWithin     = 10 * time.Second
 )
 
-// Detect returns what starts and stops the units of this machine. Without one
-// the error is an [*Error].
+// Detect returns this machine's service manager. Without one the error is an [*Error].
 func Detect() (Manager, error) { return detect("/") }
 
 func detect(root string) (Manager, error) {
@@ -82,8 +78,7 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// Reload makes the manager read its units again, and fails if it then cannot
-// use this one.
+// Reload rereads all units, and fails if this unit is then unusable.
 func (s Service) Reload(ctx context.Context) error {
 	err := within(ctx, reloadWithin, "reload units", func(ctx context.Context) error { return s.Manager.Reload(ctx, s.Name) })
 	if err != nil {
@@ -99,13 +94,13 @@ func (s Service) Reload(ctx context.Context) error {
 	return nil
 }
 
-// Restart restarts the unit, and starts it if it does not run. When it returns
-// the unit has been started, which says nothing of the kubelet's health.
+// Restart restarts the unit, or starts it if it is stopped. It does not check the
+// kubelet's health.
 func (s Service) Restart(ctx context.Context) error {
 	return within(ctx, restartWithin, "restart "+s.Name, func(ctx context.Context) error { return s.Manager.Restart(ctx, s.Name) })
 }
 
-// State looks at the unit.
+// State returns the unit's state.
 func (s Service) State(ctx context.Context) (state State, err error) {
 	err = within(ctx, stateWithin, "get the state of "+s.Name, func(ctx context.Context) error {
 		state, err = s.Manager.State(ctx, s.Name)
@@ -116,7 +111,7 @@ func (s Service) State(ctx context.Context) (state State, err error) {
 
 func (s Service) poll() time.Duration { return cmp.Or(s.Poll, 500*time.Millisecond) }
 
-// within gives f so long, and says what was attempted.
+// within calls f with a time limit, and adds what was attempted to its error.
 func within(ctx context.Context, limit time.Duration, what string, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, timeout("no response within "+limit.String()))
 	defer cancel()

@@ -14,40 +14,40 @@ import (
 // State is a unit at one moment.
 type State struct {
 	Load      string // "loaded", "not-found", "bad-setting", "masked", …
-	LoadError string // why it is not loaded; "" if that was not said
-	Enabled   string // "enabled", "disabled", "static", …; "" if that was not said
+	LoadError string // why it is not loaded; "" if unknown
+	Enabled   string // "enabled", "disabled", "static", …; "" if unknown
 	Active    string // "active", "activating", "failed", …: systemd's words
 	Sub       string // "running", "auto-restart", …
 
 	MainPID    int       // 0 if nothing runs
-	Invocation string    // of this start of the unit; "" if the manager does not say
-	Started    time.Time // the main process, also one that has ended; zero if none has
-	Restarts   int       // by the manager itself, since somebody started the unit
+	Invocation string    // identifies this start of the unit; "" if unknown
+	Started    time.Time // start of the last main process; zero if there was none
+	Restarts   int       // automatic restarts since the unit was started
 
 	Result     string // of the last run: "success", "exit-code", "watchdog", "start-limit-hit", …
-	ExitCode   int    // of the last main process that has ended, or the signal
+	ExitCode   int    // of the last main process that has ended, or its signal
 	Signalled  bool   // ExitCode is a signal
-	Conditions bool   // those of the unit held when it was last started, if it was
-	Job        int    // of the manager, waiting or at work for the unit; 0 if none
+	Conditions bool   // the unit's conditions were met when it was last started, if ever
+	Job        int    // the manager's job for the unit, queued or running; 0 if none
 }
 
-// SameProcess reports whether the unit's main process runs in both, and is the
-// same: one id may be given to several processes one after the other.
+// SameProcess reports whether both states have the same running main process. Process
+// ids may be reused, so the start is compared too.
 func (s State) SameProcess(o State) bool {
 	return s.MainPID != 0 && s.MainPID == o.MainPID && s.Invocation == o.Invocation && s.Started.Equal(o.Started)
 }
 
-// Ended reports whether the unit does not run and will not by itself. Between
-// two automatic starts systemd is "failed" or "inactive" too, but in another
+// Ended reports whether the unit is stopped and will not be restarted automatically.
+// Between two automatic starts a unit is "failed" or "inactive" too, but in another
 // substate ("failed-before-auto-restart", "dead-before-auto-restart").
 func (s State) Ended() bool {
 	return s.Job == 0 && (s.Active == "failed" && s.Sub == "failed" || s.Active == "inactive" && s.Sub == "dead")
 }
 
-// Runs reports whether the unit has been started, and is not about to end.
+// Runs reports whether the unit has been started and is not stopping.
 func (s State) Runs() bool { return s.Active == "active" || s.Active == "reloading" }
 
-// String is the state as people know it from their service manager.
+// String returns the state in the words of systemctl.
 func (s State) String() string {
 	words := []string{fmt.Sprintf("%s (%s)", s.Active, s.Sub)}
 	if s.MainPID != 0 {
@@ -65,7 +65,7 @@ func (s State) String() string {
 	return shown.Line(strings.Join(words, ", "))
 }
 
-// Unusable says why a unit cannot be started, as an [*Error]; nil if it can.
+// Unusable returns why a unit cannot be started, as an [*Error]; nil if it can.
 func (s State) Unusable(unit string) error {
 	why, hint := "", ""
 	switch s.Load {

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// Want is what a kubelet has to show to be called healthy.
+// Want defines when a kubelet is healthy.
 type Want struct {
-	// Health is a URL that answers 200; "" asks none (healthzPort 0), and then
-	// only its process is looked at.
+	// Health is a URL that must respond with 200. If it is "" (healthzPort 0), only the
+	// process is checked.
 	Health string
 
-	Stable   time.Duration // for so long, without a break; 10 s if 0
-	Within   time.Duration // in all; 4 min if 0, as kubeadm waits
-	Restarts int           // by the manager, after so many it is given up; 3 if 0
+	Stable   time.Duration // how long it must be healthy without interruption; 10 s if 0
+	Within   time.Duration // time limit; 4 min if 0, as in kubeadm
+	Restarts int           // automatic restarts after which the wait fails; 3 if 0
 }
 
-// Deadline is Within, or what that is if it is 0.
+// Deadline returns Within or its default.
 func (w Want) Deadline() time.Duration { return cmp.Or(w.Within, 4*time.Minute) }
 
 func (w Want) withDefaults() Want {
@@ -32,16 +32,16 @@ func (w Want) withDefaults() Want {
 	return w
 }
 
-// UnhealthyError says what was waited for, and what was seen instead.
+// UnhealthyError means that no new, healthy kubelet runs.
 type UnhealthyError struct {
 	Unit   string
 	Waited time.Duration
 	Why    error
-	State  State    // as it was seen last
-	Lines  []string // the last of its log, fit to be shown; the one that says most is the first
+	State  State    // the last one that was read
+	Lines  []string // the end of its log, without secrets; the most informative line is the first
 }
 
-// Error is one line, with the first of the log.
+// Error returns one line, with the first of Lines.
 func (e *UnhealthyError) Error() string {
 	text := fmt.Sprintf("%s: no healthy new kubelet after %s: %v", e.Unit, e.Waited.Round(100*time.Millisecond), e.Why)
 	if e.State.Active != "" {
@@ -53,13 +53,12 @@ func (e *UnhealthyError) Error() string {
 	return text
 }
 
-// Unwrap returns the reason: also the end of a context.
+// Unwrap returns the reason, which may be a context's error.
 func (e *UnhealthyError) Unwrap() error { return e.Why }
 
-// WaitHealthy waits until another process than that of before runs in the unit,
-// answers, and has gone on to do so for as long as is wanted. It returns the
-// unit as it then is. An error is an [*UnhealthyError]: it comes early if the
-// unit has ended and is not started again, or is again and again.
+// WaitHealthy waits until the unit runs another process than before, which is healthy
+// for as long as want.Stable. It returns the unit's last state. An error is an
+// [*UnhealthyError]; it is returned early if the unit has ended or keeps restarting.
 func (s Service) WaitHealthy(ctx context.Context, before State, want Want) (State, error) {
 	want = want.withDefaults()
 	begin := time.Now()
@@ -76,22 +75,22 @@ func (s Service) WaitHealthy(ctx context.Context, before State, want Want) (Stat
 	}
 }
 
-// watch is what has been seen of a unit since it was restarted.
+// watch is the progress of a WaitHealthy.
 type watch struct {
 	service  Service
 	want     Want
 	before   State
 	previous State
 
-	good     time.Time // since when it is healthy; zero if it is not
-	since    time.Time // when the first new process was started
-	lacking  error     // what it was the last time that it was not
-	restarts int       // as the manager counts them
-	process  State     // with the last new process
+	good     time.Time // since when the kubelet is healthy; zero if it is not
+	since    time.Time // start of the first new process
+	lacking  error     // why it was last unhealthy
+	restarts int       // as counted by the service manager
+	process  State     // state with the last new process
 	others   int       // new processes before that one
 }
 
-// run looks until the wait is over.
+// run reads the unit's state until the wait is over.
 func (w *watch) run(ctx context.Context) error {
 	tick := time.NewTicker(w.service.poll())
 	defer tick.Stop()
@@ -108,7 +107,7 @@ func (w *watch) run(ctx context.Context) error {
 	}
 }
 
-// unmet is the error of a wait that was ended from outside.
+// unmet returns the error of a wait that timed out or was canceled.
 func (w *watch) unmet(cause error) error {
 	if w.lacking == nil {
 		return fmt.Errorf("%w; the unit has not yet stayed healthy for %s", cause, w.want.Stable)
@@ -116,7 +115,7 @@ func (w *watch) unmet(cause error) error {
 	return fmt.Errorf("%w; last: %w", cause, w.lacking)
 }
 
-// look looks at the unit once. It fails if waiting is of no use any more.
+// look reads the unit's state once. It fails if further waiting is useless.
 func (w *watch) look(ctx context.Context) (done bool, err error) {
 	asked := time.Now()
 	state, err := w.service.State(ctx)
@@ -128,13 +127,13 @@ func (w *watch) look(ctx context.Context) (done bool, err error) {
 	}
 	if err != nil {
 		w.good = time.Time{}
-		if ctx.Err() == nil || w.lacking == nil { // else what failed did so for that
+		if ctx.Err() == nil || w.lacking == nil { // otherwise err is a consequence
 			w.lacking = err
 		}
 		return false, nil
 	}
-	// An answer is that of a process which ran before it and after it: so of
-	// this one only at the next look.
+	// The health response is certainly from this process only if the process is still
+	// there at the next look.
 	if w.good.IsZero() {
 		w.good = asked
 		return false, nil
@@ -142,7 +141,7 @@ func (w *watch) look(ctx context.Context) (done bool, err error) {
 	return asked.Sub(w.good) >= w.want.Stable, nil
 }
 
-// note keeps what a look saw, and fails if the unit has ended for good.
+// note records a state, and fails if further waiting is useless.
 func (w *watch) note(state State) error {
 	if !state.SameProcess(w.previous) {
 		w.good = time.Time{}
@@ -155,13 +154,13 @@ func (w *watch) note(state State) error {
 	return w.over()
 }
 
-// count counts what the manager has started since: as it says itself, and, as not
-// all do, by the processes that were seen.
+// count counts restarts: as the manager counts them, and by new processes, because not
+// every manager counts.
 func (w *watch) count(state State) {
 	if state.Restarts >= w.previous.Restarts {
 		w.restarts += state.Restarts - w.previous.Restarts
 	} else {
-		w.restarts += state.Restarts // somebody started it anew
+		w.restarts += state.Restarts // the unit was started manually
 	}
 	if state.MainPID == 0 || state.SameProcess(w.before) || state.SameProcess(w.process) {
 		return
@@ -172,7 +171,7 @@ func (w *watch) count(state State) {
 	w.process = state
 }
 
-// over says why waiting is of no use any more.
+// over returns why further waiting is useless, nil if it is not.
 func (w *watch) over() error {
 	restarts := max(w.restarts, w.others)
 	switch s := w.previous; {
@@ -190,7 +189,7 @@ func (w *watch) over() error {
 	return nil
 }
 
-// healthy says what a unit lacks to be healthy now.
+// healthy returns why a unit is unhealthy, nil if it is healthy.
 func (w *watch) healthy(ctx context.Context, s State) error {
 	switch {
 	case s.MainPID == 0:
