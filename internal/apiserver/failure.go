@@ -22,20 +22,20 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// Failure is why a call did not succeed. It holds no secret: of an answer it has the
-// reason and message of its Status alone.
+// Failure is why a call failed. It has no secrets: of a response it only has the reason
+// and message of its Status.
 type Failure struct {
-	Code       int           // the HTTP status; 0 if there was no answer
-	Reason     string        // that of the Status; "" if there was none
-	Message    string        // the API server's own words, in one line
-	RetryAfter time.Duration // for how long it asks to wait, as it does when it has not begun to serve a request
+	Code       int           // the HTTP status; 0 if there was no response
+	Reason     string        // of the Status; "" if there was none
+	Message    string        // of the Status, in one line
+	RetryAfter time.Duration // set if the API server has not begun to serve the request
 
-	Err error // why there was no answer; nil if there was
+	Err error // why there was no response; nil if there was one
 
 	brokeOff bool // the connection was closed before the response was complete
 }
 
-// Refused is the failure of an answer that is none of success.
+// Refused returns the failure for a response with an error status.
 func Refused(resp *http.Response, body []byte) *Failure {
 	f := &Failure{Code: resp.StatusCode, RetryAfter: retryAfter(resp)}
 	var status metav1.Status
@@ -45,8 +45,7 @@ func Refused(resp *http.Response, body []byte) *Failure {
 	return f
 }
 
-// retryAfter is for how long the API server asks to wait. A wait of zero is taken for
-// a second.
+// retryAfter returns the Retry-After of a response. Zero is treated as one second.
 func retryAfter(resp *http.Response) time.Duration {
 	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode < 500 {
 		return 0
@@ -58,17 +57,17 @@ func retryAfter(resp *http.Response) time.Duration {
 	return max(wait, time.Second)
 }
 
-// NoAnswer is the failure of a call that broke off.
+// NoAnswer returns the failure for a call without a complete response.
 func NoAnswer(ctx context.Context, err error) *Failure {
 	return &Failure{Err: cause(ctx, err), brokeOff: brokeOff(err)}
 }
 
-// TimeoutError is why a call that took too long has ended.
+// TimeoutError means that a call took too long.
 func TimeoutError(after time.Duration) error {
 	return fmt.Errorf("timed out after %v: %w", after, context.DeadlineExceeded)
 }
 
-// cause is why there is no answer, without anything that was sent or received.
+// cause returns why there is no response, without anything that was sent or received.
 func cause(ctx context.Context, err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -89,17 +88,16 @@ func cause(ctx context.Context, err error) error {
 	return remote.Cause(ctx, err)
 }
 
-// brokeOff reports whether a connection, or a stream of it, ended before the
-// answer did. The errors of HTTP/2 have no types outside net/http.
+// brokeOff reports whether the connection, or its stream, was closed before the response
+// was complete. HTTP/2's error types are not exported by net/http.
 func brokeOff(err error) bool {
 	text := err.Error()
 	return utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(text, "stream error: ") || strings.Contains(text, "GOAWAY")
 }
 
-// noCredentials is client-go's error of a credential that cannot be had: its
-// first line, since advice follows, without what a program wrote, which a
-// decoder quotes.
+// noCredentials shortens client-go's error for a missing credential: to the first line,
+// because advice follows, and without a program's output, which a decoder quotes.
 func noCredentials(text string) error {
 	text, _, _ = strings.Cut(text, "\n")
 	if before, _, ok := strings.Cut(text, "decoding stdout: "); ok {
@@ -108,10 +106,10 @@ func noCredentials(text string) error {
 	return errors.New(Clean(text))
 }
 
-// maxMessage bounds what is shown of the API server's words, in bytes.
+// maxMessage bounds the API server's message, in bytes.
 const maxMessage = 1000
 
-// Clean makes the API server's words fit for one line of a log.
+// Clean returns an API server's message as one printable line.
 func Clean(s string) string {
 	if len(s) > maxMessage {
 		s = strings.ToValidUTF8(s[:maxMessage], "") + "..."

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package apiserver asks an API server of Kubernetes one thing at a time, within
-// bounds of time and size, and says without a secret why there is no answer. What is
-// asked, and with which permissions, its users know: packages kube and fleet.
+// Package apiserver sends single requests to a Kubernetes API server, with limits of time
+// and size and errors without secrets. Packages kube and fleet are built on it.
 //
 //	server, err := apiserver.New(cfg, 10*time.Second)
 //	body, failure := server.Do(ctx, &apiserver.Call{Path: []string{"api", "v1", "pods"}, Repeat: true})
@@ -29,19 +28,19 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// MaxObject bounds an answer in bytes. An object in etcd has at most 1.5 MiB, and a
-// secret's data grow by a third in JSON.
+// MaxObject is the default limit of a response in bytes. An object in etcd has at most
+// 1.5 MiB, and a secret's data grow by a third in JSON.
 const MaxObject = 4 << 20
 
-// Server is an API server as one client reaches it. It is safe for concurrent use.
+// Server is a client of an API server. It is safe for concurrent use.
 type Server struct {
 	http    *http.Client
 	base    *url.URL
 	timeout time.Duration
 }
 
-// New makes a Server of a configuration of client-go, which is not changed. A call may
-// take so long, repetitions included. The API server is not called.
+// New returns a Server for a client-go configuration, which it does not change. timeout
+// limits a call with its retries. New does not call the API server.
 func New(cfg *rest.Config, timeout time.Duration) (*Server, error) {
 	if cfg == nil {
 		return nil, errors.New("create API server client: no configuration")
@@ -65,26 +64,26 @@ func New(cfg *rest.Config, timeout time.Duration) (*Server, error) {
 	return &Server{&http.Client{Transport: transport, CheckRedirect: stay}, base, timeout}, nil
 }
 
-// URL is the address, without a password that may be in the configuration.
+// URL returns the address without a password.
 func (s *Server) URL() string { return s.base.String() }
 
-// Call is one question.
+// Call is one request.
 type Call struct {
 	Method string   // "" means GET
 	Path   []string // below the base address
 	Query  url.Values
 	Body   []byte
 	Type   string // of the body; "" means JSON
-	Most   int64  // bytes of the answer; 0 means 4 MiB
-	Repeat bool   // it may be asked again if the connection was closed before the response was complete
+	Most   int64  // maximum bytes of the response; 0 means MaxObject
+	Repeat bool   // it may be retried if the connection was closed before the response was complete
 }
 
-// Do asks until the API server answers, as far as asking again is safe and the time
-// allows. It returns the body of an answer of success.
+// Do sends a call, with retries if they are safe, and returns the body of a successful
+// response.
 func (s *Server) Do(ctx context.Context, c *Call) ([]byte, *Failure) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, TimeoutError(s.timeout))
 	defer cancel()
-	again := c.Repeat // once, if there is no answer
+	again := c.Repeat // once, without a response
 	for {
 		body, failure := s.once(ctx, c)
 		if failure == nil {
@@ -103,7 +102,7 @@ func (s *Server) Do(ctx context.Context, c *Call) ([]byte, *Failure) {
 	}
 }
 
-// once asks once.
+// once sends a call once.
 func (s *Server) once(ctx context.Context, c *Call) ([]byte, *Failure) {
 	resp, failure := s.Send(ctx, c)
 	if failure != nil {
@@ -126,18 +125,17 @@ func (s *Server) once(ctx context.Context, c *Call) ([]byte, *Failure) {
 	return body, nil
 }
 
-// Send asks once, whatever the answer is, and returns its header; the caller closes
-// its body. It takes no longer than ctx.
+// Send sends a call once and returns the response, whatever its status. The caller closes
+// the body. Send returns when ctx ends.
 func (s *Server) Send(ctx context.Context, c *Call) (*http.Response, *Failure) {
 	req, err := s.request(ctx, c)
 	if err != nil {
 		return nil, &Failure{Err: err}
 	}
-	// client-go waits for a program that gives credentials whatever the context
-	// says, and a transport that wraps its own may do anything.
+	// client-go's exec credential plugins ignore the context, and so may a wrapped transport.
 	resp, err := await.Result(ctx, "send", func() (*http.Response, error) {
 		resp, err := s.http.Do(req)
-		if err == nil && ctx.Err() != nil { // nobody waits for it any more
+		if err == nil && ctx.Err() != nil { // the caller has returned
 			resp.Body.Close()
 			return nil, ctx.Err()
 		}
@@ -178,7 +176,7 @@ func isSegment(s string) bool {
 	return s != "" && s != "." && s != ".." && len(s) <= 253 && !strings.ContainsAny(s, "/%")
 }
 
-// UserAgent is how the API server's audit log names the client.
+// UserAgent returns the client's name in the API server's audit log.
 func UserAgent() string {
 	const module = "github.com/regcred/regcred"
 	version := "devel"

@@ -16,14 +16,14 @@ var (
 	errELFInterp = errors.New("the ELF file has no valid dynamic loader")
 )
 
-// maxProgramHeaders is the kernel's bound for all of them, in bytes.
+// maxProgramHeaders is the kernel's limit for the size of all program headers, in bytes.
 const maxProgramHeaders = 64 << 10
 
 // maxInterp is the kernel's PATH_MAX.
 const maxInterp = 4096
 
-// elfFile is the header of an ELF file, and how to read on. Offsets and widths
-// differ between the two classes (System V ABI, ELF header and program header).
+// elfFile is the header of an ELF file. Offsets and widths differ between the two classes
+// (System V ABI, ELF header and program header).
 type elfFile struct {
 	head  []byte
 	order binary.ByteOrder
@@ -94,14 +94,14 @@ func (f *elfFile) uint(b []byte) uint64 {
 
 func readAt(r io.ReaderAt, offset uint64, n int) ([]byte, error) {
 	b := make([]byte, n)
-	// An offset beyond int64 becomes negative, which readers refuse.
+	// An offset above the maximum int64 becomes negative, which readers reject.
 	if read, err := r.ReadAt(b, int64(offset)); read < n {
 		return nil, err
 	}
 	return b, nil
 }
 
-// machine returns the name of the machine that f is for, and its GOARCH.
+// machine returns the name of f's machine and its GOARCH.
 func (f *elfFile) machine() (name, arch string) {
 	pick := func(little, big string) string {
 		if f.order == binary.ByteOrder(binary.BigEndian) {

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package executable reads at the beginning of a file what decides whether a
-// machine can start it: the format, the machine of an ELF file, and the
-// interpreter that a script or a dynamically linked program asks for.
+// Package executable reads from the start of a file whether a machine can execute it: the
+// format, the machine of an ELF file, and the interpreter of a script or of a dynamically
+// linked program.
 //
 //	info, err := executable.Read(path)
 //
-// What stands where an executable belongs is told too: a page of a server, an
-// archive, text. [Near] and [Dangling] look for what is not there.
+// It also recognizes files that are not executables, such as HTML pages, archives and
+// text. [Near] and [Dangling] explain missing files.
 //
-// It reads at most some 70 KB, whatever the file says of itself: debug/elf
-// would read the sections too, whose number and size the file decides, and
-// would make each plugin larger. Whether the file may be executed, and whether
-// the interpreter exists, is not looked at.
+// It reads at most about 70 KB. debug/elf would also read the sections, whose number and
+// size are controlled by the file, and would make each plugin larger. The package checks
+// neither the file's permissions nor whether the interpreter exists.
 package executable
 
 import (
@@ -25,39 +24,38 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// Format is what a file begins like.
+// Format is the format of a file, according to its start.
 type Format string
 
 const (
 	Unknown      Format = ""
-	Empty        Format = "empty" // there is not one byte in it
+	Empty        Format = "empty"
 	ELF          Format = "ELF"
 	MachO        Format = "Mach-O"
 	PE           Format = "PE"
 	Script       Format = "script"        // text that begins with #!
-	MarkedScript Format = "marked script" // a script behind a byte order mark, which no system starts
+	MarkedScript Format = "marked script" // a script after a byte order mark, which no system executes
 )
 
-// Info is what a file says of how it is to be started.
+// Info describes an executable.
 type Info struct {
 	Format Format
 
-	// Interpreter is that of a script as Linux reads it, the first word behind
-	// #!, a carriage return included; or the dynamic loader of an ELF file. It
-	// is "" if there is none.
+	// Interpreter is a script's interpreter as Linux reads it: the first word after #!,
+	// including a carriage return. For an ELF file it is the dynamic loader, "" if none.
 	Interpreter string
 
 	Line string // of a script: what follows #! on the first line
 
 	Machine string // of an ELF file: its name in the specification, e.g. "EM_X86_64"
-	Arch    string // of an ELF file: the GOARCH of its machine; what has none is "machine 83"
-	Damage  error  // of an ELF file: why no kernel starts it
+	Arch    string // of an ELF file: the GOARCH of its machine, or for example "machine 83"
+	Damage  error  // of an ELF file: why no kernel executes it
 }
 
 const (
-	// headSize is as much of a first line as Linux looks at.
+	// headSize is how much of the first line Linux reads.
 	headSize = 256
-	// peekSize is how much of any file is read: tar has its mark behind that.
+	// peekSize is how much of any file is read. The magic number of tar is after headSize.
 	peekSize = 512
 )
 
@@ -112,7 +110,7 @@ func formatOf(head []byte) Format {
 	return foreign(head)
 }
 
-// firstWord ends at a blank, a tab or a NUL.
+// firstWord returns the text up to a space, a tab or a NUL.
 func firstWord(line string) string {
 	words := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' || r == 0 })
 	if len(words) == 0 {

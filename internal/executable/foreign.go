@@ -10,17 +10,16 @@ import (
 	"unicode/utf8"
 )
 
-// The formats of what people put where an executable belongs. No system starts
-// them.
+// The formats of files that are mistaken for executables. No system executes them.
 const (
-	Page    Format = "page"    // HTML, or an answer in XML or JSON: of a server, to a download
+	Page    Format = "page"    // HTML, XML or JSON: a server's response to a download
 	Archive Format = "archive" // packed, or compressed
-	Pointer Format = "pointer" // of git-lfs: what the file is, not the file
-	Text    Format = "text"    // and no #! before it
+	Pointer Format = "pointer" // a git-lfs pointer
+	Text    Format = "text"    // without #!
 )
 
-// Instead says of a file in one of the formats that no system starts what it is
-// instead of an executable, and what to do; "" for the others.
+// Instead explains what a file is instead of an executable, and how to fix it; "" if it is
+// an executable.
 func (f Format) Instead() (what, cure string) {
 	switch f {
 	case Empty:
@@ -39,7 +38,7 @@ func (f Format) Instead() (what, cure string) {
 	return "", ""
 }
 
-// foreign tells the formats apart that are neither programs nor scripts.
+// foreign detects the formats that are neither programs nor scripts.
 func foreign(head []byte) Format {
 	const tarMagic = 257
 	for _, magic := range []string{"\x1f\x8b", "PK\x03\x04", "\xfd7zXZ\x00", "BZh", "\x28\xb5\x2f\xfd", "!<arch>\n", "\xed\xab\xee\xdb", "7z\xbc\xaf"} {
@@ -66,8 +65,8 @@ func foreign(head []byte) Format {
 	return Text
 }
 
-// isText reports whether head is UTF-8, but for a character cut at its end, and
-// has no control characters but those of texts.
+// isText reports whether head is UTF-8, except for a truncated last character, and has no
+// control characters except those of texts.
 func isText(head []byte) bool {
 	for len(head) > 0 {
 		r, size := utf8.DecodeRune(head)

@@ -10,12 +10,11 @@ import (
 	"path/filepath"
 )
 
-// maxLinks is how many symbolic links Linux follows for one name.
+// maxLinks is how many symlinks Linux follows for one name.
 const maxLinks = 40
 
-// Dangling follows a symbolic link that leads to nothing. It returns what the
-// link itself says, and the first directory or file on its way that is not there;
-// "" if path is no such link.
+// Dangling follows a dangling symlink. It returns the link's target, and the first
+// directory or file on its way that does not exist; "" if path is not a dangling symlink.
 func Dangling(path string) (target, missing string) {
 	target, err := os.Readlink(path)
 	if err != nil {
@@ -38,8 +37,8 @@ func Dangling(path string) (target, missing string) {
 	return target, missing
 }
 
-// firstMissing returns the first part of a path that does not exist, a link to
-// nothing included; "" if all are there, or cannot be looked at.
+// firstMissing returns the first part of a path that does not exist or is a dangling
+// symlink; "" if all exist or cannot be examined.
 func firstMissing(path string) string {
 	missing := ""
 	for {

@@ -17,11 +17,10 @@ import (
 // maxEntries bounds how much of a directory is read.
 const maxEntries = 4096
 
-// Near finds in dir a file that may be what somebody meant by name, which is not
-// there: in other case, with .exe, with a version or the name of a platform
-// behind it, in a directory or an archive of that name, or misspelled. It returns
-// its name from dir on, and what to do; "" if there is none. Names that taken
-// says yes to are those of other providers.
+// Near searches dir for a file that may be meant by a name that does not exist: one in
+// another case, with .exe, a version or a platform appended, in a directory or an archive
+// of that name, or misspelled. It returns its path relative to dir and how to fix it; ""
+// if there is none. It skips names for which taken returns true.
 func Near(dir, name string, taken func(string) bool) (near, cure string) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -42,7 +41,7 @@ func Near(dir, name string, taken func(string) bool) (near, cure string) {
 	return near, cure
 }
 
-// resemblance says how likely an entry is meant by a name: 0 is not at all.
+// resemblance returns how likely an entry is meant by a name; 0 means not at all.
 func resemblance(dir string, e fs.DirEntry, name string) (found, cure string, rank int) {
 	const rename = "rename the file, or use its name in the configuration"
 	plain, packed := stem(e.Name()), isPacked(e.Name())
@@ -68,10 +67,10 @@ func resemblance(dir string, e fs.DirEntry, name string) (found, cure string, ra
 	return "", "", 0
 }
 
-// packings are what names of archives end in.
+// packings lists the suffixes of archives.
 var packings = []string{"tar", "tgz", "txz", "zip", "gz", "xz", "bz2", "zst", "deb", "rpm", "apk"}
 
-// additions are what else is put behind the name of a program, beside versions.
+// additions lists what is appended to programs' names, in addition to versions.
 var additions = []string{"linux", "darwin", "windows", "macos", "amd64", "x86", "x64", "arm64", "aarch64", "arm", "armv7", "386", "s390x", "ppc64le", "riscv64",
 	"static", "musl", "gnu", "bin", "sh", "exe", "old", "new", "bak", "orig", "tmp", "part", "download", "rc", "alpha", "beta"}
 
@@ -79,7 +78,7 @@ func isPacked(name string) bool {
 	return slices.Contains(packings, strings.ToLower(strings.TrimPrefix(filepath.Ext(name), ".")))
 }
 
-// stem is a name without what tells versions, platforms and packings apart.
+// stem returns a name without version, platform and archive suffix.
 func stem(name string) string {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("-._+ ", r) })
 	for len(words) > 1 {
@@ -93,8 +92,8 @@ func stem(name string) string {
 	return strings.Join(words, "-")
 }
 
-// misspelled reports whether two names differ in a letter or two. Those of two
-// clouds' plugins differ as little, and are not the same.
+// misspelled reports whether two names differ in a letter or two. Names of different
+// clouds' plugins differ as little, and do not count.
 func misspelled(a, b string) bool {
 	const plugin = "-credential-provider"
 	if cloud, other := strings.TrimSuffix(a, plugin), strings.TrimSuffix(b, plugin); cloud != a && other != b && len(cloud) <= 4 && len(other) <= 4 {

@@ -5,5 +5,5 @@
 
 package executable
 
-// Noexec reports nothing: how file systems are mounted is looked at on Linux alone.
+// Noexec returns false: it is implemented only on Linux.
 func Noexec(string) bool { return false }

@@ -21,15 +21,16 @@ import (
 )
 
 const (
-	callTimeout = 10 * time.Second // of one call, repetitions included
-	maxPage     = 64 << 20         // bytes of one page of a list: a node's object has its images
-	atOnce      = 16               // logs that are read at a time
+	callTimeout = 10 * time.Second // of one call with its retries
+	maxPage     = 64 << 20         // bytes of one page of a list; a Node lists its images
+	atOnce      = 16               // logs that are read concurrently
 )
 
-// Client asks an API server about the fleet. It is safe for concurrent use.
+// Client reads the fleet's state from an API server. It is safe for concurrent use.
 type Client struct{ server *apiserver.Server }
 
-// New makes a Client of what [kube.Config] returns. It does not call the API server.
+// New returns a Client for a configuration from [kube.Config]. It does not call the API
+// server.
 func New(cfg *rest.Config) (*Client, error) {
 	server, err := apiserver.New(cfg, callTimeout)
 	if err != nil {
@@ -38,21 +39,21 @@ func New(cfg *rest.Config) (*Client, error) {
 	return &Client{server}, nil
 }
 
-// URL is the address of the API server.
+// URL returns the address of the API server.
 func (c *Client) URL() string { return c.server.URL() }
 
-// call is one question to the API server, in the words of its permissions.
+// call is one request to the API server, in terms of RBAC.
 type call struct {
 	verb            string // get, list, patch
-	resource        string // in the plural, with the subresource
-	group           string // "" is the core group
-	namespace, name string // "" is all
+	resource        string // plural, with the subresource
+	group           string // "" means the core group
+	namespace, name string // "" means all
 	query           url.Values
 	patch           []byte // a merge patch
-	most            int64  // bytes of the answer; 0 is the most of an object
+	most            int64  // maximum bytes of the response; 0 means the default for an object
 }
 
-// path is the call's, below the base address.
+// path returns the path below the base address.
 func (q *call) path() []string {
 	path := []string{"api", "v1"}
 	if q.group != "" {
@@ -72,22 +73,21 @@ func (q *call) path() []string {
 	return path
 }
 
-// object makes a call, and decodes the object that is the answer.
+// object makes a call and decodes the response.
 func (c *Client) object(ctx context.Context, q *call, kind string, into any) error {
 	body, err := c.do(ctx, q)
 	if err != nil {
 		return err
 	}
 	var meta metav1.TypeMeta
-	// What is wrong with it is not said: the error of a decoder may quote it.
+	// The decoder's error is dropped, because it may quote the response.
 	if json.Unmarshal(body, &meta) != nil || meta.Kind != kind || json.Unmarshal(body, into) != nil {
 		return c.failed(q, &apiserver.Failure{Err: fmt.Errorf("the response is not a %s: check that this is the address of an API server", kind)})
 	}
 	return nil
 }
 
-// do asks until there is an answer, as far as asking again is safe and the time allows.
-// Its errors are of type [*kube.Error].
+// do makes a call, with retries if they are safe. Its errors are of type [*kube.Error].
 func (c *Client) do(ctx context.Context, q *call) ([]byte, error) {
 	a := &apiserver.Call{Path: q.path(), Query: q.query, Most: q.most, Repeat: q.patch == nil}
 	if q.patch != nil {
@@ -100,7 +100,7 @@ func (c *Client) do(ctx context.Context, q *call) ([]byte, error) {
 	return body, nil
 }
 
-// failed is the error of a call that did not succeed.
+// failed returns the error of a call.
 func (c *Client) failed(q *call, f *apiserver.Failure) *kube.Error {
 	return &kube.Error{
 		Verb: q.verb, Resource: q.resource, Namespace: q.namespace, Name: q.name, Host: c.URL(),
@@ -108,7 +108,7 @@ func (c *Client) failed(q *call, f *apiserver.Failure) *kube.Error {
 	}
 }
 
-// codeOf is the HTTP status of a call that was refused, or 0.
+// codeOf returns the HTTP status of a failed call, or 0.
 func codeOf(err error) int {
 	if e, ok := errors.AsType[*kube.Error](err); ok {
 		return e.Code

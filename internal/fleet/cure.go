@@ -9,11 +9,11 @@ import (
 	"github.com/regcred/regcred/internal/agent"
 )
 
-// byHand is what takes regcred off a node whose pod does not.
+// byHand is the command that uninstalls regcred on a node.
 const byHand = "run sudo regcred uninstall --restart on the node"
 
-// NotRemoved says in one line why a node of [Removal.Missing] has not said that regcred
-// is off it, and what to do there.
+// NotRemoved explains in one line why regcred has not been removed from a node of
+// [Removal.Missing], and how to fix it.
 func (n *Node) NotRemoved() string {
 	switch n.State {
 	case Away:

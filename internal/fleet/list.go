@@ -14,10 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pageSize is how many objects one answer has at most.
+// pageSize is the maximum number of objects in a response.
 const pageSize = 250
 
-// Selector are the labels of the agents' pods, of every release of the chart.
+// Selector selects the agents' pods of all releases of the chart.
 const Selector = "app.kubernetes.io/name=regcred,app.kubernetes.io/component=agent"
 
 // container is the name of the agent's container in its pod.
@@ -39,7 +39,7 @@ func (c *Client) daemonSets(ctx context.Context, namespace, selector string) (al
 	return all, err
 }
 
-// nodes are all nodes by name.
+// nodes returns all nodes by name.
 func (c *Client) nodes(ctx context.Context) (all map[string]*corev1.Node, err error) {
 	all = map[string]*corev1.Node{}
 	err = c.list(ctx, &call{resource: "nodes"}, "", "NodeList", func() (any, func() metav1.ListMeta) {
@@ -55,9 +55,9 @@ func (c *Client) nodes(ctx context.Context) (all map[string]*corev1.Node, err er
 	return all, err
 }
 
-// list asks for one page after the other. page makes what one is decoded into, and what
-// takes it in; forget drops what was taken in, where the list has to begin anew since
-// the API server knows no more how it was at the first page.
+// list reads all pages. page returns the value to decode a page into, and a function that
+// adds it; forget drops the pages if the list has to be restarted, because the first
+// page's snapshot has expired on the API server.
 func (c *Client) list(ctx context.Context, q *call, selector, kind string, page func() (any, func() metav1.ListMeta), forget func()) error {
 	q.verb, q.most = "list", maxPage
 	q.query = url.Values{"limit": {strconv.Itoa(pageSize)}}

@@ -16,16 +16,16 @@ import (
 	"github.com/regcred/regcred/internal/agent"
 )
 
-// reads are how much of a log is read until there is a status in it. A kubelet takes
-// the last lines first, and of these the first bytes: so the bytes are plenty. What
-// was said on standard error stands between the statuses. A kubelet reads the file
-// that is written to alone: after a rotation there may be none for a while.
+// reads lists how much of a log is read until a status is found. A kubelet selects the
+// last lines first, and then the first bytes of these, so the limit of bytes is generous.
+// Standard error is between the statuses. A kubelet only reads the current log file,
+// which may have no status after a rotation.
 var reads = []struct{ lines, bytes int64 }{{20, 256 << 10}, {2000, 3 << 20}}
 
-// maxPhase is the length of a word: of a phase that only a later version knows.
+// maxPhase limits the length of a phase of a later version.
 const maxPhase = 32
 
-// status is what a pod last said; nil if its log has nothing of it.
+// status returns a pod's last status, nil if its log has none.
 func (c *Client) status(ctx context.Context, pod *corev1.Pod) (*agent.Status, error) {
 	var last *agent.Status
 	for _, read := range reads {
@@ -42,14 +42,14 @@ func (c *Client) status(ctx context.Context, pod *corev1.Pod) (*agent.Status, er
 		if last = lastStatus(log, nodeOf(pod)); last != nil && !cut {
 			return last, nil
 		}
-		if !cut && int64(bytes.Count(log, []byte("\n"))) < read.lines { // there is no more
+		if !cut && int64(bytes.Count(log, []byte("\n"))) < read.lines { // the whole log was read
 			return last, nil
 		}
 	}
 	return last, nil
 }
 
-// lastStatus is the last line of a log that is a status of a node, or nil.
+// lastStatus returns the last status in a log, or nil.
 func lastStatus(log []byte, node string) *agent.Status {
 	for _, line := range slices.Backward(bytes.Split(log, []byte("\n"))) {
 		line = bytes.TrimSpace(line)
@@ -64,8 +64,8 @@ func lastStatus(log []byte, node string) *agent.Status {
 	return nil
 }
 
-// nodeOf is the node that a pod is on, or is meant for: one of a DaemonSet is so by
-// its affinity before it is scheduled.
+// nodeOf returns the node of a pod. Before it is scheduled, a DaemonSet's pod has it in
+// its affinity.
 func nodeOf(pod *corev1.Pod) string {
 	if pod.Spec.NodeName != "" || pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
 		return pod.Spec.NodeName

@@ -21,26 +21,25 @@ import (
 	"github.com/regcred/regcred/internal/agent"
 )
 
-// Query says which agents are looked for. The zero value means all.
+// Query selects agents. The zero value means all.
 type Query struct {
 	Namespace string // "" means all
-	Fallback  string // the namespace to look into where not all may be; "" means none
+	Fallback  string // used without the permission for all namespaces; "" means none
 	Selector  string // labels of the pods and DaemonSets; "" means Selector
 
-	Progress func(done, total int) // if not nil, is told how many logs have been read; from several goroutines
+	Progress func(done, total int) // if not nil, called with the number of logs read, from several goroutines
 }
 
-// Fleet is how nodes stand.
+// Fleet is the state of nodes.
 type Fleet struct {
-	Namespace string    // that was looked into; "" means all
+	Namespace string    // "" means all
 	Nodes     []Node    // by name
 	Rollouts  []Rollout // by namespace and name
-	Notes     []string  // what could not be seen, and why
+	Notes     []string  // what could not be read, and why
 }
 
-// Look says how the nodes stand: a call for each page of pods, DaemonSets and nodes,
-// and one for each pod that runs. What may not be seen is a note, but for the pods: not
-// to see these is the error.
+// Look reads the nodes' state: it lists pods, DaemonSets and nodes, and reads the log of
+// each running pod. Only a failure to list pods is an error; others are notes.
 func (c *Client) Look(ctx context.Context, q Query) (*Fleet, error) {
 	f := &Fleet{Namespace: q.Namespace}
 	selector := cmp.Or(q.Selector, Selector)
@@ -76,7 +75,7 @@ func (c *Client) Look(ctx context.Context, q Query) (*Fleet, error) {
 	return f, nil
 }
 
-// unseen makes a note of what could not be listed. An end of ctx is an error.
+// unseen adds a note about what could not be listed. If ctx has ended, it returns an error.
 func (f *Fleet) unseen(ctx context.Context, err error, so string) error {
 	if err == nil {
 		return nil
@@ -88,8 +87,8 @@ func (f *Fleet) unseen(ctx context.Context, err error, so string) error {
 	return nil
 }
 
-// current leaves out pods that another has taken the place of: of those of one
-// DaemonSet on a node, the newest that is not being deleted is the one.
+// current omits pods that have been replaced. Of a DaemonSet's pods on a node it keeps
+// the newest one that is not being deleted.
 func current(pods []corev1.Pod) []corev1.Pod {
 	type place struct{ owner, node string }
 	best := map[place]*corev1.Pod{}
@@ -97,7 +96,7 @@ func current(pods []corev1.Pod) []corev1.Pod {
 		p := &pods[i]
 		k := place{ownerOf(p), nodeOf(p)}
 		if k.node == "" {
-			k.node = "/" + p.Namespace + "/" + p.Name // no name of a node
+			k.node = "/" + p.Namespace + "/" + p.Name
 		}
 		if old := best[k]; old == nil || better(p, old) {
 			best[k] = p
@@ -120,7 +119,7 @@ func better(a, b *corev1.Pod) bool {
 	return b.CreationTimestamp.Before(&a.CreationTimestamp)
 }
 
-// readAll reads what each pod that runs last said, a few at a time.
+// readAll reads the last status of each running pod, some concurrently.
 func (c *Client) readAll(ctx context.Context, pods []corev1.Pod, progress func(done, total int)) (said []*agent.Status, failed []error) {
 	said, failed = make([]*agent.Status, len(pods)), make([]error, len(pods))
 	var done atomic.Int64
@@ -141,7 +140,7 @@ func (c *Client) readAll(ctx context.Context, pods []corev1.Pod, progress func(d
 	return said, failed
 }
 
-// fill puts together what was found out.
+// fill sets Nodes and Rollouts.
 func (f *Fleet) fill(pods []corev1.Pod, sets []appsv1.DaemonSet, nodes map[string]*corev1.Node, said []*agent.Status, failed []error) {
 	now := time.Now()
 	of := map[string][]Node{} // by ownerOf

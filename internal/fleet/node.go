@@ -14,37 +14,36 @@ import (
 	"github.com/regcred/regcred/internal/agent"
 )
 
-// State says in a word how a node stands: an [agent.Phase], as its pod says it, or one
-// of these, of a node whose pod says nothing.
+// State is a node's state in one word: the [agent.Phase] that its pod reports, or one of
+// the constants below.
 type State string
 
-// The states that no pod says of itself.
+// The states of nodes whose pod reports none.
 const (
-	NoPod      State = "no-pod"      // the DaemonSet has no pod there, and should
+	NoPod      State = "no-pod"      // the DaemonSet's pod is missing
 	NotRunning State = "not-running" // its pod does not run
-	Away       State = "away"        // the node does not answer
-	Silent     State = "silent"      // its pod runs, and says nothing, or has for long
+	Away       State = "away"        // the node does not respond
+	Silent     State = "silent"      // its pod runs, and has printed no recent status
 	Unknown    State = "unknown"     // its pod's log cannot be read for another reason
-	Deleted    State = "deleted"     // the node is no more
+	Deleted    State = "deleted"     // the node no longer exists
 )
 
-// maxSilence is after how long without a word a pod is silent. It says how it stands
-// every ten minutes.
+// maxSilence is how old a pod's last status may be. Pods print one every ten minutes.
 const maxSilence = 25 * time.Minute
 
-// Node is how one node stands.
+// Node is the state of one node.
 type Node struct {
 	Name    string        `json:"name"`
 	Owner   string        `json:"owner,omitempty"`   // NAMESPACE/RELEASE of the chart
 	Kubelet string        `json:"kubelet,omitempty"` // its version
-	Ready   string        `json:"ready,omitempty"`   // the node's condition: True, False, Unknown; missing where nodes may not be listed
-	Pod     *Pod          `json:"pod,omitempty"`     // missing if there is none
+	Ready   string        `json:"ready,omitempty"`   // the node's condition: True, False, Unknown; "" without the permission to list nodes
+	Pod     *Pod          `json:"pod,omitempty"`     // nil if there is none
 	State   State         `json:"state"`
-	Well    bool          `json:"well"`             // nothing is left to do there
-	Behind  bool          `json:"behind,omitempty"` // its pod is not yet what the DaemonSet says now
+	Well    bool          `json:"well"`             // there is nothing left to do
+	Behind  bool          `json:"behind,omitempty"` // its pod is from an older version of the DaemonSet
 	Reason  string        `json:"reason,omitempty"` // one line: why it is not well
-	Since   time.Time     `json:"since,omitzero"`   // when that began, as far as is known
-	Status  *agent.Status `json:"status,omitempty"` // what its pod last said
+	Since   time.Time     `json:"since,omitzero"`   // when that began, if known
+	Status  *agent.Status `json:"status,omitempty"` // the last one of its pod
 }
 
 // Pod is the agent's pod on a node.
@@ -54,13 +53,13 @@ type Pod struct {
 	Phase     string    `json:"phase"`
 	Ready     bool      `json:"ready"`
 	Created   time.Time `json:"created,omitzero"`
-	Revision  string    `json:"revision,omitempty"` // of what the chart says: the name of its ConfigMap
+	Revision  string    `json:"revision,omitempty"` // the name of its ConfigMap
 	Image     string    `json:"image,omitempty"`
 	Restarts  int       `json:"restarts,omitempty"` // of the agent's container
 }
 
-// newNode says how a node stands by its pod, the node itself if that is known, what
-// the pod last said, and why it could not be asked.
+// newNode returns a node's state for its pod, its Node (nil if unknown), the pod's last
+// status, and the error of reading the log.
 func newNode(pod *corev1.Pod, node *corev1.Node, said *agent.Status, failed error, now time.Time) Node {
 	n := Node{
 		Name: nodeOf(pod), Owner: release(pod), Status: said,
@@ -78,11 +77,11 @@ func newNode(pod *corev1.Pod, node *corev1.Node, said *agent.Status, failed erro
 		n.Kubelet = said.Kubelet
 	}
 	switch w := waiting(pod); {
-	case said != nil && said.Phase == agent.Removed: // whatever the clocks say, and what has become of the pod since
+	case said != nil && said.Phase == agent.Removed: // even if it is old, or the pod has ended since
 		n.setSaid(said)
 	case failed != nil:
 		n.setFailed(failed, node)
-	case n.Ready == string(corev1.ConditionUnknown) && w.why != "": // then what the pod's status says is old, too
+	case n.Ready == string(corev1.ConditionUnknown) && w.why != "": // then the pod's status is old too
 		n.State, n.Reason, n.Since = Away, notReady(node), readySince(node)
 	case w.why != "":
 		n.State, n.Reason, n.Since = NotRunning, w.why, w.since
@@ -100,8 +99,8 @@ func newNode(pod *corev1.Pod, node *corev1.Node, said *agent.Status, failed erro
 	return n
 }
 
-// release is NAMESPACE/RELEASE of the chart that a pod is of. It says so itself, and is
-// not believed that it is of another namespace.
+// release returns the NAMESPACE/RELEASE of a pod. Its own report is ignored if it names
+// another namespace.
 func release(pod *corev1.Pod) string {
 	owner := argument(&pod.Spec, "--owner")
 	if owner == "" || strings.HasPrefix(owner, pod.Namespace+"/") {
@@ -110,7 +109,7 @@ func release(pod *corev1.Pod) string {
 	return pod.Namespace + "/" + pod.Labels["app.kubernetes.io/instance"]
 }
 
-// setMachine takes over what the node says of itself; nil if that is not known.
+// setMachine sets the fields from a Node, which may be nil.
 func (n *Node) setMachine(node *corev1.Node) {
 	if node == nil {
 		return
@@ -121,7 +120,7 @@ func (n *Node) setMachine(node *corev1.Node) {
 	}
 }
 
-// setSaid takes over what the pod says.
+// setSaid sets the fields from the pod's status.
 func (n *Node) setSaid(said *agent.Status) {
 	n.State, n.Reason, n.Since, n.Well = State(said.Phase), oneLine(said.Reason), said.LastApply, said.Phase.Done()
 	if said.Phase.Done() && said.Phase != agent.Unsupported {
@@ -141,8 +140,8 @@ func (n *Node) setSaid(said *agent.Status) {
 	}
 }
 
-// setFailed says that the pod's log could not be read. A kubelet that does not answer
-// is a node that is away, unless the API server says that it is ready.
+// setFailed handles a pod whose log could not be read. If the kubelet does not respond,
+// the node is away, unless its condition is Ready.
 func (n *Node) setFailed(err error, node *corev1.Node) {
 	n.State, n.Reason = Unknown, err.Error()
 	switch code := codeOf(err); {
@@ -158,7 +157,7 @@ func (n *Node) setFailed(err error, node *corev1.Node) {
 	}
 }
 
-// notReady says why a node is not ready.
+// notReady returns why a node is not ready.
 func notReady(node *corev1.Node) string {
 	c := nodeReady(node)
 	if c == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/apiserver"
 )
 
-// agentStatus is that of the agent's container, or nil.
+// agentStatus returns the status of the agent's container, or nil.
 func agentStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	for i := range pod.Status.ContainerStatuses {
 		if pod.Status.ContainerStatuses[i].Name == container {
@@ -25,20 +25,20 @@ func agentStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
-// runs reports whether the agent runs, as far as the API server knows.
+// runs reports whether the agent runs, according to the API server.
 func runs(pod *corev1.Pod) bool {
 	s := agentStatus(pod)
 	return s != nil && s.State.Running != nil
 }
 
-// wait is why a pod does not run, "" if it does, and since when that is so.
+// wait is why a pod does not run, "" if it does, and since when.
 type wait struct {
 	why   string
 	since time.Time
 }
 
-// waiting says why a pod does not run: in the words of the container that is in the
-// way, be it an init container, else of the pod's.
+// waiting returns why a pod does not run: the reason of the container that blocks it, or
+// of the pod.
 func waiting(pod *corev1.Pod) wait {
 	if s := agentStatus(pod); s != nil && s.State.Running != nil {
 		return wait{since: s.State.Running.StartedAt.Time}
@@ -61,8 +61,8 @@ func waiting(pod *corev1.Pod) wait {
 	return wait{"its pod has not started yet", since}
 }
 
-// stuck says why a container is in the way of its pod, "" if it is not. That an init
-// container has to run first is no reason of its own.
+// stuck returns why a container blocks its pod, "" if it does not. To wait for an init
+// container is not a reason.
 func stuck(s *corev1.ContainerStatus) string {
 	var text string
 	switch w, ended := s.State.Waiting, s.State.Terminated; {
@@ -91,7 +91,7 @@ func stuck(s *corev1.ContainerStatus) string {
 	return text
 }
 
-// lastLine is the last line of what a container said of its end.
+// lastLine returns the last line of a container's termination message.
 func lastLine(s string) string {
 	s = strings.TrimSpace(s)
 	return s[strings.LastIndexByte(s, '\n')+1:]
@@ -106,7 +106,7 @@ func condition(pod *corev1.Pod, kind corev1.PodConditionType) (c *corev1.PodCond
 	return nil, false
 }
 
-// argument is the value of one of the agent's flags, "--name VALUE" or "--name=VALUE".
+// argument returns the value of one of the agent's flags, "--name VALUE" or "--name=VALUE".
 func argument(spec *corev1.PodSpec, name string) string {
 	for _, c := range spec.Containers {
 		if c.Name != container {
@@ -125,7 +125,7 @@ func argument(spec *corev1.PodSpec, name string) string {
 	return ""
 }
 
-// image is that of the agent.
+// image returns the agent's image.
 func image(spec *corev1.PodSpec) string {
 	for _, c := range spec.Containers {
 		if c.Name == container {
@@ -135,5 +135,5 @@ func image(spec *corev1.PodSpec) string {
 	return ""
 }
 
-// oneLine makes words of others fit for one line.
+// oneLine returns a text as one printable line.
 func oneLine(s string) string { return strings.Join(strings.Fields(apiserver.Clean(s)), " ") }

@@ -20,64 +20,62 @@ import (
 )
 
 const (
-	// A role that was made a moment ago may not be known to each API server yet: a
-	// refusal is believed when it has been repeated for so long.
+	// How long a Forbidden is retried: a new role may not be known to each API server yet.
 	maxForbidden = 3 * time.Second
 
-	// Where nodes may not be listed: for how long a node is waited for whose pod is
-	// gone and has no successor. A DaemonSet's controller makes one within seconds.
+	// Without the permission to list nodes: how long to wait for a deleted pod to be
+	// replaced. A DaemonSet's controller replaces it within seconds.
 	maxPodless = time.Minute
 )
 
-// RemoveOptions are for [Client.Remove].
+// RemoveOptions are the options of [Client.Remove].
 type RemoveOptions struct {
 	Namespace string
-	ConfigMap string        // in which data.state becomes "absent"
+	ConfigMap string        // its data.state is set to "absent"
 	Selector  string        // labels of the agents' pods
-	Timeout   time.Duration // of all
+	Timeout   time.Duration // for everything
 
-	// Changed, if not nil, is told when another state of a node is seen, and how many of
-	// all have been seen removed. Note is told what else a reader may want to know.
+	// Changed, if not nil, is called when a node's state changes, with the number of
+	// removed and of all nodes. Note, if not nil, is called with other messages.
 	Changed func(n Node, removed, all int)
 	Note    func(text string)
 }
 
-// Removal is what became of it.
+// Removal is the result of [Client.Remove].
 type Removal struct {
-	Removed []string // nodes that say that nothing of regcred is on them
-	Gone    []string // nodes that do not exist any more
-	Missing []Node   // the others, of which Reason says why
+	Removed []string // nodes that have nothing of regcred
+	Gone    []string // nodes that no longer exist
+	Missing []Node   // the others, with a Reason
 }
 
-// removal is a Remove under way.
+// removal is a Remove in progress.
 type removal struct {
 	*Client
 	RemoveOptions
 	places    map[string]*place
-	down      bool // the API server did not answer last time
-	seen      bool // all pods have been looked at, once at least
-	whole     bool // all were last time
+	down      bool // the API server did not respond last time
+	seen      bool // all pods have been read at least once
+	whole     bool // all pods were read in the last round
 	last      error
-	noNodes   bool // nodes may not be listed
-	readable  bool // a log could be read: if another may not, it is that node's kubelet that refuses
-	forbidden time.Time
+	noNodes   bool      // no permission to list nodes
+	readable  bool      // a log could be read, so a Forbidden for another is from that node's kubelet
+	forbidden time.Time // the first Forbidden
 }
 
-// place is what is known of a node.
+// place is what is known about a node.
 type place struct {
 	Node
-	uid     string // of the pod that was seen last
+	uid     string // of its last pod
 	removed bool
 	gone    bool
-	podless time.Time // since when it has no pod; zero if it has one
+	podless time.Time // when its pod was found missing; zero if it has one
 }
 
 func (p *place) done() bool { return p.removed || p.gone }
 
-// Remove has all agents take regcred off their nodes, and waits until each says that it
-// has, until the timeout; [Removal.Missing] are those that have not. It may be called
-// again. That the API server does not respond, or does not know us for a moment, is
-// tried again until the timeout; that something is forbidden is an error.
+// Remove makes all agents uninstall regcred from their nodes, and waits for them until
+// the timeout; [Removal.Missing] lists the others. It may be called again. If the API
+// server does not respond or rejects the credentials, it retries until the timeout.
 func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) {
 	r := &removal{Client: c, RemoveOptions: o, places: map[string]*place{}}
 	timed, cancel := context.WithTimeout(ctx, o.Timeout)
@@ -106,7 +104,7 @@ func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) 
 	return r.result(), nil
 }
 
-// setAbsent tells the pods. there is false if the ConfigMap is not there.
+// setAbsent sets the desired state. there is false if the ConfigMap does not exist.
 func (r *removal) setAbsent(ctx context.Context) (there bool, err error) {
 	q := &call{
 		verb: "patch", resource: "configmaps", namespace: r.Namespace, name: r.ConfigMap,
@@ -131,7 +129,7 @@ func (r *removal) setAbsent(ctx context.Context) (there bool, err error) {
 	}
 }
 
-// fatal returns an error that trying again does not mend, and notes others.
+// fatal returns an error that a retry cannot fix, and records others.
 func (r *removal) fatal(err error) error {
 	r.last = err
 	e, ok := errors.AsType[*kube.Error](err)
@@ -153,7 +151,7 @@ func (r *removal) fatal(err error) error {
 	return err
 }
 
-// answered notes when the API server ceases to answer, and when it begins again.
+// answered reports when the API server stops responding, and when it responds again.
 func (r *removal) answered(err error) {
 	switch {
 	case err != nil && !r.down:
@@ -173,7 +171,7 @@ func (r *removal) note(format string, args ...any) {
 	}
 }
 
-// interval is for how long nothing is asked: of many pods, less often.
+// interval returns the time between two rounds: longer for many pods.
 func (r *removal) interval() time.Duration {
 	pending := 0
 	for _, p := range r.places {
@@ -193,7 +191,7 @@ func (r *removal) finished() bool {
 	return r.whole
 }
 
-// look looks once at all pods that have not said that they are done.
+// look reads all pods that are not done.
 func (r *removal) look(ctx context.Context) error {
 	r.whole = false
 	pods, err := r.pods(ctx, r.Namespace, r.Selector)
@@ -238,8 +236,8 @@ func (r *removal) look(ctx context.Context) error {
 	return nil
 }
 
-// ofAnother reports whether a pod is told its state by another ConfigMap: it is of
-// another release.
+// ofAnother reports whether a pod belongs to another release: it reads its state from
+// another ConfigMap.
 func (r *removal) ofAnother(pod corev1.Pod) bool {
 	for _, v := range pod.Spec.Volumes {
 		if v.Name == "state" && v.ConfigMap != nil {
@@ -249,14 +247,14 @@ func (r *removal) ofAnother(pod corev1.Pod) bool {
 	return false
 }
 
-// lost reports whether it was the API server that did not answer, and not a node that
-// it asked, for which it takes long or answers itself.
+// lost reports whether the API server itself did not respond, rather than a node's
+// kubelet behind it.
 func lost(err error) bool {
 	e, ok := errors.AsType[*kube.Error](err)
 	return ok && e.Err != nil && !errors.Is(e.Err, context.DeadlineExceeded)
 }
 
-// nodesIfAllowed are the nodes by name, or nil where they may not be listed.
+// nodesIfAllowed returns the nodes by name, or nil without the permission to list them.
 func (r *removal) nodesIfAllowed(ctx context.Context) (map[string]*corev1.Node, error) {
 	if r.noNodes {
 		return nil, nil
@@ -272,10 +270,10 @@ func (r *removal) nodesIfAllowed(ctx context.Context) (map[string]*corev1.Node, 
 	return nodes, nil
 }
 
-// placeOf is the name of a pod's node, or of what stands for it where none is known.
+// placeOf returns the name of a pod's node, or a name for the pod if it has no node.
 func placeOf(pod *corev1.Pod) string { return cmp.Or(nodeOf(pod), "pod "+pod.Name) }
 
-// take takes in how a pod stands.
+// take updates a node from its pod's status.
 func (r *removal) take(pod *corev1.Pod, nodes map[string]*corev1.Node, said *agent.Status, failed error) {
 	n := newNode(pod, nodes[nodeOf(pod)], said, failed, time.Now())
 	n.Name = placeOf(pod)
@@ -289,14 +287,14 @@ func (r *removal) take(pod *corev1.Pod, nodes map[string]*corev1.Node, said *age
 	case n.State == State(agent.Removed):
 		p.removed, p.gone = true, false
 	case was.removed && (said == nil || said.Phase == agent.Starting):
-		p.State = was.State // a new pod, on a node that has said it: the state it begins with is absent
+		p.State = was.State // a new pod on a node without regcred
 	default:
 		p.removed, p.gone = false, false
 	}
 	r.tell(p, was.State)
 }
 
-// takePodless takes in that nodes have no pod any more.
+// takePodless updates nodes that no longer have a pod.
 func (r *removal) takePodless(pods []corev1.Pod, nodes map[string]*corev1.Node) {
 	now := time.Now()
 	for name, p := range r.places {
@@ -319,7 +317,7 @@ func (r *removal) takePodless(pods []corev1.Pod, nodes map[string]*corev1.Node) 
 	}
 }
 
-// tell says that a node stands otherwise than before.
+// tell reports a node's new state.
 func (r *removal) tell(p *place, was State) {
 	if p.State == was || r.Changed == nil {
 		return

@@ -16,35 +16,35 @@ import (
 	"github.com/regcred/regcred/internal/agent"
 )
 
-// Progress says in a word how far a rollout is.
+// Progress is the state of a rollout in one word.
 type Progress string
 
 const (
 	Done    Progress = "done"
 	Running Progress = "running"
-	Stopped Progress = "stopped" // as many nodes as may be unavailable at a time are, and none of them is on its way
+	Stopped Progress = "stopped" // maxUnavailable is reached, and none of these nodes is progressing
 )
 
-// Rollout is how far a DaemonSet is with what its chart says now.
+// Rollout is the progress of a DaemonSet's rollout.
 type Rollout struct {
 	Namespace string   `json:"namespace"`
 	Name      string   `json:"name"`
 	Owner     string   `json:"owner,omitempty"`    // NAMESPACE/RELEASE of the chart
-	Revision  string   `json:"revision,omitempty"` // the name of the ConfigMap that is wanted
-	Desired   int      `json:"desired"`            // nodes that it should have a pod on
+	Revision  string   `json:"revision,omitempty"` // the name of the desired ConfigMap
+	Desired   int      `json:"desired"`            // nodes that should have a pod
 	Ready     int      `json:"ready"`
-	Behind    int      `json:"behind"` // pods that are not yet what it says now
+	Behind    int      `json:"behind"` // pods of an older version
 	Progress  Progress `json:"progress"`
 	StoppedBy []string `json:"stoppedBy,omitempty"` // nodes
 }
 
-// behind reports whether a pod is not what its DaemonSet says now.
+// behind reports whether a pod is from an older version of its DaemonSet.
 func behind(pod *corev1.Pod, ds *appsv1.DaemonSet) bool {
 	template := &ds.Spec.Template.Spec
 	return argument(&pod.Spec, "--revision") != argument(template, "--revision") || image(&pod.Spec) != image(template)
 }
 
-// newRollout says how far a DaemonSet is, by how its nodes stand.
+// newRollout returns the progress of a DaemonSet with these nodes.
 func newRollout(ds *appsv1.DaemonSet, nodes []Node) Rollout {
 	r := Rollout{
 		Namespace: ds.Namespace, Name: ds.Name, Progress: Done,
@@ -80,8 +80,8 @@ func newRollout(ds *appsv1.DaemonSet, nodes []Node) Rollout {
 	return r
 }
 
-// maxUnavailable is how many pods of a DaemonSet may be unavailable in a rollout; as
-// its controller has it (pkg/controller/daemon/update.go), percents are rounded up.
+// maxUnavailable returns how many pods of a DaemonSet may be unavailable in a rollout.
+// Percentages are rounded up, as in pkg/controller/daemon/update.go.
 func maxUnavailable(ds *appsv1.DaemonSet) int {
 	most := intstr.FromInt32(1)
 	if r := ds.Spec.UpdateStrategy.RollingUpdate; r != nil && r.MaxUnavailable != nil {
@@ -109,7 +109,7 @@ func selects(ds *appsv1.DaemonSet, node *corev1.Node) bool {
 	return true
 }
 
-// always are the taints that each pod of a DaemonSet tolerates
+// always returns the taints that each pod of a DaemonSet tolerates
 // (pkg/controller/daemon/util/daemonset_util.go).
 var always = []string{
 	corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeDiskPressure,
@@ -134,7 +134,7 @@ func tolerated(tolerations []corev1.Toleration, taint corev1.Taint) bool {
 	return false
 }
 
-// missingPod is a node on which a DaemonSet has no pod.
+// missingPod returns the state of a node on which a DaemonSet has no pod.
 func missingPod(ds *appsv1.DaemonSet, node *corev1.Node) Node {
 	n := Node{
 		Name: node.Name, Owner: argument(&ds.Spec.Template.Spec, "--owner"), State: NoPod,
@@ -155,8 +155,7 @@ func later(a, b metav1.Time) time.Time {
 	return a.Time
 }
 
-// ownerOf says which DaemonSet a pod is of: one of its namespace, whatever a pod
-// elsewhere has among its labels and owners.
+// ownerOf identifies a pod's DaemonSet, which is in the pod's namespace.
 func ownerOf(pod *corev1.Pod) string {
 	o := metav1.GetControllerOf(pod)
 	if o == nil {

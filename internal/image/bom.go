@@ -12,12 +12,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// BOMType is the artifact type of what lists an image's modules, and the type
-// of its one layer.
+// BOMType is the artifact type of an image's SBOM, and the type of its one layer.
 const BOMType = "application/vnd.cyclonedx+json"
 
-// bom is an artifact whose subject is an image: a registry that knows
-// referrers names it there. Its configuration is the specification's empty one.
+// bom is an artifact whose subject is an image, so that registries list it as a referrer.
+// Its configuration is the specification's empty one.
 type bom struct {
 	manifest []byte
 	layer    v1.Layer
@@ -55,14 +54,14 @@ func newBOM(r Release, p Part) (v1.Image, error) {
 	return partial.CompressedToImage(&bom{manifest, layer})
 }
 
-// MediaType is that of its manifest.
+// MediaType returns the media type of the manifest.
 func (*bom) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
 
-// RawManifest returns its manifest as it is stored.
+// RawManifest returns the manifest as stored.
 func (b *bom) RawManifest() ([]byte, error) { return b.manifest, nil }
 
 // RawConfigFile returns the empty configuration.
 func (*bom) RawConfigFile() ([]byte, error) { return []byte(emptyConfig), nil }
 
-// LayerByDigest returns the one layer, for which alone it is asked.
+// LayerByDigest returns the only layer.
 func (b *bom) LayerByDigest(v1.Hash) (partial.CompressedLayer, error) { return b.layer, nil }

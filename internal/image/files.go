@@ -15,8 +15,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// The programs, by the directory of the image that they are in. What is for
-// people's machines alone, docker-credential-regcred, is not among them.
+// The programs, by their directory in the image. docker-credential-regcred is not
+// included, because nodes do not use it.
 var (
 	commands = []string{"regcred", "regcred-credential-provider"}
 	plugins  = []string{
@@ -25,18 +25,18 @@ var (
 	}
 )
 
-// passwd is for the group alone: of an image's user a kubelet hands on the
-// number, and containerd gives one whom no file knows the group of root.
+// passwd sets the user's group: a kubelet passes only the user's number to containerd,
+// which uses root's group for users that are not in passwd.
 const passwd = "regcred:x:65532:65532:regcred:/:/sbin/nologin\n"
 
-// file is one in the image. A directory has no content.
+// file is a file or directory of the image.
 type file struct {
-	name    string // without a slash in front; a directory's ends with one
+	name    string // without a leading slash; a directory's ends with a slash
 	mode    fs.FileMode
 	content []byte
 }
 
-// files are all that the image has, in the order of their names.
+// files returns all files of the image, sorted by name.
 func files(o Options) ([]file, error) {
 	license, err := os.ReadFile(o.License)
 	if err != nil {
@@ -55,7 +55,7 @@ func files(o Options) ([]file, error) {
 	return append(list, rest...), nil
 }
 
-// programs are a directory and the programs in it.
+// programs returns a directory and the programs in it.
 func programs(o Options, dir string, names []string) ([]file, error) {
 	list := []file{{name: dir, mode: 0o755}}
 	for _, name := range names {
@@ -84,7 +84,7 @@ func readProgram(o Options, name string) ([]byte, error) {
 	return nil, fmt.Errorf("%s is not in %s: build it with CGO_ENABLED=0 go build ./cmd/%[1]s", name, strings.Join(o.Programs, " or "))
 }
 
-// machines are the architectures of images, as ELF files say them.
+// machines maps images' architectures to those of ELF files.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
 // checkProgram reports a program that could not run in the image.

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package image makes the image that runs on nodes, from programs that are
-// built: nothing else is in it, and the same programs and release make the same
-// bytes, wherever and by whomever.
+// Package image builds the image that runs on nodes from compiled programs. It contains
+// nothing else, and builds are reproducible: the same input gives the same bytes.
 //
 //	img, err := image.Build(image.Options{
 //		Programs: []string{"dist/linux_amd64"}, License: "LICENSE",
@@ -23,21 +22,21 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// User is who runs what is in the image: not root, and by number, since a
-// kubelet that is to run nothing as root takes no name.
+// User is the image's user. It is a number, because a kubelet rejects names with
+// runAsNonRoot.
 const User = "65532:65532"
 
-// Source is where the image's label says that it comes from.
+// Source is the source repository in the image's labels.
 const Source = "https://github.com/regcred/regcred"
 
-// Release is what an image says of itself. All of it is in its digest.
+// Release describes an image. It is part of the digest.
 type Release struct {
 	Version  string    // such as v1.2.3
 	Revision string    // the commit; may be empty
-	Created  time.Time // that of every file, too; whole seconds count
+	Created  time.Time // also the time of every file; truncated to seconds
 }
 
-// Options say what an image is made of.
+// Options are the input of [Build].
 type Options struct {
 	Programs []string // directories; a program is taken from the first that has it
 	License  string   // path of the licence
@@ -45,8 +44,8 @@ type Options struct {
 	Release  Release
 }
 
-// Build makes the image for a platform, whole and in memory. A program that is
-// missing, is built for another platform or needs a loader is an error.
+// Build builds the image for a platform in memory. It fails if a program is missing, is
+// built for another platform or is dynamically linked.
 func Build(o Options) (v1.Image, error) {
 	layer, err := newLayer(o)
 	if err != nil {
@@ -78,7 +77,7 @@ func Build(o Options) (v1.Image, error) {
 
 func (r Release) created() time.Time { return r.Created.UTC().Truncate(time.Second) }
 
-// labels are those of the OCI image specification, which are annotations, too.
+// labels returns the OCI image specification's labels, which are also used as annotations.
 func (r Release) labels() map[string]string {
 	labels := map[string]string{
 		"org.opencontainers.image.title":       "regcred",

@@ -14,12 +14,12 @@ import (
 // Part is one platform's image.
 type Part struct {
 	Image v1.Image
-	BOM   []byte // what it was built from, CycloneDX in JSON; may be empty
+	BOM   []byte // its SBOM, CycloneDX in JSON; may be empty
 }
 
-// Index joins the images of a release's platforms, in this order, and what each
-// was built from. That comes last and for no platform, so that clients pull an
-// image, and what copies the whole index copies it, too.
+// Index returns an index of the images of a release's platforms, in this order, and their
+// SBOMs. The SBOMs come last and have no platform, so that clients pull an image and
+// copies of the index include them.
 func Index(r Release, parts []Part) (v1.ImageIndex, error) {
 	var images, boms []mutate.IndexAddendum
 	for _, p := range parts {
@@ -43,12 +43,11 @@ func Index(r Release, parts []Part) (v1.ImageIndex, error) {
 	return mutate.Annotations(index, r.labels()).(v1.ImageIndex), nil
 }
 
-// entry is an image that an index names without its artifactType, which stands
-// in its manifest: skopeo (1.9) drops it from an index that it copies, and so
-// would change the digest by which the image is known.
+// entry is an image that is listed in an index without its artifactType: skopeo 1.9 drops
+// that from an index that it copies, which would change the index's digest.
 type entry struct{ v1.Image }
 
-// Descriptor returns what an index has to have of an image.
+// Descriptor returns the index's entry for an image.
 func (e entry) Descriptor() (*v1.Descriptor, error) {
 	d, err := partial.Descriptor(e.Image)
 	if err != nil {

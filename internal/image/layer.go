@@ -16,11 +16,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// newLayer packs the files into one layer, since every release links every
-// program anew: in layers of their own they would all be pulled again, too.
-// They are compressed here, and once: one release of Go's own compress/gzip
-// makes the same bytes on every machine. Its best level is 0.3 % smaller, and
-// takes three times as long.
+// newLayer packs all files into one layer: every release changes every program, so
+// separate layers would not save pulls. It compresses with Go's compress/gzip, which gives
+// the same bytes on every machine. The best level is 0.3 % smaller and takes three times
+// as long.
 func newLayer(o Options) (v1.Layer, error) {
 	list, err := files(o)
 	if err != nil {
@@ -42,7 +41,7 @@ func newLayer(o Options) (v1.Layer, error) {
 	}, tarball.WithMediaType(types.OCILayer))
 }
 
-// writeTar writes files as they are named, all root's, and all of one time.
+// writeTar writes files, all owned by root and with the same time.
 func writeTar(out io.Writer, list []file, modified time.Time) error {
 	w := tar.NewWriter(out)
 	for _, f := range list {

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// WriteLayout writes an OCI image layout to a directory, in which there must be
-// no other. The one image in it is named by the release's version.
+// WriteLayout writes an OCI image layout to a directory, which must not contain one. Its
+// image is named by the release's version.
 func WriteLayout(dir string, r Release, index v1.ImageIndex) error {
 	path, err := layout.Write(dir, empty.Index)
 	if err != nil {
@@ -24,8 +24,8 @@ func WriteLayout(dir string, r Release, index v1.ImageIndex) error {
 	return path.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": r.Version}))
 }
 
-// WriteArchive writes the layout of [WriteLayout] as a tar, which containerd,
-// podman and skopeo take as it is. The same image makes the same bytes.
+// WriteArchive writes the layout of [WriteLayout] as a tar archive for containerd, podman
+// and skopeo. The same image gives the same bytes.
 func WriteArchive(out io.Writer, r Release, index v1.ImageIndex) error {
 	dir, err := os.MkdirTemp("", "regcred-image")
 	if err != nil {
@@ -42,8 +42,8 @@ func WriteArchive(out io.Writer, r Release, index v1.ImageIndex) error {
 	return writeTar(out, list, r.created())
 }
 
-// readTree reads the files and directories below dir, in the order of their
-// names, with modes that do not depend on who wrote them.
+// readTree reads the files and directories below dir, sorted by name and with normalized
+// modes.
 func readTree(dir string) (list []file, err error) {
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || path == dir {

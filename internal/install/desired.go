@@ -25,34 +25,34 @@ import (
 	"github.com/regcred/regcred/plugintest"
 )
 
-// Desired is what a node should have. Paths are those of this machine.
+// Desired is the desired state of a node. Paths are this machine's.
 type Desired struct {
-	Config     string   // file or directory; "" is that of the current generation
-	Plugins    []string // executables; each is that of the provider of its name
-	BinDir     string   // where those are looked for that are not among Plugins; "" is nowhere
+	Config     string   // file or directory; "" keeps the current generation's
+	Plugins    []string // executables, each named as its provider
+	BinDir     string   // directory of the other executables, if any
 	Dispatcher string   // executable
 
-	Owner string // NAMESPACE/RELEASE of the chart whose this is; "" is a person's
+	Owner string // Helm release NAMESPACE/RELEASE; "" for a manual installation
 
-	MaxStale time.Duration // how long a kubelet may keep an answer; 0 is as before, or 5 m
-	Reserve  []string      // patterns beside those of the providers; nil is as before
-	AnyImage *bool         // entries for every image; nil is as before
+	MaxStale time.Duration // how long a kubelet may cache a response; 0 keeps the current setting, or 5 m
+	Reserve  []string      // patterns in addition to the providers'; nil keeps the current ones
+	AnyImage *bool         // entries for every image; nil keeps the current setting
 
-	// Reapplied says that something installs again whenever the node's own system
-	// undoes it, so that a node which does not keep a change is no reason not to.
+	// Reapplied allows an install on a node whose system undoes changes, because
+	// something installs again each time.
 	Reapplied bool
 
 	// SkipExec says that executables are not run: they are for another machine.
 	SkipExec bool
 }
 
-// source is a file of a new generation, and where it comes from.
+// source is a file of a new generation and its origin.
 type source struct {
 	generation.Content
-	from string // on this machine
+	from string // path on this machine
 }
 
-// contents are the files of a generation.
+// contents returns the files of a generation.
 func contents(list []source) (files []generation.Content) {
 	for _, s := range list {
 		files = append(files, s.Content)
@@ -60,7 +60,7 @@ func contents(list []source) (files []generation.Content) {
 	return files
 }
 
-// size is how much room files take, in bytes.
+// size returns the total size of files in bytes.
 func size(list []source) (bytes uint64) {
 	for _, s := range list {
 		if info, err := os.Stat(s.from); err == nil {
@@ -70,7 +70,7 @@ func size(list []source) (bytes uint64) {
 	return bytes
 }
 
-// gather finds what a wish is made of, and refuses what a kubelet would.
+// gather loads and validates the configuration, and finds all files to install.
 func (in *Installer) gather(ctx context.Context, d Desired, from *generation.Manifest) (cfg *config.Config, list []source, err error) {
 	if d.Config == "" {
 		if from == nil {
@@ -108,7 +108,7 @@ func (in *Installer) gather(ctx context.Context, d Desired, from *generation.Man
 	return cfg, list, add(generation.Dispatcher, d.Dispatcher)
 }
 
-// wouldNotStart says whose verdict an error of judge is.
+// wouldNotStart adds the kubelet version to an error of validateFiles.
 func (in *Installer) wouldNotStart(err error) error {
 	if v := in.Setup.Version; v.Kubelet == "" && v.Why != "" {
 		return withHint("--kubelet-version sets the node's kubelet version", "kubelet %s would not start with this configuration, and this node's kubelet version is unknown (%s): %w", config.NewestKubelet, v.Why, err)
@@ -116,8 +116,8 @@ func (in *Installer) wouldNotStart(err error) error {
 	return fmt.Errorf("this node's kubelet would not start with this configuration: %w", err)
 }
 
-// validateFiles says what a kubelet refuses of a configuration but that it is a directory: the
-// dispatcher reads those, whatever the kubelet does.
+// validateFiles validates each file separately: the dispatcher reads a configuration
+// directory even if the kubelet does not.
 func validateFiles(cfg *config.Config, t config.Target) error {
 	if len(cfg.Providers) == 0 {
 		return cfg.ValidateFor(t)
@@ -136,8 +136,8 @@ func validateFiles(cfg *config.Config, t config.Target) error {
 	return errors.Join(bad...)
 }
 
-// hostPath is where a file of the node is on this machine, with links as they lead
-// on the node.
+// hostPath returns this machine's path of a node's file, with symlinks resolved as on the
+// node.
 func (in *Installer) hostPath(name string) string {
 	if real, err := in.fs().Real(name); err == nil {
 		name = real
@@ -145,7 +145,7 @@ func (in *Installer) hostPath(name string) string {
 	return in.fs().Host(name)
 }
 
-// configName is a name by which a file is read as part of a directory.
+// configName returns a file name that is read in a configuration directory.
 func configName(name string) string {
 	base := filepath.Base(name)
 	if ext := filepath.Ext(base); ext == ".json" || ext == ".yaml" || ext == ".yml" {
@@ -154,7 +154,7 @@ func configName(name string) string {
 	return base + ".yaml" // JSON is YAML
 }
 
-// executable is where that of a provider is.
+// executable returns the path of a provider's executable.
 func (in *Installer) executable(name string, d Desired, from *generation.Manifest) (string, error) {
 	if i := slices.IndexFunc(d.Plugins, func(p string) bool { return filepath.Base(p) == name }); i >= 0 {
 		return d.Plugins[i], nil
@@ -176,7 +176,7 @@ func (in *Installer) executable(name string, d Desired, from *generation.Manifes
 	return "", withHint("--plugin PATH/"+name, "no executable found for provider %q: none was specified%s", name, strings.Join(append([]string{""}, places...), ", none is at "))
 }
 
-// checkPlugins refuses executables that no provider has, and a second for one.
+// checkPlugins fails if an executable has no provider, or a provider has two.
 func checkPlugins(cfg *config.Config, plugins []string) error {
 	for i, p := range plugins {
 		if slices.ContainsFunc(plugins[:i], func(o string) bool { return filepath.Base(o) == filepath.Base(p) && o != p }) {
@@ -189,15 +189,14 @@ func checkPlugins(cfg *config.Config, plugins []string) error {
 	return nil
 }
 
-// quickChecks are the checks of an executable that need neither a registry nor a
+// quickChecks returns the checks of an executable that need neither a registry nor a
 // cloud, in the order of [plugintest.Checks].
 func quickChecks() []string {
 	return []string{"binary-runs", "version-unknown", "request-kind", "stdin-garbage", "stdin-empty", "stdin-truncated"}
 }
 
-// check looks at what is to be installed: the configuration, and each
-// executable that the generation before does not have. An error says what
-// would not work; warnings are for people.
+// check lints the configuration, and checks each executable that the current generation
+// does not have.
 func (in *Installer) check(ctx context.Context, d Desired, cfg *config.Config, list []source, from *generation.Manifest) (warnings []string, err error) {
 	var bad []error
 	found := lint.Check(cfg)
@@ -218,7 +217,7 @@ func (in *Installer) check(ctx context.Context, d Desired, cfg *config.Config, l
 	return warnings, errors.Join(bad...)
 }
 
-// same reports whether the generation before has the same file.
+// same reports whether the current generation has the same file.
 func same(s source, from *generation.Manifest) bool {
 	return from != nil && slices.Contains(from.Files, s.File)
 }
@@ -247,8 +246,8 @@ func (in *Installer) checkExecutable(ctx context.Context, d Desired, cfg *config
 	return list
 }
 
-// OwnConfig fills in where regcred has its own configuration, if a wish names
-// none and the node has no generation.
+// OwnConfig sets Config to regcred's own configuration, if d has none and there is no
+// current generation.
 func (in *Installer) OwnConfig(d *Desired) {
 	if d.Config != "" || in.fs().Exists(in.Store.Path("current")) {
 		return
@@ -259,9 +258,8 @@ func (in *Installer) OwnConfig(d *Desired) {
 	}
 }
 
-// ManualChange is the configuration at a path as a node that does not keep changes may be
-// told of it, as one file of the version that kubelets read; if hidden, without the
-// values of args and env.
+// ManualChange converts the configuration at a path for the instructions for a manual
+// change, to one file; if hidden, without the values of args and env.
 func ManualChange(path string, hidden bool) (node.Desired, error) {
 	whole, err := convert.Convert(path, convert.Single, convert.Options{})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// Plan is what would be changed, and why. Nothing has been written for it.
+// Plan is what an install would change, and why.
 type Plan struct {
 	From *generation.Manifest // the current generation; nil if there is none
 	To   *generation.Manifest // the next; its Number is not known yet unless Reactivate is set
@@ -216,7 +216,7 @@ func (p *Plan) samePatterns() bool {
 	return p.From != nil && p.From.AnyImage == p.To.AnyImage && slices.Equal(p.From.Reserve, p.To.Reserve)
 }
 
-// dirs are those made for a layout: before, and now.
+// dirs returns the directories that were, and have to be, created for a layout.
 func (in *Installer) dirs(l generation.Layout) ([]string, error) {
 	more, err := in.newDirs(l)
 	if err != nil {
@@ -230,8 +230,8 @@ func (in *Installer) dirs(l generation.Layout) ([]string, error) {
 	return l.Dirs, nil
 }
 
-// restartFor says why the running kubelet does not do with these entries and
-// this layout what it should.
+// restartFor returns why the running kubelet must be restarted for these entries and this
+// layout.
 func (in *Installer) restartFor(ctx context.Context, l generation.Layout, want []entries.Entry) (why []string, err error) {
 	running := in.Setup.Running
 	if running == nil {
@@ -247,7 +247,7 @@ func (in *Installer) restartFor(ctx context.Context, l generation.Layout, want [
 	return memory.missingEntries(want), nil
 }
 
-// diffs shows what changes.
+// diffs returns the diffs of all files.
 func (in *Installer) diffs(ctx context.Context, p *Plan) (list []Diff, err error) {
 	for _, h := range p.To.Host {
 		d, err := in.hostDiff(ctx, p.From, p.To, h)
@@ -274,7 +274,7 @@ func (in *Installer) diffs(ctx context.Context, p *Plan) (list []Diff, err error
 	return list, nil
 }
 
-// hostDiff shows a file of the node.
+// hostDiff returns the diff of a host file.
 func (in *Installer) hostDiff(ctx context.Context, from, m *generation.Manifest, h generation.HostFile) (d Diff, err error) {
 	d.Name = in.fs().Host(h.Path)
 	switch h.Kind {
@@ -317,8 +317,8 @@ func (in *Installer) hostDiff(ctx context.Context, from, m *generation.Manifest,
 	return d, nil
 }
 
-// contentDiff shows a file of the next generation. What a configuration has may
-// be a secret, so only the names of what changes in it are shown.
+// contentDiff returns the diff of a file of the next generation. It does not show the
+// content of a configuration, which may have secrets.
 func (p *Plan) contentDiff(s source) string {
 	was := "/dev/null"
 	if p.From != nil && slices.ContainsFunc(p.From.Files, func(f generation.File) bool { return f.Name == s.Name }) {
@@ -331,7 +331,7 @@ func (p *Plan) contentDiff(s source) string {
 	return text + fmt.Sprintf(" %s \n", s.SHA256)
 }
 
-// checkSupported says why a node would not keep a change.
+// checkSupported fails if the node's system undoes changes.
 func (in *Installer) checkSupported(d Desired) error {
 	r := in.Setup.Refusal
 	if r == nil || r.Reapplied && d.Reapplied {
@@ -340,7 +340,7 @@ func (in *Installer) checkSupported(d Desired) error {
 	return &RefusedError{Why: r.Why, Kind: string(in.Setup.Kind)}
 }
 
-// RefusedError means that a node does not keep what is changed on it.
+// RefusedError means that the node's system undoes changes.
 type RefusedError struct{ Why, Kind string }
 
 func (e *RefusedError) Error() string {
@@ -350,9 +350,9 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("cannot install on this node (%s): %s", e.Kind, e.Why)
 }
 
-// checkWritable refuses what could not be written, before anything is.
+// checkWritable fails if a file could not be written.
 func (in *Installer) checkWritable(p *Plan) error {
-	const margin = 4 << 20 // manifests, journal, and what is in the kubelet's directories
+	const margin = 4 << 20 // for manifests, the journal and the kubelet's directories
 	if above := path.Dir(in.Store.Dir); p.From == nil {
 		if info, err := in.fs().Stat(above); err != nil {
 			return fmt.Errorf("nothing was changed: check the state directory's parent: %w", err)
@@ -386,7 +386,7 @@ func (in *Installer) checkWritable(p *Plan) error {
 	return nil
 }
 
-// existing is a directory, or the first above it that is there.
+// existing returns a directory, or its first parent that exists.
 func (in *Installer) existing(dir string) string {
 	for ; dir != "/"; dir = path.Dir(dir) {
 		if _, err := in.fs().Stat(dir); err == nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/regcred/regcred/internal/service"
 )
 
-// restartKubelet restarts the kubelet and waits until it works, or says why it
-// does not.
+// restartKubelet restarts the kubelet and waits until it is healthy.
 func (in *Installer) restartKubelet(ctx context.Context, before service.State) error {
 	in.say("restarting %s", in.Service.Name)
 	if err := in.Service.Reload(ctx); err != nil {
@@ -25,7 +24,7 @@ func (in *Installer) restartKubelet(ctx context.Context, before service.State) e
 	return err
 }
 
-// probe makes the test pull, if there is one.
+// probe runs the test pull, if there is one.
 func (in *Installer) probe(ctx context.Context) error {
 	if in.Probe == nil {
 		return nil
@@ -36,7 +35,7 @@ func (in *Installer) probe(ctx context.Context) error {
 	defer cancel()
 	err := in.Probe(ctx)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
-		err = cause // what failed did so for that
+		err = cause
 	}
 	if err != nil {
 		return fmt.Errorf("the test pull failed: %w", err)

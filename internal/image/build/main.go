@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command build writes the image of a release, from programs that are built
-// already, as an OCI layout: a directory, or a tar if its name ends so.
+// Command build writes the image of a release from compiled programs, as an OCI layout: a
+// directory, or an archive if the name ends in ".tar".
 //
 //	go run ./internal/image/build -version v1.2.3 -programs linux/amd64=DIR -o LAYOUT
 //	go run ./internal/image/build -version v1.2.3 -revision COMMIT -time SECONDS \
@@ -33,12 +33,12 @@ func main() {
 	}
 }
 
-// order is what the flags ask for.
+// order has the values of the flags.
 type order struct {
 	release   image.Release
 	license   string
 	out       string
-	platforms []string            // as they are named first
+	platforms []string            // in the order of their first use
 	programs  map[string][]string // directories, by platform
 	boms      map[string]string   // files, by platform
 }
