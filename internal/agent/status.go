@@ -3,27 +3,7 @@
 
 package agent
 
-import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"path/filepath"
-	"time"
-
-	"github.com/regcred/regcred/internal/inroot"
-	"github.com/regcred/regcred/internal/regularfile"
-)
-
-const (
-	memoryName = "agent.json"
-	statusName = "status.json"
-	resultName = "answer.json" // the result of the last change
-
-	maxOwnFile = 1 << 20 // bytes
-)
+import "time"
 
 // Phase is a node's state in one word.
 type Phase string
@@ -74,86 +54,4 @@ type Status struct {
 type Error struct {
 	Time    time.Time `json:"time"`
 	Message string    `json:"message"` // one line, without secrets
-}
-
-// statusFile is the status in the file for the readiness probe.
-type statusFile struct {
-	Status
-	Until time.Time `json:"until"` // when the pod will have written the next one
-}
-
-func (f statusFile) put(work string) error { return putOwn(filepath.Join(work, statusName), f) }
-
-// Ready returns whether the pod with that work directory is ready, and the node's state
-// in one line of at most 1 KiB.
-func Ready(ctx context.Context, work string, now time.Time) (ready bool, line string) {
-	data, err := regularfile.Read(ctx, filepath.Join(work, statusName), maxOwnFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, "starting: nothing has been changed yet"
-	}
-	var f statusFile
-	if err == nil && (json.Unmarshal(data, &f) != nil || f.SchemaVersion != statusVersion || f.Phase == "") {
-		err = fmt.Errorf("%s: the file was not written by regcred agent run", filepath.Join(work, statusName))
-	}
-	if err != nil {
-		return false, short(err.Error(), maxReason)
-	}
-	text := fmt.Sprintf("node %s: %s", f.Node, f.Phase)
-	late := now.Sub(f.Until)
-	switch {
-	case late > 0:
-		text += fmt.Sprintf(", as of %s: the next check by regcred agent run was due by %s", f.Time.Format(time.RFC3339), f.Until.Format(time.RFC3339))
-	case f.Reason != "":
-		text += ": " + f.Reason
-	}
-	return f.Phase.Done() && late <= 0, short(text, maxReason)
-}
-
-// memory is kept when the container restarts.
-type memory struct {
-	SchemaVersion int `json:"schemaVersion"`
-
-	Wanted    string    `json:"wanted,omitempty"` // the desired state
-	Applies   int       `json:"applies"`
-	Failures  int       `json:"failures"`
-	Mended    int       `json:"mended"`
-	LastApply time.Time `json:"lastApply,omitzero"`
-	LastError *Error    `json:"lastError,omitempty"`
-
-	Reached bool `json:"reached,omitempty"` // regcred has run on the node, so the node has systemd
-
-	Begun string `json:"begun,omitempty"` // the goal of a change whose result is not known yet
-	Tries int    `json:"tries,omitempty"` // how often that change was started
-
-	Spent string `json:"spent,omitempty"` // the goal of a change that failed after it restarted the kubelet: it is not retried
-	Why   string `json:"why,omitempty"`   // why that change failed
-}
-
-const memoryVersion = 1
-
-// remember reads the memory. With an error the memory is empty, so that changes may be
-// retried.
-func remember(ctx context.Context, work string) (m memory, err error) {
-	none := memory{SchemaVersion: memoryVersion}
-	data, err := regularfile.Read(ctx, filepath.Join(work, memoryName), maxOwnFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return none, nil
-	}
-	if err != nil {
-		return none, err
-	}
-	if json.Unmarshal(data, &m) != nil || m.SchemaVersion != memoryVersion {
-		return none, errors.New(filepath.Join(work, memoryName) + ": this file was not written by regcred; starting with a new file")
-	}
-	return m, nil
-}
-
-// forget allows all changes again.
-func (m *memory) forget() { m.Begun, m.Tries, m.Spent, m.Why = "", 0, "", "" }
-
-func (m memory) keep(work string) error { return putOwn(filepath.Join(work, memoryName), m) }
-
-// putOwn replaces one of the agent's own files.
-func putOwn(name string, v any) error {
-	return inroot.FS{}.Put(name, bytes.NewReader(compact(v)), inroot.Attr{Mode: 0o600})
 }
