@@ -7,9 +7,10 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/internal/family"
+	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/match"
 )
 
@@ -89,8 +90,10 @@ func explainPattern(s string, key lookupKey) (x PatternExplanation, near int) {
 		return PatternExplanation{Pattern: s, Reason: "not a valid pattern: " + err.Error()}, math.MinInt + 1
 	}
 	m := p.Mismatch(key.location)
-	if form := family.Instead(p.Location(), key.location); m.Instead != "" && form != "" {
-		m.Instead = form
+	at := p.Location()
+	if host := registry.SuggestHost(at.Host, key.location.Host); m.Instead != "" && host != "" && strings.HasPrefix(key.location.Path, at.Path) {
+		at.Host, at.Port = host, key.location.Port
+		m.Instead = at.String()
 	}
 	return PatternExplanation{Pattern: s, Matched: m.Reason == "", Reason: m.Reason, Instead: m.Instead}, m.Near
 }

@@ -8,11 +8,9 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/internal/cloudplugin"
 	"github.com/regcred/regcred/internal/excerpt"
-	"github.com/regcred/regcred/internal/family"
 	"github.com/regcred/regcred/internal/hostpattern"
-	"github.com/regcred/regcred/internal/mirror"
+	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/lint/internal/location"
 	"github.com/regcred/regcred/lint/internal/rules"
 	"github.com/regcred/regcred/match"
@@ -21,7 +19,7 @@ import (
 // checkOtherHosts reports patterns of a cloud provider's plugin that also match hosts
 // outside the cloud. regcred's plugins and the originals have the same names.
 func checkOtherHosts(p *config.Provider) (rs []rules.Result) {
-	cloud := cloudplugin.Named(p.Name)
+	cloud := registry.PluginCloud(p.Name)
 	if cloud == nil || len(flagValues(p, "--other-hosts", "--any-host")) > 0 {
 		return nil
 	}
@@ -30,11 +28,11 @@ func checkOtherHosts(p *config.Provider) (rs []rules.Result) {
 		if patterns.inCatchAll(pattern) && pattern != patterns.catchAll[0] {
 			continue // reported for the first pattern of the catch-all
 		}
-		if len(pattern) > maxPatternLength || cloudplugin.Host(pattern) == "" || cloud.Reach(pattern) != cloudplugin.Wide {
+		if len(pattern) > maxPatternLength || registry.PatternHost(pattern) == "" || cloud.Reach(pattern) != registry.Mixed {
 			continue
 		}
 		rs = rules.Append(rs, rules.InField(config.FieldPath{"matchImages", k},
-			"list the exact hosts, or pass regcred's plugin --other-hosts="+string(hostpattern.EmptyOthers),
+			"list the exact hosts, or pass regcred's plugin --other-hosts="+string(registry.EmptyOthers),
 			"%q also matches hosts that do not belong to %s: regcred's plugin fails for these hosts, but the Amazon and Google plugins return a password",
 			excerpt.Value(excerpt.Pattern(pattern)), cloud.Owner)...)
 	}
@@ -48,7 +46,7 @@ func checkNoSuchRegistry(p *pattern) []rules.Result {
 	if !p.valid || len(p.raw) > maxPatternLength || !location.Matchable(p.repaired) {
 		return nil
 	}
-	near, ok := family.Check(p.repaired)
+	near, ok := registry.CheckForm(p.repaired.Host, p.repaired.Port)
 	instead := p.repaired
 	if instead.Host, instead.Port = near.Instead, ""; !ok || p.hasSibling(instead.String()) {
 		return nil
@@ -57,24 +55,24 @@ func checkNoSuchRegistry(p *pattern) []rules.Result {
 }
 
 // mirrors returns the mirrors in the arguments of a cloud provider's plugin.
-func mirrors(p *config.Provider) []cloudplugin.Mirror {
-	if cloud := cloudplugin.Named(p.Name); cloud != nil {
-		return cloud.Mirrors(p.Arguments())
+func mirrors(p *config.Provider) []registry.MirrorArg {
+	if cloud := registry.PluginCloud(p.Name); cloud != nil {
+		return cloud.MirrorArgs(p.Arguments())
 	}
 	return nil
 }
 
 // checkMirrorOrigin reports mirrors whose credential the original registry can receive.
 func checkMirrorOrigin(p *config.Provider) (rs []rules.Result) {
-	if slices.ContainsFunc(flagValues(p, "--mirror-origin"), func(a cloudplugin.Argument) bool { return a.Value == string(mirror.OriginNone) }) {
+	if slices.ContainsFunc(flagValues(p, "--mirror-origin"), func(a registry.FlagValue) bool { return a.Value == string(registry.OriginNone) }) {
 		return nil
 	}
 	for _, m := range mirrors(p) {
-		if !m.Strange {
+		if !m.Foreign {
 			continue
 		}
-		rs = rules.Append(rs, rules.InField(config.FieldPath{"args", m.Arg},
-			"set server in hosts.toml to the mirror, and pass --mirror-origin="+string(mirror.OriginNone),
+		rs = rules.Append(rs, rules.InField(config.FieldPath{"args", m.Index},
+			"set server in hosts.toml to the mirror, and pass --mirror-origin="+string(registry.OriginNone),
 			"the original registry can receive this credential: containerd sends it there if the mirror fails, "+
 				"and CRI-O and podman send it only to that registry")...)
 	}
@@ -86,10 +84,10 @@ func checkUnmatchedMirror(p *config.Provider) (rs []rules.Result) {
 	for _, m := range mirrors(p) {
 		matched := slices.ContainsFunc(p.MatchImages, func(pattern string) bool {
 			at, err := match.ParseLocation(pattern)
-			return err == nil && hostpattern.Match(cloudplugin.Host(pattern), m.Host) && eitherPrefix(strings.TrimPrefix(m.Source, m.Host), at.Path)
+			return err == nil && hostpattern.Match(registry.PatternHost(pattern), m.Host) && eitherPrefix(strings.TrimPrefix(m.Source, m.Host), at.Path)
 		})
 		if !matched {
-			rs = rules.Append(rs, rules.InField(config.FieldPath{"args", m.Arg}, "add the mirrored registry to matchImages",
+			rs = rules.Append(rs, rules.InField(config.FieldPath{"args", m.Index}, "add the mirrored registry to matchImages",
 				"the kubelet never runs the plugin for these images, because no pattern in matchImages matches the mirrored registry")...)
 		}
 	}
@@ -99,6 +97,6 @@ func checkUnmatchedMirror(p *config.Provider) (rs []rules.Result) {
 // eitherPrefix reports whether one of the strings is a prefix of the other.
 func eitherPrefix(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
-func flagValues(p *config.Provider, names ...string) []cloudplugin.Argument {
-	return cloudplugin.Flag(p.Arguments(), names...)
+func flagValues(p *config.Provider, names ...string) []registry.FlagValue {
+	return registry.FlagValues(p.Arguments(), names...)
 }

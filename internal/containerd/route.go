@@ -17,12 +17,13 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/finding"
+	registries "github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/route"
 )
 
 // hub is the registry of Docker Hub images.
-const hub = "registry-1.docker.io"
+const hub = registries.HubServer
 
 // Route returns the hosts that containerd queries for an image. Its findings are about
 // the files that apply to the image.
@@ -265,7 +266,7 @@ func (w *planner) isOrigin(host string) bool {
 func canonicalHost(host string) string {
 	host = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(host), ":443"), ":80")
 	host = strings.TrimSuffix(host, ".")
-	if host == hub || host == "index.docker.io" {
+	if host == hub || host == registries.HubIndex {
 		return "docker.io"
 	}
 	return host
@@ -276,11 +277,12 @@ func port(host string) string {
 	return p
 }
 
+// isLoopback ignores the port of a host.
 func isLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	return host == "localhost" || net.ParseIP(host).IsLoopback()
+	return registries.IsLoopback(host)
 }
 
 // addMirrors adds the deprecated registry.mirrors of config.toml.

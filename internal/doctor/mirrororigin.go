@@ -10,10 +10,9 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/finding"
-	"github.com/regcred/regcred/internal/cloudplugin"
 	"github.com/regcred/regcred/internal/containerd"
-	"github.com/regcred/regcred/internal/mirror"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/registry"
 )
 
 // checkMirrorOrigin checks providers with --mirror-origin=none, which states that the
@@ -23,14 +22,14 @@ func checkMirrorOrigin(_ context.Context, w *World, r *results) {
 	cfg := w.Config
 	for i := range cfg.Providers {
 		p := &cfg.Providers[i]
-		values := cloudplugin.Flag(p.Arguments(), "--mirror-origin")
-		cloud := cloudplugin.Named(p.Name)
-		if cloud == nil || len(values) == 0 || values[len(values)-1].Value != string(mirror.OriginNone) {
+		values := registry.FlagValues(p.Arguments(), "--mirror-origin")
+		cloud := registry.PluginCloud(p.Name)
+		if cloud == nil || len(values) == 0 || values[len(values)-1].Value != string(registry.OriginNone) {
 			continue
 		}
 		var hosts []string
-		for _, m := range cloud.Mirrors(p.Arguments()) {
-			if m.Strange && !slices.Contains(hosts, m.Host) {
+		for _, m := range cloud.MirrorArgs(p.Arguments()) {
+			if m.Foreign && !slices.Contains(hosts, m.Host) {
 				hosts = append(hosts, m.Host)
 			}
 		}

@@ -11,10 +11,10 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
-	"github.com/regcred/regcred/internal/cloudplugin"
 	"github.com/regcred/regcred/internal/containerd"
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/registriesconf"
+	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/match"
@@ -96,7 +96,7 @@ func serving(cfg *config.Config, host string) (names []string) {
 
 // reaches reports whether a pattern can match an image of a host.
 func reaches(pattern, host string) bool {
-	p, err := match.Parse(cloudplugin.Host(pattern))
+	p, err := match.Parse(registry.PatternHost(pattern))
 	return err == nil && p.Match(host+"/image")
 }
 
@@ -152,17 +152,17 @@ func (h hop) checkUnserved(r *results, owners []string) {
 func checkCloudMirrors(r *results, way *route.Route, host string, cfg *config.Config) {
 	for i := range cfg.Providers {
 		p := &cfg.Providers[i]
-		cloud := cloudplugin.Named(p.Name)
-		if cloud != nil && cloud.Reach(host) != cloudplugin.Own && slices.Contains(serving(cfg, host), p.Name) {
+		cloud := registry.PluginCloud(p.Name)
+		if cloud != nil && cloud.Reach(host) != registry.Own && slices.Contains(serving(cfg, host), p.Name) {
 			checkCloudMirror(r, way, host, p, cloud)
 		}
 	}
 }
 
 // checkCloudMirror reports a mirror whose plugin lacks --mirror, and an outside host
-// that receives the cloud's credential if the mirror failureTime.
-func checkCloudMirror(r *results, way *route.Route, host string, p *config.Provider, cloud *cloudplugin.Plugin) {
-	mapped := slices.ContainsFunc(cloud.Mirrors(p.Arguments()), func(m cloudplugin.Mirror) bool { return m.Host == host })
+// that receives the cloud's credential if the mirror fails.
+func checkCloudMirror(r *results, way *route.Route, host string, p *config.Provider, cloud *registry.Cloud) {
+	mapped := slices.ContainsFunc(cloud.MirrorArgs(p.Arguments()), func(m registry.MirrorArg) bool { return m.Host == host })
 	if way.Runtime != "containerd" && mapped {
 		r.report(finding.Finding{
 			Rule: "mirror-lost", Severity: finding.SeverityWarning, Fix: "put the mirror's credential into the runtime's own files",
@@ -170,7 +170,7 @@ func checkCloudMirror(r *results, way *route.Route, host string, p *config.Provi
 		})
 		return
 	}
-	i := slices.IndexFunc(way.Hops, func(h route.Hop) bool { return !h.Origin && cloud.Reach(h.Base.Host) == cloudplugin.Own })
+	i := slices.IndexFunc(way.Hops, func(h route.Hop) bool { return !h.Origin && cloud.Reach(h.Base.Host) == registry.Own })
 	if i < 0 {
 		return
 	}
@@ -181,15 +181,15 @@ func checkCloudMirror(r *results, way *route.Route, host string, p *config.Provi
 		mirror.warn(r, "mirror-untold", fmt.Sprintf("add %s to the provider's args", mirrorArg(cloud, host, mirror.Hop)),
 			"images in %s are pulled from %s, but %s has no --mirror for this host: the plugin is called with an image in %s, for which %s issues no credential",
 			host, mirror.Base.Host, p.Name, host, cloud.Owner)
-	case fallsBack && len(cloudplugin.Flag(p.Arguments(), "--mirror-origin")) == 0: // else see checkMirrorOrigin
+	case fallsBack && len(registry.FlagValues(p.Arguments(), "--mirror-origin")) == 0: // else see checkMirrorOrigin
 		mirror.warn(r, "mirror-fallback", fmt.Sprintf("put %s at the top of %s, so that %s is never queried", serverSetting(mirror.Hop), mirror.File, host),
 			"if %s fails, %s is queried and gets the credential for %s from %s", mirror.Base.Host, host, cloud.Owner, p.Name)
 	}
 }
 
 // mirrorArg returns the argument of a cloud's plugin for a mirror.
-func mirrorArg(cloud *cloudplugin.Plugin, host string, h *route.Hop) string {
-	if cloud.Cloud == cloudplugin.Azure {
+func mirrorArg(cloud *registry.Cloud, host string, h *route.Hop) string {
+	if cloud.Name == registry.Azure {
 		return fmt.Sprintf("--registry-mirror=%s:%s", host, h.Base.Host)
 	}
 	below := strings.Trim(strings.TrimPrefix(strings.TrimSuffix(h.Base.Path, "/"), "/v2"), "/")

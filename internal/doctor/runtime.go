@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/probe"
 	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/route"
 )
 
@@ -138,8 +138,8 @@ func containerdConfigs() []string {
 // OriginAlone returns the route of an image without mirrors.
 func OriginAlone(image route.Image, runtime string) *route.Route {
 	host := image.Host
-	if host == "docker.io" {
-		host = "registry-1.docker.io"
+	if host == registry.Hub {
+		host = registry.HubServer
 	}
 	hop := route.NewHop("https", host, "v2", image.Path)
 	hop.Origin = true
@@ -147,9 +147,5 @@ func OriginAlone(image route.Image, runtime string) *route.Route {
 	return &route.Route{Runtime: runtime, Repository: image.Repository, Files: []string{}, Hops: []route.Hop{hop}}
 }
 
-// isLoopback reports whether a host name or address is a loopback one.
-func isLoopback(host string) bool {
-	name := (&url.URL{Host: host}).Hostname()
-	addr, err := netip.ParseAddr(name)
-	return name == "localhost" || err == nil && addr.Unmap().IsLoopback()
-}
+// isLoopback ignores the port of a host.
+func isLoopback(host string) bool { return registry.IsLoopback((&url.URL{Host: host}).Hostname()) }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 
+	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/remote"
 )
 
@@ -28,14 +29,14 @@ type Target struct {
 
 // NewTarget allows plain HTTP to registries on loopback, and to others if
 // insecure is set.
-func NewTarget(registry name.Registry, scope string, insecure bool) (Target, error) {
-	t := Target{Registry: registry, Scope: scope}
+func NewTarget(host name.Registry, scope string, insecure bool) (Target, error) {
+	t := Target{Registry: host, Scope: scope}
 	// go-containerregistry would also use plain HTTP for private addresses and
 	// *.localhost; the wire refuses that.
-	t.plain = insecure || isLoopback(hostname(registry.RegistryStr()))
+	t.plain = insecure || registry.IsLoopback(hostname(host.RegistryStr()))
 	if t.plain {
 		var err error
-		if t.Registry, err = name.NewRegistry(registry.RegistryStr(), name.Insecure); err != nil {
+		if t.Registry, err = name.NewRegistry(host.RegistryStr(), name.Insecure); err != nil {
 			return Target{}, err
 		}
 	}
@@ -54,7 +55,7 @@ func (t Target) Owns(req *http.Request) bool {
 
 // isAt also accepts the name of Docker Hub's API.
 func (t Target) isAt(scheme, host string) bool {
-	if t.Host() == name.DefaultRegistry && host == "registry-1.docker.io" {
+	if t.Host() == name.DefaultRegistry && host == registry.HubServer {
 		return true
 	}
 	return strings.EqualFold(address(scheme, host), address(scheme, t.Host()))
@@ -79,19 +80,12 @@ func hostname(hostport string) string {
 	return (&url.URL{Host: hostport}).Hostname()
 }
 
-// isLoopback reports whether a name alone shows that the host is this machine.
-// Names that resolve to loopback do not count, because the resolver may lie.
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
-}
-
 // checkURL rejects requests that must not be sent. It sees every request,
 // including redirects and requests to token servers.
 func (t Target) checkURL(u *url.URL) error {
 	host := u.Hostname()
-	registry := hostname(t.Host())
-	own := host == registry || isLoopback(host) && isLoopback(registry)
+	home := hostname(t.Host())
+	own := host == home || registry.IsLoopback(host) && registry.IsLoopback(home)
 	switch {
 	case u.Scheme == "http" && !(t.plain && own):
 		return fmt.Errorf("refused plain HTTP to %q: %w", net.JoinHostPort(host, cmp.Or(u.Port(), "80")), ErrPlainHTTP)

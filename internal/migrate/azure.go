@@ -11,24 +11,23 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/regcred/regcred/internal/excerpt"
-	"github.com/regcred/regcred/internal/hostpattern"
-	"github.com/regcred/regcred/internal/mirror"
+	"github.com/regcred/regcred/internal/registry"
 )
 
 // azure differs from the others in what upstream's plugin does: it knows its
 // hosts, and has nothing for others.
 func (e *entry) azure() {
 	cloud, known := e.cloudConfig()
-	for _, m := range e.cloud.Mirrors(e.Arguments()) {
-		if m.Strange {
-			e.need("--mirror-origin="+string(mirror.OriginTrusted),
+	for _, m := range e.cloud.MirrorArgs(e.Arguments()) {
+		if m.Foreign {
+			e.need("--mirror-origin="+string(registry.OriginTrusted),
 				"images from %s are pulled from a mirror; if the runtime falls back to the original registry, it sends the password there. "+
 					"Set this flag to none if the runtime cannot fall back (regcred doctor checks whether it can)", excerpt.Value(m.Host))
 		}
 	}
 	foreign, wide := e.hosts()
 	if own := known && cloud.hasOwnNames(); (len(foreign) > 0 || wide) && !own {
-		e.need("--other-hosts="+string(hostpattern.EmptyOthers),
+		e.need("--other-hosts="+string(registry.EmptyOthers),
 			"matchImages matches hosts that are not Azure registries; the upstream plugin returns no credential for them, but regcred's plugin fails without this flag")
 	} else if own {
 		e.remark("this cloud has its own registry names, which both plugins read from the cloud's metadata")

@@ -17,10 +17,9 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/internal/cloudplugin"
 	"github.com/regcred/regcred/internal/excerpt"
-	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/hostpattern/public"
+	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/secretfile"
 	"github.com/regcred/regcred/plugin"
 )
@@ -60,7 +59,7 @@ func (p *Plan) Args() map[int][]string {
 func New(cfg *config.Config, readFile func(path string) (secretfile.File, error)) *Plan {
 	plan := &Plan{Changes: []Change{}, Remarks: []Remark{}}
 	for i := range cfg.Providers {
-		if cloud := cloudplugin.Named(cfg.Providers[i].Name); cloud != nil {
+		if cloud := registry.PluginCloud(cfg.Providers[i].Name); cloud != nil {
 			plan.Providers++
 			e := &entry{plan: plan, index: i, Provider: &cfg.Providers[i], cloud: cloud, readFile: readFile}
 			e.look()
@@ -74,7 +73,7 @@ type entry struct {
 	*config.Provider
 	plan     *Plan
 	index    int
-	cloud    *cloudplugin.Plugin
+	cloud    *registry.Cloud
 	readFile func(string) (secretfile.File, error)
 }
 
@@ -95,7 +94,7 @@ func (e *entry) remark(format string, args ...any) {
 
 // flag returns the values of a flag among the arguments.
 func (e *entry) flag(name string) (has bool, values []string) {
-	for _, a := range cloudplugin.Flag(e.Arguments(), name) {
+	for _, a := range registry.FlagValues(e.Arguments(), name) {
 		has, values = true, append(values, a.Value)
 	}
 	return has, values
@@ -116,7 +115,7 @@ func (e *entry) allowed() (hosts []string) {
 
 // mirrored are the hosts whose images come from a mirror.
 func (e *entry) mirrored() (hosts []string) {
-	for _, m := range e.cloud.Mirrors(e.Arguments()) {
+	for _, m := range e.cloud.MirrorArgs(e.Arguments()) {
 		hosts = append(hosts, m.Host)
 	}
 	return hosts
@@ -126,12 +125,12 @@ func (e *entry) look() {
 	if e.APIVersion == plugin.OutOfTree {
 		e.remark("this entry is from a RegistryCredentialConfig, which the upstream plugins do not support")
 	}
-	switch e.cloud.Cloud {
-	case cloudplugin.Amazon:
+	switch e.cloud.Name {
+	case registry.Amazon:
 		e.amazon()
-	case cloudplugin.Google:
+	case registry.Google:
 		e.google()
-	case cloudplugin.Azure:
+	case registry.Azure:
 		e.azure()
 	}
 }
@@ -141,11 +140,11 @@ func (e *entry) look() {
 func (e *entry) hosts() (foreign []string, wide bool) {
 	served := append(e.allowed(), e.mirrored()...)
 	for _, pattern := range e.MatchImages {
-		host, reach := cloudplugin.Host(pattern), e.cloud.Reach(pattern, served...)
+		host, reach := registry.PatternHost(pattern), e.cloud.Reach(pattern, served...)
 		switch {
-		case reach == cloudplugin.Wide, reach == cloudplugin.Foreign && public.Check(host) != nil:
+		case reach == registry.Mixed, reach == registry.Foreign && public.Check(host) != nil:
 			wide = true
-		case reach == cloudplugin.Foreign && !slices.Contains(foreign, host):
+		case reach == registry.Foreign && !slices.Contains(foreign, host):
 			foreign = append(foreign, host)
 		}
 	}
@@ -164,7 +163,7 @@ func (e *entry) allow() {
 			excerpt.Value(host), e.cloud.Owner)
 	}
 	if wide {
-		e.need("--other-hosts="+string(hostpattern.EmptyOthers),
+		e.need("--other-hosts="+string(registry.EmptyOthers),
 			"matchImages matches third-party hosts; the upstream plugin sends them the password, but regcred's plugin fails without this flag")
 		e.remark("if a wide pattern matches an alias of %s, allow the alias with --allow-host; --any-host sends the password to every host, as the upstream plugin does", e.cloud.Owner)
 	}
@@ -185,7 +184,7 @@ func (e *entry) amazon() {
 // hasOwnEndpoint reports whether a pattern is for registries whose names say
 // how their API is to be reached.
 func hasOwnEndpoint(pattern string) bool {
-	host := cloudplugin.Host(pattern)
+	host := registry.PatternHost(pattern)
 	return strings.Contains(host, "ecr-fips.") || strings.Contains(host, ".on.aws") || strings.Contains(host, ".on.amazonwebservices.")
 }
 

@@ -8,28 +8,26 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/regcred/regcred/internal/hostpattern"
-	"github.com/regcred/regcred/internal/mirror"
 	"github.com/regcred/regcred/internal/pluginmain"
 )
 
 func TestHostFlags(t *testing.T) {
-	parse := func(args ...string) (hostpattern.Others, []string, mirror.Origin, error) {
-		var others hostpattern.Others
+	parse := func(args ...string) (string, []string, string, error) {
+		var others string
 		var entries []string
-		var origin mirror.Origin
+		var origin string
 		flags := pluginmain.Flags()
 		pluginmain.OtherHosts(flags, &others)
 		pluginmain.Mirrors(flags, &entries, &origin)
 		return others, entries, origin, flags.Parse(args)
 	}
 	others, entries, origin, err := parse()
-	if others != hostpattern.FailOthers || entries != nil || origin != "" || err != nil {
+	if others != "fail" || entries != nil || origin != "" || err != nil {
 		t.Errorf("without flags: got %q, %q, %q and %v", others, entries, origin, err)
 	}
 	others, entries, origin, err = parse("--other-hosts=empty", "--mirror=a.example=b", "--mirror=c.example=d,e", "--mirror-origin=trusted")
-	if others != hostpattern.EmptyOthers || !slices.Equal(entries, []string{"a.example=b", "c.example=d,e"}) ||
-		origin != mirror.OriginTrusted || err != nil {
+	if others != "empty" || !slices.Equal(entries, []string{"a.example=b", "c.example=d,e"}) ||
+		origin != "trusted" || err != nil {
 		t.Errorf("with flags: got %q, %q, %q and %v", others, entries, origin, err)
 	}
 	for _, arg := range []string{"--other-hosts=none", "--other-hosts=", "--mirror-origin=empty"} {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/login"
+	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/shown"
@@ -151,10 +152,10 @@ func portOf(u *url.URL) string {
 
 func address(u *url.URL) string { return net.JoinHostPort(u.Hostname(), portOf(u)) }
 
-// isLoopback reports whether a host name or address is a loopback one.
+// isLoopback reports whether a host is a loopback address or localhost, in any case and
+// with or without a final dot.
 func isLoopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") || err == nil && addr.Unmap().IsLoopback()
+	return strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") || registry.IsLoopback(host)
 }
 
 // isIP reports whether a host is an IP address that may be contacted.

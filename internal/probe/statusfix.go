@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/registry"
 )
 
 // meaning returns how to fix a status. Registries differ: some hide images that the
 // user must not see.
 func (a *session) meaning(status int, cred *regcred.Credential) string {
-	host := a.base.Hostname()
 	switch {
 	case status == http.StatusTooManyRequests:
 		return "if pulls are anonymous, use a credential; otherwise, pull less often or use a mirror"
@@ -27,7 +27,7 @@ func (a *session) meaning(status int, cred *regcred.Credential) string {
 	if status == http.StatusUnauthorized && cred != nil && (cred.Username == "robot" || strings.HasPrefix(cred.Username, "robot+")) {
 		return "use the robot account's full name, which starts with robot$ in Harbor; single-quote it, because an unquoted shell expands $NAME"
 	}
-	if text := registryFix(host, status); text != "" {
+	if text := statusHints(registry.OwnerOf(a.base.Hostname()))[status]; text != "" {
 		return text
 	}
 	switch status {
@@ -43,51 +43,36 @@ func (a *session) meaning(status int, cred *regcred.Credential) string {
 	return "check the name and the tag; some registries also respond with 404 if the user is not allowed to pull"
 }
 
-// registryFix returns the fix for a status with a special meaning at a registry, or
-// "".
-func registryFix(host string, status int) string {
-	for _, r := range registries {
-		if r.is(host) {
-			return r.says[status]
+// statusHints returns what a status means at services that use it in a special
+// way, by service and status.
+func statusHints(owner string) map[int]string {
+	switch owner {
+	case "Docker Hub":
+		return map[int]string{
+			http.StatusUnauthorized: "Docker Hub also returns this status for a missing repository: check the repository name, the user, and the access token's read permission",
+		}
+	case "Amazon ECR":
+		return map[int]string{
+			http.StatusForbidden: "ECR: allow ecr:BatchGetImage and ecr:GetDownloadUrlForLayer in the node role's policy and, for cross-account pulls, also in the repository policy; tokens expire after 12 hours",
+			http.StatusNotFound:  "ECR: the repository or tag does not exist in this account and region",
+		}
+	case "Google Artifact Registry", "Google Container Registry":
+		return map[int]string{
+			http.StatusForbidden: "Google also returns this status for a missing repository: check its name, and grant roles/artifactregistry.reader to the account",
+		}
+	case "Azure Container Registry":
+		return map[int]string{
+			http.StatusUnauthorized: "ACR also returns this status for a missing repository: check its name, and grant AcrPull to the identity",
+		}
+	case "GitHub Packages":
+		return map[int]string{
+			http.StatusForbidden: "GitHub: the token needs the read:packages scope, its user needs access to the package, and an organization with SSO must authorize the token",
+			http.StatusNotFound:  "GitHub also returns this status for packages that the user is not allowed to see",
+		}
+	case "Quay.io":
+		return map[int]string{
+			http.StatusUnauthorized: "Quay also returns this status if the repository does not exist or this robot account is not allowed to read it",
 		}
 	}
-	return ""
-}
-
-// registries have statuses with a special meaning.
-var registries = []struct {
-	is   func(host string) bool
-	says map[int]string
-}{
-	{suffix("docker.io"), map[int]string{
-		http.StatusUnauthorized: "Docker Hub also returns this status for a missing repository: check the repository name, the user, and the access token's read permission",
-	}},
-	{func(h string) bool { return strings.Contains(h, ".dkr.ecr.") || h == "public.ecr.aws" }, map[int]string{
-		http.StatusForbidden: "ECR: allow ecr:BatchGetImage and ecr:GetDownloadUrlForLayer in the node role's policy and, for cross-account pulls, also in the repository policy; tokens expire after 12 hours",
-		http.StatusNotFound:  "ECR: the repository or tag does not exist in this account and region",
-	}},
-	{suffix("pkg.dev", "gcr.io"), map[int]string{
-		http.StatusForbidden: "Google also returns this status for a missing repository: check its name, and grant roles/artifactregistry.reader to the account",
-	}},
-	{suffix("azurecr.io", "azurecr.cn", "azurecr.us"), map[int]string{
-		http.StatusUnauthorized: "ACR also returns this status for a missing repository: check its name, and grant AcrPull to the identity",
-	}},
-	{suffix("ghcr.io"), map[int]string{
-		http.StatusForbidden: "GitHub: the token needs the read:packages scope, its user needs access to the package, and an organization with SSO must authorize the token",
-		http.StatusNotFound:  "GitHub also returns this status for packages that the user is not allowed to see",
-	}},
-	{suffix("quay.io"), map[int]string{
-		http.StatusUnauthorized: "Quay also returns this status if the repository does not exist or this robot account is not allowed to read it",
-	}},
-}
-
-func suffix(domains ...string) func(string) bool {
-	return func(host string) bool {
-		for _, d := range domains {
-			if host == d || strings.HasSuffix(host, "."+d) {
-				return true
-			}
-		}
-		return false
-	}
+	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/jwt"
 	"github.com/regcred/regcred/internal/login"
+	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/terminal"
@@ -212,7 +213,7 @@ func (a *session) refused(cred *regcred.Credential, got response) bool {
 	if c := a.result.Challenge; c != nil && c.Scheme == "Bearer" && cred != nil && got.StatusCode == http.StatusUnauthorized {
 		// The password is right.
 		text = strings.TrimSuffix(text, " ("+try.Hint()+")") + fmt.Sprintf(", although the token server %s issued a token", a.tokens.realm.Host)
-		if registryFix(a.base.Hostname(), got.StatusCode) == "" {
+		if statusHints(registry.OwnerOf(a.base.Hostname()))[got.StatusCode] == "" {
 			fix = fmt.Sprintf("allow the user to pull %s; if every user is refused, check that the registry and token server have the same service, issuer and key, and that their clocks agree", a.hop.Repository)
 		}
 	}

@@ -27,9 +27,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/jwt"
-	"github.com/regcred/regcred/internal/mirror"
+	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/plugin"
 )
@@ -39,7 +38,7 @@ import (
 type Provider struct {
 	opts    Options
 	rules   hostRules
-	mirrors mirror.Map
+	mirrors registry.Mirrors
 	arc     arcAgent
 }
 
@@ -49,6 +48,9 @@ func New(opts Options) (*Provider, error) {
 		return nil, errors.New("the path of the cloud configuration (azure.json) is missing")
 	}
 	if err := opts.Binding.check(); err != nil {
+		return nil, err
+	}
+	if err := registry.OtherHosts(opts.OtherHosts).Validate(); err != nil {
 		return nil, err
 	}
 	rules, err := newHostRules(opts.AllowHosts)
@@ -96,9 +98,9 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	case mirrored:
 		err = foreignTarget(rule)
 	case p.mirrors.Divides(host):
-		return hostpattern.EmptyOthers.Answer(host, "", "") // the part that no mirror serves
+		return registry.EmptyOthers.Response(host, "", "") // the part that no mirror serves
 	default:
-		return p.opts.OtherHosts.Answer(host, "not part of "+owner, "if the host is a proxy or alias of a registry, add the host with --allow-host")
+		return registry.OtherHosts(p.opts.OtherHosts).Response(host, "not part of "+owner, "if the host is a proxy or alias of a registry, add the host with --allow-host")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("credentials for %s: %w", host, err)
@@ -120,7 +122,7 @@ func (p *Provider) newSession(req *plugin.Request) *session {
 
 // answer gets a token for the registry, exchanges it, and says how long the
 // result may be kept. The rule is that of the mirror, if the image has one.
-func (p *Provider) answer(ctx context.Context, s *session, reg registry, rule mirror.Rule) (*plugin.Response, error) {
+func (p *Provider) answer(ctx context.Context, s *session, reg acrHost, rule registry.MirrorRule) (*plugin.Response, error) {
 	who, err := s.identity(rule.Source != "")
 	if err != nil {
 		return nil, err
@@ -157,7 +159,7 @@ func (p *Provider) answer(ctx context.Context, s *session, reg registry, rule mi
 
 // staticAnswer hands out the secret of the configuration under the keys of
 // upstream, and under the host of the image if none of those covers it.
-func (s *session) staticAnswer(ctx context.Context, reg registry, secret plugin.AuthConfig) (*plugin.Response, error) {
+func (s *session) staticAnswer(ctx context.Context, reg acrHost, secret plugin.AuthConfig) (*plugin.Response, error) {
 	env, err := s.environment(ctx)
 	if err != nil {
 		return nil, err

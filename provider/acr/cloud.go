@@ -70,13 +70,13 @@ func (s *session) environment(ctx context.Context) (environment, error) {
 // registry looks the host up. Only for a host that is none in the public
 // clouds is anything read, and only for a cloud with a resource manager of its
 // own is anything asked, without a credential: what its registries are called.
-func (s *session) registry(ctx context.Context, host string) (registry, bool, error) {
+func (s *session) registry(ctx context.Context, host string) (acrHost, bool, error) {
 	if reg, ok := s.rules.find(host); ok || host == "" {
 		return reg, ok, nil
 	}
 	env, err := s.environment(ctx)
 	if err != nil {
-		return registry{}, false, err
+		return acrHost{}, false, err
 	}
 	s.rules = s.rules.withSuffix(env.suffix)
 	reg, ok := s.rules.find(host)

@@ -15,7 +15,7 @@ import (
 // code, piece by piece between what is filled in.
 func TestDocsQuoteMessages(t *testing.T) {
 	sources := ""
-	for _, pattern := range []string{"*.go", "../../internal/remote/*.go", "../../internal/hostpattern/*.go", "../../internal/mirror/*.go", "../../internal/secretfile/*.go", "../../internal/regularfile/*.go", "../../cmd/acr-credential-provider/main.go"} {
+	for _, pattern := range []string{"*.go", "../../internal/remote/*.go", "../../internal/hostpattern/*.go", "../../internal/registry/*.go", "../../internal/secretfile/*.go", "../../internal/regularfile/*.go", "../../cmd/acr-credential-provider/main.go"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil || len(names) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(names), err)

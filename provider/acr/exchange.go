@@ -14,7 +14,7 @@ import (
 )
 
 // exchange trades the access token for a refresh token of the registry.
-func (s *session) exchange(ctx context.Context, reg registry, asked *pending, tenant, token string) (string, error) {
+func (s *session) exchange(ctx context.Context, reg acrHost, asked *pending, tenant, token string) (string, error) {
 	address, service, err := s.challenge(ctx, reg, asked)
 	if err != nil {
 		return "", err
@@ -34,7 +34,7 @@ type pending struct {
 const challengeStep = "get the registry's authentication challenge"
 
 // askChallenge begins to ask. End it.
-func (s *session) askChallenge(ctx context.Context, reg registry) *pending {
+func (s *session) askChallenge(ctx context.Context, reg acrHost) *pending {
 	ctx, cancel := context.WithCancel(ctx)
 	a := &pending{cancel: cancel, done: make(chan struct{})}
 	client := s.client // the session is not for two at once
@@ -55,7 +55,7 @@ func (a *pending) end() {
 
 // challenge waits for the registry to say where it wants to be given the
 // token, and under which name.
-func (s *session) challenge(ctx context.Context, reg registry, asked *pending) (address, service string, err error) {
+func (s *session) challenge(ctx context.Context, reg acrHost, asked *pending) (address, service string, err error) {
 	<-asked.done
 	answer, err := asked.answer, asked.err
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *session) challenge(ctx context.Context, reg registry, asked *pending) (
 }
 
 // readChallenge finds out where to exchange the token, and for which service.
-func (r hostRules) readChallenge(reg registry, lines []string) (address, service string, err error) {
+func (r hostRules) readChallenge(reg acrHost, lines []string) (address, service string, err error) {
 	for _, c := range parseChallenges(lines) {
 		if c.scheme != "bearer" {
 			continue

@@ -9,13 +9,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/regcred/regcred/internal/cloudplugin"
 	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/hostpattern/public"
+	"github.com/regcred/regcred/internal/registry"
 )
 
 // suffixes are those of the public clouds. All are known in every cloud.
-func suffixes() []string { return strings.Fields(cloudplugin.AzureDomains) }
+func suffixes() []string { return strings.Fields(registry.AzureDomains) }
 
 // registryName takes apart what precedes the suffix: the name of a registry,
 // with the hash of a domain name label or without, and the region of a
@@ -47,7 +47,7 @@ func consistsOf(s, more string) bool {
 }
 
 // registry is a host that tokens may be sent to.
-type registry struct {
+type acrHost struct {
 	key    string // as the image has it
 	server string // host and port, in lower case
 	name   string // without region; "" of a host that was allowed by name
@@ -92,8 +92,8 @@ func cleanSuffix(suffix string) string {
 
 // find compares label by label: "evilazurecr.io" and "azurecr.io.example" are
 // other people's.
-func (r hostRules) find(host string) (registry, bool) {
-	found := registry{key: host, server: withoutDefaultPort(strings.ToLower(host))}
+func (r hostRules) find(host string) (acrHost, bool) {
+	found := acrHost{key: host, server: withoutDefaultPort(strings.ToLower(host))}
 	name := hostname(found.server)
 	for _, suffix := range r.suffixes {
 		before, ok := strings.CutSuffix(name, "."+suffix)
@@ -109,7 +109,7 @@ func (r hostRules) find(host string) (registry, bool) {
 // registry's challenge is a place to send it to: the registry itself, or
 // another endpoint of it, as a regional one may name the global one. A host
 // that was allowed by name may stand before any registry.
-func (r hostRules) exchangeURL(reg registry, realm string) (string, error) {
+func (r hostRules) exchangeURL(reg acrHost, realm string) (string, error) {
 	u, err := url.Parse(realm)
 	if err != nil || u.Host == "" {
 		return "", fmt.Errorf("the challenge's realm is not a URL")

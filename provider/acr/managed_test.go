@@ -118,7 +118,7 @@ func TestArcKey(t *testing.T) {
 		}
 	}
 	as := func(name string) place { return func(*testing.T, string) string { return name } }
-	const outside = "the challenge, because it is not a .key file in"
+	const outside = "refusing to read the file named in the challenge, because it is not a .key file in"
 	for name, tt := range map[string]struct {
 		file place
 		want string

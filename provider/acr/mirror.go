@@ -7,20 +7,15 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/regcred/regcred/internal/mirror"
+	"github.com/regcred/regcred/internal/registry"
 )
-
-// microsoft is Microsoft's own registry, which clusters of AKS without access
-// to the internet have a mirror of: to show it a credential of Azure tells
-// Microsoft nothing new. It is no registry of ACR.
-const microsoft = "mcr.microsoft.com"
 
 const owner = "Azure Container Registry"
 
 // parseMirrors makes one map of both flags. A target of --registry-mirror may
 // be in a cloud of its own, whose registries are not known before azure.json
 // is read; for an image it is held to the same rule as any host.
-func parseMirrors(opts Options, rules hostRules) (mirror.Map, error) {
+func parseMirrors(opts Options, rules hostRules) (registry.Mirrors, error) {
 	entries, later := append([]string{}, opts.Mirrors...), map[string]bool{}
 	for _, list := range opts.RegistryMirrors {
 		for given := range strings.SplitSeq(list, ",") {
@@ -30,7 +25,7 @@ func parseMirrors(opts Options, rules hostRules) (mirror.Map, error) {
 			}
 			if !strings.Contains(entry, "=") {
 				if strings.Count(entry, ":") != 1 {
-					return mirror.Map{}, fmt.Errorf("--registry-mirror %q: must be SOURCE:TARGET or SOURCE=TARGET; if either host has a port, use SOURCE=TARGET", given)
+					return registry.Mirrors{}, fmt.Errorf("--registry-mirror %q: must be SOURCE:TARGET or SOURCE=TARGET; if either host has a port, use SOURCE=TARGET", given)
 				}
 				entry = strings.Replace(entry, ":", "=", 1)
 			}
@@ -44,14 +39,14 @@ func parseMirrors(opts Options, rules hostRules) (mirror.Map, error) {
 		_, ok := rules.find(host)
 		return ok
 	}
-	return mirror.Parse(entries, mirror.Options{
-		Own:    func(host string) bool { return own(host) || host == microsoft },
-		Target: func(host string) bool { return own(host) || later[host] && host != microsoft },
+	return registry.ParseMirrors(entries, registry.MirrorOptions{
+		Own:    func(host string) bool { return own(host) || host == registry.MicrosoftHost },
+		Target: func(host string) bool { return own(host) || later[host] && host != registry.MicrosoftHost },
 		Owner:  owner, Origin: opts.MirrorOrigin,
 	})
 }
 
 // foreignTarget says that a mirror is none of ACR.
-func foreignTarget(rule mirror.Rule) error {
+func foreignTarget(rule registry.MirrorRule) error {
 	return fmt.Errorf("mirror of %s: the target %s is not part of %s; allow it with --allow-host", rule.Source, rule.Target, owner)
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -126,7 +125,7 @@ func TestForeignTarget(t *testing.T) {
 	for _, config := range []string{managed, principal} {
 		w := newWorld(t, config)
 		w.opts.RegistryMirrors = []string{"mcr.microsoft.com:evilazurecr.io"}
-		w.opts.OtherHosts = hostpattern.EmptyOthers
+		w.opts.OtherHosts = "empty"
 		w.fails(image("mcr.microsoft.com/x"), "mirror of mcr.microsoft.com: the target evilazurecr.io is not part of Azure Container Registry; allow it with --allow-host")
 		if len(w.az.Steps()) != 0 {
 			t.Errorf("asked %q", w.az.Steps())
@@ -145,7 +144,7 @@ func TestForeignHosts(t *testing.T) {
 				// None of these is looked at.
 				w.opts.Binding = Binding{SNIName: "ib.example", APIServer: "127.0.0.1:1"}
 				w.fails(pod(name, nil), "not part of Azure Container Registry", "--allow-host", "--other-hosts=empty")
-				w.opts.OtherHosts = hostpattern.EmptyOthers
+				w.opts.OtherHosts = "empty"
 				resp := w.answers(pod(name, nil))
 				if len(resp.Auth) != 0 || resp.CacheKeyType != plugin.CacheRegistry || *resp.CacheDuration != 0 {
 					t.Errorf("got %v %v %v", keys(resp), resp.CacheKeyType, *resp.CacheDuration)
@@ -158,6 +157,6 @@ func TestForeignHosts(t *testing.T) {
 	}
 	// A registry of an own cloud would be described in what cannot be read.
 	w := newWorld(t, "{")
-	w.opts.OtherHosts = hostpattern.EmptyOthers
+	w.opts.OtherHosts = "empty"
 	w.fails(image("foo.azurecr.stack.example/x"), "credentials for foo.azurecr.stack.example: cloud configuration ", "neither JSON nor YAML")
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/hostpattern"
-	"github.com/regcred/regcred/internal/mirror"
 )
 
 // Options configure a [Provider]. ConfigFile is required, but for [InPod].
@@ -26,7 +25,7 @@ type Options struct {
 	// container runtime. MirrorOrigin, "none" or "trusted", is what the host of
 	// a SOURCE may see of its credential; "" refuses sources of strangers.
 	Mirrors      []string
-	MirrorOrigin mirror.Origin
+	MirrorOrigin string
 
 	// RegistryMirrors are Mirrors in the syntax of upstream, "SOURCE:TARGET",
 	// several separated by commas; or with "=", if one has a port.
@@ -34,7 +33,7 @@ type Options struct {
 
 	// OtherHosts says what to do about a host that is none of ACR's: "fail",
 	// which "" means too, or "empty".
-	OtherHosts hostpattern.Others
+	OtherHosts string
 
 	// AllowHosts are further hosts that are registries of ACR: host[:port],
 	// where * stands for text within one label.

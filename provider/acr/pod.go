@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/regcred/regcred/internal/cloudplugin"
+	"github.com/regcred/regcred/internal/registry"
 )
 
 // Name is that of the plugin, and so of the provider in a configuration.
@@ -68,6 +68,6 @@ func (p *Provider) Name() string { return Name }
 // Options.AllowHosts, and the sources of its mirrors. The suffix of a cloud of
 // its own is not known here.
 func (p *Provider) MatchImages() []string {
-	list := append(cloudplugin.Named(Name).Hosts, p.rules.allowed...)
+	list := append(registry.PluginCloud(Name).Hosts, p.rules.allowed...)
 	return append(list, p.mirrors.Sources()...)
 }

@@ -19,7 +19,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/regcred/regcred/internal/mirror"
+	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -27,7 +27,7 @@ import (
 type Provider struct {
 	opts    Options
 	allowed []allowed
-	mirrors mirror.Map
+	mirrors registry.Mirrors
 	roles   map[string]chain // by account
 }
 
@@ -41,8 +41,11 @@ func New(opts Options) (*Provider, error) {
 		}
 		p.allowed = append(p.allowed, a)
 	}
-	var err error
-	if p.mirrors, err = mirror.Parse(opts.Mirrors, mirror.Options{Own: p.serves, Owner: "Amazon ECR", Origin: opts.MirrorOrigin}); err != nil {
+	err := registry.OtherHosts(opts.OtherHosts).Validate()
+	if err != nil {
+		return nil, err
+	}
+	if p.mirrors, err = registry.ParseMirrors(opts.Mirrors, registry.MirrorOptions{Own: p.serves, Owner: "Amazon ECR", Origin: opts.MirrorOrigin}); err != nil {
 		return nil, err
 	}
 	if p.roles, err = parseRoles(opts.Roles, opts.ExternalIDs); err != nil {
@@ -57,17 +60,17 @@ func New(opts Options) (*Provider, error) {
 // GetCredentials answers for images of ECR, of mirrored names, and of the hosts
 // that are allowed. For others nothing is asked of anybody.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-	registry := req.Registry()
-	if registry == "" {
+	imageHost := req.Registry()
+	if imageHost == "" {
 		return nil, fmt.Errorf("image %q does not begin with a registry host", req.Image)
 	}
-	resp := &plugin.Response{CacheKeyType: p.mirrors.Scope(registry), CacheDuration: new(time.Duration(0))}
-	h, what, ok := p.find(req.Image, registry)
-	if !ok && p.mirrors.Divides(registry) {
+	resp := &plugin.Response{CacheKeyType: p.mirrors.Scope(imageHost), CacheDuration: new(time.Duration(0))}
+	h, what, ok := p.find(req.Image, imageHost)
+	if !ok && p.mirrors.Divides(imageHost) {
 		return resp, nil // asked for what stands beside a mirrored path
 	}
 	if !ok {
-		return p.opts.OtherHosts.Answer(registry, "not part of Amazon ECR", "add it with --allow-host or --mirror")
+		return registry.OtherHosts(p.opts.OtherHosts).Response(imageHost, "not part of Amazon ECR", "add it with --allow-host or --mirror")
 	}
 	budget := p.opts.Budget
 	ctx, cancel := context.WithTimeoutCause(ctx, budget, fmt.Errorf("no response within %v", budget))
@@ -76,28 +79,28 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	resp.Auth = map[string]plugin.AuthConfig{registry: auth}
+	resp.Auth = map[string]plugin.AuthConfig{imageHost: auth}
 	*resp.CacheDuration = cacheDuration(expires, time.Now())
 	return resp, nil
 }
 
 // find says which registry has an image, and what errors call it; ok is false
 // if it is not to be served.
-func (p *Provider) find(image, registry string) (h host, what string, ok bool) {
-	what = fmt.Sprintf("image host %q", registry)
+func (p *Provider) find(image, imageHost string) (h host, what string, ok bool) {
+	what = fmt.Sprintf("image host %q", imageHost)
 	if rule, found := p.mirrors.Find(image); found {
 		what += fmt.Sprintf(", mirrored by %q", rule.Target)
-		registry = rule.Target
+		imageHost = rule.Target
 	}
-	if h, ok = find(registry, p.allowed); !ok && p.opts.AnyHost {
-		h, ok = host{registry: registry}, true
+	if h, ok = find(imageHost, p.allowed); !ok && p.opts.AnyHost {
+		h, ok = host{registry: imageHost}, true
 	}
 	return h, what, ok
 }
 
 // serves reports whether a mirror may be there.
-func (p *Provider) serves(registry string) bool {
-	_, ok := find(registry, p.allowed)
+func (p *Provider) serves(host string) bool {
+	_, ok := find(host, p.allowed)
 	return ok
 }
 

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/regcred/regcred/internal/cloudplugin"
 	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/hostpattern/public"
+	"github.com/regcred/regcred/internal/registry"
 )
 
 // publicRegion is where ECR Public has its only API.
@@ -29,9 +29,9 @@ type host struct {
 // parseHost reads a registry's name; ok is false if it is none of ECR's.
 // Names are compared without regard to case, as in DNS, and the port does not
 // matter.
-func parseHost(registry string) (h host, ok bool) {
-	h = host{registry: registry}
-	name := hostname(registry)
+func parseHost(name string) (h host, ok bool) {
+	h = host{registry: name}
+	name = hostname(name)
 	switch name {
 	case "public.ecr.aws":
 		h.public = true
@@ -53,7 +53,7 @@ func parseHost(registry string) (h host, ok bool) {
 	rest, h.fips = strings.CutPrefix(rest, "-fips")
 	rest, ok = strings.CutPrefix(rest, ".")
 	region, suffix, _ := strings.Cut(rest, ".")
-	if !ok || !isRegion(region) || !slices.Contains(strings.Fields(cloudplugin.AmazonDomains), suffix) {
+	if !ok || !isRegion(region) || !slices.Contains(strings.Fields(registry.AmazonDomains), suffix) {
 		return host{}, false
 	}
 	h.account, h.region, h.dualStack = account, region, strings.HasPrefix(suffix, "on.")
@@ -67,8 +67,8 @@ func isRegion(s string) bool {
 }
 
 // hostname is a registry without its port, in lower case.
-func hostname(registry string) string {
-	name, _, _ := strings.Cut(strings.ToLower(registry), ":")
+func hostname(host string) string {
+	name, _, _ := strings.Cut(strings.ToLower(host), ":")
 	return name
 }
 
@@ -88,13 +88,13 @@ func parseAllowed(s string) (allowed, error) {
 }
 
 // find says how to serve a registry; ok is false if that is not to be done.
-func find(registry string, more []allowed) (h host, ok bool) {
-	if h, ok = parseHost(registry); ok {
+func find(name string, more []allowed) (h host, ok bool) {
+	if h, ok = parseHost(name); ok {
 		return h, true
 	}
 	for _, a := range more {
-		if hostpattern.Any([]string{a.pattern}, registry) {
-			return host{registry: registry, region: a.region}, true
+		if hostpattern.Any([]string{a.pattern}, name) {
+			return host{registry: name, region: a.region}, true
 		}
 	}
 	return host{}, false

@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/regcred/regcred/internal/hostpattern"
-	"github.com/regcred/regcred/internal/mirror"
 	"github.com/regcred/regcred/internal/remote"
 )
 
@@ -45,12 +43,12 @@ type Options struct {
 	// Mirrors are names whose images a runtime pulls from a registry of ECR, as
 	// SOURCE=TARGET[/PATH], and MirrorOrigin what their own hosts may see.
 	Mirrors      []string
-	MirrorOrigin mirror.Origin
+	MirrorOrigin string
 
 	// AnyHost serves every host, in the region of the SDK's configuration or
 	// else the instance's. OtherHosts is for those that are not served.
 	AnyHost    bool
-	OtherHosts hostpattern.Others
+	OtherHosts string
 
 	// PlainEndpoints asks the API and STS at their ordinary endpoints, whatever
 	// the form of the host.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/regcred/regcred/internal/cloudplugin"
+	"github.com/regcred/regcred/internal/registry"
 )
 
 // Name is that of the plugin, and so of the provider in a configuration.
@@ -83,7 +83,7 @@ func (p *Provider) Name() string { return Name }
 // among them, as on the nodes of EKS: its images can be had without a
 // credential, which few identities may have. Nor is what Options.AnyHost lets in.
 func (p *Provider) MatchImages() []string {
-	list := slices.DeleteFunc(slices.Clone(cloudplugin.Named(Name).Hosts), func(pattern string) bool {
+	list := slices.DeleteFunc(slices.Clone(registry.PluginCloud(Name).Hosts), func(pattern string) bool {
 		h, own := parseHost(pattern)
 		return own && h.public
 	})

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -24,18 +25,18 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	defer cancel()
 	defer p.local.CloseIdleConnections()
 	defer p.outside.CloseIdleConnections()
-	registry := req.Registry()
+	host := req.Registry()
 	keys, scope := p.keysFor(req)
 	switch {
 	case keys != nil || p.opts.Flow != FlowRegistry:
-	case p.mirrors.Divides(registry): // the part of the host that no mirror serves
+	case p.mirrors.Divides(host): // the part of the host that no mirror serves
 		return &plugin.Response{CacheKeyType: scope, CacheDuration: new(time.Duration)}, nil
 	default:
-		return p.opts.OtherHosts.Answer(registry, "not a Google registry", "add it with --allow-host or --mirror")
+		return registry.OtherHosts(p.opts.OtherHosts).Response(host, "not a Google registry", "add it with --allow-host or --mirror")
 	}
 	resp, err := p.answer(ctx, keys, scope, req)
 	if err != nil {
-		return nil, fmt.Errorf("registry %q: %w", registry, p.explain(err))
+		return nil, fmt.Errorf("registry %q: %w", host, p.explain(err))
 	}
 	return resp, nil
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/hostpattern"
-	"github.com/regcred/regcred/internal/mirror"
+	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/plugin"
 )
@@ -76,13 +76,13 @@ type Options struct {
 	AnyHost bool
 
 	// OtherHosts is what to do about the hosts that are none of these.
-	OtherHosts hostpattern.Others
+	OtherHosts string
 
 	// Mirrors are names whose images a runtime pulls from a registry that gets
 	// the access token, as SOURCE=TARGET[/PATH], and MirrorOrigin is what is
 	// known about the hosts of these names; see package mirror.
 	Mirrors      []string
-	MirrorOrigin mirror.Origin
+	MirrorOrigin string
 
 	// CacheKeyType and CacheDuration replace those of every answer that holds
 	// credentials; "" and nil mean what fits the credential. A type that is
@@ -110,7 +110,7 @@ type Options struct {
 // concurrent use, and keeps nothing from one request to the next.
 type Provider struct {
 	opts    Options
-	mirrors mirror.Map
+	mirrors registry.Mirrors
 	local   *remote.Transport // to the metadata server
 	server  http.RoundTripper // local, at the address at which the server is
 	outside *remote.Transport // to everybody else, unless that was given
@@ -137,7 +137,7 @@ func New(opts Options) (*Provider, error) {
 	}
 	p := &Provider{opts: opts, local: remote.Wrap(metadataBase()), outside: remote.NewTransport()}
 	var err error
-	p.mirrors, err = mirror.Parse(opts.Mirrors, mirror.Options{Own: opts.serves, Owner: "Google", Origin: opts.MirrorOrigin})
+	p.mirrors, err = registry.ParseMirrors(opts.Mirrors, registry.MirrorOptions{Own: opts.serves, Owner: "Google", Origin: opts.MirrorOrigin})
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func (o Options) validate() error {
 	case o.CacheDuration != nil && *o.CacheDuration < 0:
 		return fmt.Errorf("the cache duration %v is negative", *o.CacheDuration)
 	}
-	return checkPatterns(o.AllowHosts)
+	return cmp.Or(checkPatterns(o.AllowHosts), registry.OtherHosts(o.OtherHosts).Validate())
 }
 
 // client asks everybody but the metadata server.

@@ -16,8 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
-	"github.com/regcred/regcred/internal/hostpattern"
-	"github.com/regcred/regcred/internal/mirror"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
@@ -221,7 +219,7 @@ func TestHosts(t *testing.T) {
 					t.Errorf("got %v", err)
 				}
 			}
-			p := w.provider(t, gcr.Options{AllowHosts: allow, OtherHosts: hostpattern.EmptyOthers})
+			p := w.provider(t, gcr.Options{AllowHosts: allow, OtherHosts: "empty"})
 			if diff := cmp.Diff(want, mustAsk(t, p, req)); diff != "" {
 				t.Error(diff)
 			}
@@ -251,7 +249,7 @@ func TestMirrors(t *testing.T) {
 		Mirrors: []string{
 			"docker.io=europe-docker.pkg.dev/p/hub", "quay.io/team=europe-docker.pkg.dev/p/quay", "k8s.example=registry.example",
 		},
-		MirrorOrigin: mirror.OriginNone, AllowHosts: []string{"registry.example"},
+		MirrorOrigin: "none", AllowHosts: []string{"registry.example"},
 	}
 	own := func(scope plugin.CacheKeyType, key string) answer { return answer{scope, "30m0s", key, "open-sesame"} }
 	for image, want := range map[string]answer{
@@ -311,7 +309,7 @@ func TestCacheDuration(t *testing.T) {
 	}
 	// What is not an answer for Google's registries does not get the settings.
 	w := newWorld(t)
-	p := w.provider(t, gcr.Options{CacheKeyType: plugin.CacheGlobal, CacheDuration: new(time.Hour), OtherHosts: hostpattern.EmptyOthers})
+	p := w.provider(t, gcr.Options{CacheKeyType: plugin.CacheGlobal, CacheDuration: new(time.Hour), OtherHosts: "empty"})
 	if diff := cmp.Diff(none, mustAsk(t, p, &plugin.Request{Image: "docker.io/library/nginx"})); diff != "" {
 		t.Error(diff)
 	}
@@ -335,9 +333,9 @@ func TestCanceled(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	for want, opts := range map[string]gcr.Options{
-		`the target registry.example is not part of Google`:                                  {Mirrors: []string{"docker.io=registry.example"}, MirrorOrigin: mirror.OriginNone},
+		`the target registry.example is not part of Google`:                                  {Mirrors: []string{"docker.io=registry.example"}, MirrorOrigin: "none"},
 		`if the runtime falls back to docker.io, it sends this credential there`:             {Mirrors: []string{"docker.io=gcr.io/p"}},
-		`--mirror requires the flow gcr`:                                                     {Mirrors: []string{"docker.io=gcr.io/p"}, MirrorOrigin: mirror.OriginNone, Flow: gcr.FlowDockercfg},
+		`--mirror requires the flow gcr`:                                                     {Mirrors: []string{"docker.io=gcr.io/p"}, MirrorOrigin: "none", Flow: gcr.FlowDockercfg},
 		`--allow-host "*.co.uk": anyone can register a name under the public suffix "co.uk"`: {AllowHosts: []string{"*.co.uk"}},
 		`the flow "GCR" must be gcr, dockercfg or dockercfg-url`:                             {Flow: "GCR"},
 		`set --project-id`: {IdentityProvider: cluster},

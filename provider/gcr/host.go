@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/regcred/regcred/internal/cloudplugin"
 	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/hostpattern/public"
+	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -26,28 +26,28 @@ func fixedKeys() []string {
 }
 
 // serves reports whether a registry may see the access token.
-func (o Options) serves(registry string) bool {
+func (o Options) serves(host string) bool {
 	// Names of hosts do not know case, and 443 is the port of every registry.
-	name := strings.TrimSuffix(strings.ToLower(registry), ":443")
-	return hostpattern.Any(cloudplugin.Named(Name).Hosts, name) || hostpattern.Any(o.AllowHosts, registry) ||
-		o.AnyHost && registry != ""
+	name := strings.TrimSuffix(strings.ToLower(host), ":443")
+	return hostpattern.Any(registry.PluginCloud(Name).Hosts, name) || hostpattern.Any(o.AllowHosts, host) ||
+		o.AnyHost && host != ""
 }
 
 // keysFor returns the keys under which an image gets the access token, and for
 // what the answer is good: the fixed keys and the registry's own, or that of
 // the mirrored images. There are no keys for who must not see the token.
 func (p *Provider) keysFor(req *plugin.Request) ([]string, plugin.CacheKeyType) {
-	registry := req.Registry()
-	scope := p.mirrors.Scope(registry)
+	host := req.Registry()
+	scope := p.mirrors.Scope(host)
 	if _, ok := p.mirrors.Find(req.Image); ok {
-		return []string{registry}, scope
+		return []string{host}, scope
 	}
-	if !p.opts.serves(registry) {
+	if !p.opts.serves(host) {
 		return nil, scope
 	}
 	keys := fixedKeys()
-	if !slices.Contains(keys, registry) {
-		keys = append(keys, registry)
+	if !slices.Contains(keys, host) {
+		keys = append(keys, host)
 	}
 	return keys, scope
 }

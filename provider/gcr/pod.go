@@ -3,7 +3,7 @@
 
 package gcr
 
-import "github.com/regcred/regcred/internal/cloudplugin"
+import "github.com/regcred/regcred/internal/registry"
 
 // InPod is [New] for a program in a pod, which pulls as the pod: by the
 // workload identity federation that GOOGLE_APPLICATION_CREDENTIALS describes,
@@ -35,6 +35,6 @@ func (p *Provider) Name() string { return Name }
 // syntax of matchImages: Google's registries, Options.AllowHosts and the
 // sources of Options.Mirrors. What Options.AnyHost lets in is not among them.
 func (p *Provider) MatchImages() []string {
-	list := append(cloudplugin.Named(Name).Hosts, p.opts.AllowHosts...)
+	list := append(registry.PluginCloud(Name).Hosts, p.opts.AllowHosts...)
 	return append(list, p.mirrors.Sources()...)
 }

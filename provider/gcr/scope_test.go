@@ -6,7 +6,6 @@ package gcr_test
 import (
 	"testing"
 
-	"github.com/regcred/regcred/internal/mirror"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/gcr"
 )
@@ -15,8 +14,8 @@ import (
 // it is true of shows the token to the part of a host that no mirror serves,
 // and has nothing for registries whose keys are not in it.
 func TestCacheKeyIsNotTooWide(t *testing.T) {
-	team := gcr.Options{Mirrors: []string{"quay.io/team=gcr.io/p"}, MirrorOrigin: mirror.OriginNone}
-	docker := gcr.Options{Mirrors: []string{"docker.io=gcr.io/p"}, MirrorOrigin: mirror.OriginNone}
+	team := gcr.Options{Mirrors: []string{"quay.io/team=gcr.io/p"}, MirrorOrigin: "none"}
+	docker := gcr.Options{Mirrors: []string{"docker.io=gcr.io/p"}, MirrorOrigin: "none"}
 	for name, tt := range map[string]struct {
 		opts      gcr.Options
 		image     string

@@ -19,6 +19,7 @@ import (
 	"unicode"
 
 	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/secretfile"
 	"github.com/regcred/regcred/plugin"
 )
@@ -49,7 +50,7 @@ type Options struct {
 	CacheDuration time.Duration
 
 	// OtherHosts is what is done about a registry that is none of Hosts.
-	OtherHosts hostpattern.Others
+	OtherHosts string
 }
 
 // Provider answers from files. It is safe for concurrent use.
@@ -90,26 +91,26 @@ func (o Options) check() error {
 			return fmt.Errorf("--host %q: %w", host, err)
 		}
 	}
-	return nil
+	return registry.OtherHosts(o.OtherHosts).Validate()
 }
 
 // GetCredentials implements [plugin.Provider]. No file is read for a registry
 // that is not named.
 func (p *Provider) GetCredentials(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
-	registry := req.Registry()
-	if registry == "" {
+	host := req.Registry()
+	if host == "" {
 		return nil, fmt.Errorf("image %q does not begin with a registry host", req.Image)
 	}
-	if !hostpattern.Any(p.opts.Hosts, registry) {
-		return p.opts.OtherHosts.Answer(registry, "not matched by any --host", "add --host="+registry)
+	if !hostpattern.Any(p.opts.Hosts, host) {
+		return registry.OtherHosts(p.opts.OtherHosts).Response(host, "not matched by any --host", "add --host="+host)
 	}
 	auth, err := p.read()
 	if err != nil {
-		return nil, fmt.Errorf("registry %q: %w", registry, err)
+		return nil, fmt.Errorf("registry %q: %w", host, err)
 	}
 	return &plugin.Response{
 		CacheKeyType: plugin.CacheRegistry, CacheDuration: &p.opts.CacheDuration,
-		Auth: map[string]plugin.AuthConfig{registry: auth},
+		Auth: map[string]plugin.AuthConfig{host: auth},
 	}, nil
 }
 

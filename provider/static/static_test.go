@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
-	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/static"
 )
@@ -92,7 +91,7 @@ func wantOther(t *testing.T, opts static.Options, image string) {
 	if fmt.Sprint(err) != want {
 		t.Errorf("%s: error %v, want %s", image, err, want)
 	}
-	opts.OtherHosts = hostpattern.EmptyOthers
+	opts.OtherHosts = "empty"
 	if resp, err := ask(t, opts, image); err != nil || len(resp.Auth) > 0 || *resp.CacheDuration != 0 {
 		t.Errorf("%s: error %v, or an answer that is not empty, or kept", image, err)
 	}

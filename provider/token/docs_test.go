@@ -14,7 +14,7 @@ import (
 // TestDocsFailureMessages: the messages in the document are those of the code.
 func TestDocsFailureMessages(t *testing.T) {
 	var sources strings.Builder
-	for _, glob := range []string{"../../internal/secretfile/*.go", "../../internal/regularfile/*.go", "../../internal/jwt/*.go", "../../internal/hostpattern/*.go", "../../internal/hostpattern/public/*.go", "*.go", "../../internal/remote/*.go"} {
+	for _, glob := range []string{"../../internal/secretfile/*.go", "../../internal/regularfile/*.go", "../../internal/jwt/*.go", "../../internal/hostpattern/*.go", "../../internal/registry/*.go", "../../internal/hostpattern/public/*.go", "*.go", "../../internal/remote/*.go"} {
 		names, err := filepath.Glob(glob)
 		if err != nil || len(names) == 0 {
 			t.Fatalf("%s: %q, %v", glob, names, err)

@@ -7,12 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"net/url"
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/regcred/regcred/internal/registry"
 )
 
 // Exchange says how an endpoint is asked for a credential, or several ones in
@@ -254,7 +255,7 @@ func (c *step) setURL(x Exchange) (err error) {
 		return fail("must be an https URL")
 	case strings.Contains(x.URL, "#"):
 		return fail("must not have a fragment")
-	case scheme == "http" && !x.InsecureHTTP && !isLoopback(u.Hostname()):
+	case scheme == "http" && !x.InsecureHTTP && !registry.IsLoopback(u.Hostname()):
 		return fail("must use https, because http exposes the token (insecureHTTP: true allows http)")
 	}
 	path, query, _ := strings.Cut(rest[i:], "?")
@@ -265,11 +266,6 @@ func (c *step) setURL(x Exchange) (err error) {
 		return fail("%w", err)
 	}
 	return nil
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func (c *step) setHeaders(x Exchange) (err error) {

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
@@ -15,8 +15,8 @@ import (
 
 // Provider is a [plugin.Provider]. It is safe for concurrent use.
 type Provider struct {
-	registries    []registry
-	others        hostpattern.Others
+	registries    []registryPattern
+	otherHosts    registry.OtherHosts
 	username      *template // nil if the exchange gives it
 	audience      string
 	tokenFile     string
@@ -31,8 +31,8 @@ type Provider struct {
 	now           func() time.Time
 }
 
-// registry is a pattern of Registries.
-type registry struct {
+// registryPattern is an entry of Options.Registries.
+type registryPattern struct {
 	host    string // its host alone
 	pattern match.Pattern
 }

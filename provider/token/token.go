@@ -26,6 +26,7 @@ import (
 
 	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/hostpattern/public"
+	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
@@ -44,7 +45,7 @@ type Options struct {
 	Registries []string
 
 	// OtherHosts is what is done about an image of another host.
-	OtherHosts hostpattern.Others
+	OtherHosts string
 
 	// Username is a template. "" means [DefaultUsername] for a token that is
 	// passed through, and otherwise that the answer has the user name.
@@ -80,7 +81,7 @@ type Options struct {
 // read when they are needed.
 func New(opts Options) (*Provider, error) {
 	p := &Provider{
-		others: opts.OtherHosts, audience: opts.Audience, tokenFile: opts.TokenFile, optional: opts.Optional,
+		otherHosts: registry.OtherHosts(opts.OtherHosts), audience: opts.Audience, tokenFile: opts.TokenFile, optional: opts.Optional,
 		cacheDuration: opts.CacheDuration, cacheKeyType: plugin.CacheRegistry, client: remote.Client{UserAgent: "token-credential-provider"},
 		log: opts.Log, now: opts.Now,
 	}
@@ -99,6 +100,9 @@ func New(opts Options) (*Provider, error) {
 		return nil, errors.New("tokenFile and optional are mutually exclusive")
 	case opts.Exchange == nil && opts.Audience == "":
 		return nil, errors.New("no audience: if the token is the password, set --audience to the value of serviceAccountTokenAudience")
+	}
+	if err := p.otherHosts.Validate(); err != nil {
+		return nil, err
 	}
 	for _, step := range []func(Options) error{p.setRegistries, p.setExchange, p.setUsername} {
 		if err := step(opts); err != nil {
@@ -128,7 +132,7 @@ func (p *Provider) setRegistries(opts Options) error {
 		if part { // What is right for a part of a registry is not for all of it.
 			p.cacheKeyType = plugin.CacheImage
 		}
-		p.registries = append(p.registries, registry{host, pattern})
+		p.registries = append(p.registries, registryPattern{host, pattern})
 	}
 	return nil
 }
@@ -192,28 +196,28 @@ func (p *Provider) narrow(templates ...template) {
 // GetCredentials answers with a credential for the registry of the image. A
 // part of a registry that is not configured gets none.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-	registry, repository := split(req)
-	switch serves, part := p.serves(registry, registry+"/"+repository); {
-	case registry == "":
+	host, repository := split(req)
+	switch serves, part := p.serves(host, host+"/"+repository); {
+	case host == "":
 		return nil, fmt.Errorf("image %q does not begin with a registry host", req.Image)
 	case !serves:
-		return p.others.Answer(registry, "not a configured registry", "add the registry with --registry or under registries in the configuration file")
+		return p.otherHosts.Response(host, "not a configured registry", "add the registry with --registry or under registries in the configuration file")
 	case !part:
-		p.log.Info("no credentials: the image is outside the configured paths of the registry", "registry", registry)
+		p.log.Info("no credentials: the image is outside the configured paths of the registry", "registry", host)
 		return none(), nil
 	}
-	cred, err := p.answer(ctx, values{req: req, registry: registry, repository: repository})
+	cred, err := p.answer(ctx, values{req: req, registry: host, repository: repository})
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", registry, err)
+		return nil, fmt.Errorf("%s: %w", host, err)
 	case cred == nil:
-		p.log.Info("no credentials: the request has no service-account token", "registry", registry)
+		p.log.Info("no credentials: the request has no service-account token", "registry", host)
 		return none(), nil
 	}
 	return &plugin.Response{
 		CacheKeyType:  p.cacheKeyType,
 		CacheDuration: p.lifetime(cred.expires),
-		Auth:          map[string]plugin.AuthConfig{registry: {Username: cred.username, Password: plugin.NewSecret(cred.secret)}},
+		Auth:          map[string]plugin.AuthConfig{host: {Username: cred.username, Password: plugin.NewSecret(cred.secret)}},
 	}, nil
 }
 
@@ -249,13 +253,13 @@ func (p *Provider) passThrough(_ context.Context, v values) (cred credential, er
 
 // serves reports whether the registry is configured, and whether the part of
 // it is that the image belongs to.
-func (p *Provider) serves(host, image string) (registry, part bool) {
+func (p *Provider) serves(host, image string) (known, part bool) {
 	for _, r := range p.registries {
 		if hostpattern.Match(r.host, host) {
-			registry, part = true, part || r.pattern.Match(image)
+			known, part = true, part || r.pattern.Match(image)
 		}
 	}
-	return registry, part
+	return known, part
 }
 
 // none is the answer that there are no credentials. It costs nothing to ask
@@ -266,8 +270,8 @@ func none() *plugin.Response {
 
 // split returns the registry of the image and its repository, without tag and
 // digest, which an image that was typed by hand may have.
-func split(req *plugin.Request) (registry, repository string) {
-	registry = req.Registry()
+func split(req *plugin.Request) (host, repository string) {
+	host = req.Registry()
 	image := req.Image
 	if _, rest, found := strings.Cut(image, "://"); found {
 		image = rest
@@ -277,5 +281,5 @@ func split(req *plugin.Request) (registry, repository string) {
 	if i := strings.LastIndexByte(repository, ':'); i > strings.LastIndexByte(repository, '/') {
 		repository = repository[:i]
 	}
-	return registry, repository
+	return host, repository
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
-	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -211,7 +210,7 @@ func TestOtherHosts(t *testing.T) {
 			host, _, _ := strings.Cut(image, "/")
 			_, err := get(t, newProvider(t, opts), req)
 			wantError(t, err, fmt.Sprintf("image host %q is not a configured registry, so it gets no credential; remove it from matchImages, add the registry with --registry or under registries in the configuration file, or set --other-hosts=empty", host))
-			opts.OtherHosts = hostpattern.EmptyOthers
+			opts.OtherHosts = "empty"
 			if got, err := get(t, newProvider(t, opts), req); err != nil || got.Key != "" || got.Cache != 0 {
 				t.Errorf("error %v, or an answer that is not empty", err)
 			}
@@ -219,7 +218,7 @@ func TestOtherHosts(t *testing.T) {
 	}
 	req := request(serviceAccountToken(nil), nil)
 	req.Image = "/a"
-	_, err := get(t, newProvider(t, Options{OtherHosts: hostpattern.EmptyOthers}), req)
+	_, err := get(t, newProvider(t, Options{OtherHosts: "empty"}), req)
 	wantError(t, err, `image "/a" does not begin with a registry host`)
 }
 

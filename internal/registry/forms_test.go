@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package family
+package registry
 
 import (
 	"regexp"
@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/regcred/regcred/internal/cloudplugin"
 	"github.com/regcred/regcred/match"
 )
 
@@ -41,13 +40,10 @@ ghe.example containers.octocorp.ghe.com gitlab.corp.example registry.gitlab.corp
 azurecr.corp.example pkg.dev.example harbor.example localhost 10.0.0.1 *.cr.aliyuncs.com registry.digitalocean.com icr.io *.icr.io
 `
 
-func location(t *testing.T, s string) match.Location {
-	t.Helper()
-	at, err := match.ParseLocation(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return at
+// checkForm calls CheckForm for the host and port of a pattern.
+func checkForm(pattern string) (Unmatchable, bool) {
+	host, port, _ := strings.Cut(PatternHost(pattern), ":")
+	return CheckForm(host, port)
 }
 
 // TestCheckReal: real hosts, the same with any label a glob, and what is
@@ -65,17 +61,17 @@ func TestCheckReal(t *testing.T) {
 			patterns = patterns[:1]
 		}
 		for _, p := range patterns {
-			if s, ok := Check(location(t, p)); ok && strings.Contains(real, host) {
+			if s, ok := checkForm(p); ok && strings.Contains(real, host) {
 				t.Errorf("%s: %+v", p, s)
 			}
 		}
-		if s, ok := Check(location(t, host)); ok {
+		if s, ok := checkForm(host); ok {
 			t.Errorf("%s: %+v", host, s)
 		}
 	}
 }
 
-func TestCheckStray(t *testing.T) {
+func TestCheckForm(t *testing.T) {
 	const labels6, docker = "the pattern has 5 labels instead of 6 (a * matches one label)", "a location such as europe-west1 with -docker"
 	tests := []struct{ pattern, form, reason, instead string }{
 		{"*.dkr.ecr.amazonaws.com", "ACCOUNT.dkr.ecr.REGION.amazonaws.com", labels6, "*.dkr.ecr.*.amazonaws.com"},
@@ -119,48 +115,71 @@ func TestCheckStray(t *testing.T) {
 		{"*.mcr.microsoft.com", "mcr.microsoft.com", "the pattern has 4 labels instead of 3 (a * matches one label)", "mcr.microsoft.com"},
 	}
 	for _, tt := range tests {
-		s, ok := Check(location(t, tt.pattern))
+		s, ok := checkForm(tt.pattern)
 		if !ok || s.Form != tt.form || s.Reason != tt.reason || s.Instead != tt.instead {
 			t.Errorf("%s: %v\ngot  %s: %s (%s)\nwant %s: %s (%s)", tt.pattern, ok, s.Form, s.Reason, s.Instead, tt.form, tt.reason, tt.instead)
 		}
-		if again, ok := Check(location(t, s.Instead)); ok {
+		if again, ok := checkForm(s.Instead); ok {
 			t.Errorf("%s: instead %s is no better: %+v", tt.pattern, s.Instead, again)
 		}
 	}
 }
 
-// TestInstead: an image in another form of the same registries.
-func TestInstead(t *testing.T) {
+// TestSuggestHost covers images in another form of the same registries.
+func TestSuggestHost(t *testing.T) {
 	for _, tt := range []struct{ pattern, image, want string }{
-		{"*.azurecr.io", "team.eastus.geo.azurecr.io/app", "*.*.geo.azurecr.io"},
-		{"*.azurecr.io/a", "team.eastus.geo.azurecr.io/app", "*.*.geo.azurecr.io/a"},
-		{"*.amazonaws.com", "111122223333.dkr.ecr.us-east-1.amazonaws.com/a", "*.dkr.ecr.*.amazonaws.com"},
-		{"*.dkr.ecr.*.amazonaws.com", "111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn/a", "*.dkr.ecr.*.amazonaws.com.cn"},
-		{"*.azurecr.io/x", "team.eastus.geo.azurecr.io/app", ""},
-		{"team.azurecr.io", "team.eastus.geo.azurecr.io/app", ""},
-		{"*.azurecr.io", "team.azurecr.cn/app", ""},
-		{"*.dkr.ecr.us-east-1.amazonaws.com", "111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn/a", ""},
-		{"*.*.*", "111122223333.dkr.ecr.us-east-1.amazonaws.com/a", ""},
-		{"*.com", "111122223333.dkr.ecr.us-east-1.amazonaws.com/a", ""},
-		{"*.azurecr.io", "a.evil.example/app", ""},
-		{"*.amazonaws.com", "bucket.s3.us-east-1.amazonaws.com/a", ""},
+		{"*.azurecr.io", "team.eastus.geo.azurecr.io", "*.*.geo.azurecr.io"},
+		{"*.amazonaws.com", "111122223333.dkr.ecr.us-east-1.amazonaws.com", "*.dkr.ecr.*.amazonaws.com"},
+		{"*.dkr.ecr.*.amazonaws.com", "111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn", "*.dkr.ecr.*.amazonaws.com.cn"},
+		{"team.azurecr.io", "team.eastus.geo.azurecr.io", ""},
+		{"*.azurecr.io", "team.azurecr.cn", ""},
+		{"*.dkr.ecr.us-east-1.amazonaws.com", "111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn", ""},
+		{"*.*.*", "111122223333.dkr.ecr.us-east-1.amazonaws.com", ""},
+		{"*.com", "111122223333.dkr.ecr.us-east-1.amazonaws.com", ""},
+		{"*.azurecr.io", "a.evil.example", ""},
+		{"*.amazonaws.com", "bucket.s3.us-east-1.amazonaws.com", ""},
 	} {
-		if got := Instead(location(t, tt.pattern), location(t, tt.image)); got != tt.want {
+		if got := SuggestHost(tt.pattern, tt.image); got != tt.want {
 			t.Errorf("%s for %s: got %q, want %q", tt.pattern, tt.image, got, tt.want)
 		}
 	}
 }
 
-// hosts makes a host of each form from bytes: the languages are sampled by
-// their regular expressions' programs, choice by choice.
-func hosts(seed []byte) (list []string) {
-	for _, f := range families() {
+func TestOwnerOf(t *testing.T) {
+	for host, want := range map[string]string{
+		"docker.io": "Docker Hub", "registry-1.docker.io": "Docker Hub", "docker.io.example": "",
+		"111122223333.dkr.ecr.us-east-1.amazonaws.com": "Amazon ECR", "public.ecr.aws": "Amazon ECR", "s3.us-east-1.amazonaws.com": "",
+		"europe-docker.pkg.dev": "Google Artifact Registry", "eu.gcr.io": "Google Container Registry",
+		"contoso.azurecr.de": "Azure Container Registry", "ghcr.io": "GitHub Packages", "quay.io": "Quay.io",
+		"registry.example": "", "localhost": "", "10.0.0.1": "", "::1": "", "": "",
+	} {
+		if got := OwnerOf(host); got != want {
+			t.Errorf("%q: got %q, want %q", host, got, want)
+		}
+	}
+}
+
+func TestIsLoopback(t *testing.T) {
+	for host, want := range map[string]bool{
+		"localhost": true, "127.0.0.1": true, "127.9.9.9": true, "::1": true, "::ffff:127.0.0.1": true,
+		"LOCALHOST": false, "localhost.": false, "localhost:5000": false, "10.0.0.1": false, "registry.example": false, "": false,
+	} {
+		if got := IsLoopback(host); got != want {
+			t.Errorf("%q: got %v, want %v", host, got, want)
+		}
+	}
+}
+
+// samples returns a host of each form. It samples the regular expressions of
+// the labels; the seed selects the alternatives.
+func samples(seed []byte) (list []string) {
+	for _, f := range services() {
 		for _, form := range f.forms {
 			var labels []string
 			for _, l := range form.labels {
-				text := l.glob
-				if l.open() {
-					text = l.sample(seed)
+				text := l.literal
+				if l.kind != nil {
+					text = l.kind.sample(seed) + l.literal
 				}
 				labels = append(labels, text)
 			}
@@ -170,9 +189,9 @@ func hosts(seed []byte) (list []string) {
 	return list
 }
 
-// FuzzCheck: if a pattern is said to match no host of a family, it matches none
+// FuzzCheckForm: if a pattern is said to match no host of a family, it matches none
 // that is made from the family's forms; and what is proposed instead does.
-func FuzzCheck(f *testing.F) {
+func FuzzCheckForm(f *testing.F) {
 	for p := range strings.FieldsSeq(real + strangers) {
 		f.Add(p, []byte{1, 2, 3})
 	}
@@ -180,26 +199,22 @@ func FuzzCheck(f *testing.F) {
 		f.Add(p, []byte{7})
 	}
 	f.Fuzz(func(t *testing.T, pattern string, seed []byte) {
-		p, err := match.Parse(pattern)
-		if err != nil || len(pattern) > 200 || len(seed) > 100 {
+		if len(pattern) > 200 || len(seed) > 100 || strings.HasPrefix(PatternHost(pattern), "[") {
 			return
 		}
-		stray, ok := Check(p.Location())
+		wrong, ok := checkForm(pattern)
 		if !ok {
 			return
 		}
-		for _, host := range hosts(seed) {
-			at := location(t, host)
-			if at.Port = p.Location().Port; p.Location().Port != "" && p.Location().Port != "443" {
-				continue // hosts without a port
-			}
-			q, err := match.Parse(p.Location().Host)
-			if err == nil && q.Matches(location(t, host)) {
-				t.Errorf("%q is said to match no registry of %s, and matches %s", pattern, stray.Owner, host)
+		host, port, _ := strings.Cut(PatternHost(pattern), ":")
+		p, err := match.Parse(host)
+		for _, sample := range samples(seed) {
+			if err == nil && (port == "" || port == "443") && p.Match(sample+"/x") {
+				t.Errorf("CheckForm: %q matches no registry of %s, but it matches %s", pattern, wrong.Owner, sample)
 			}
 		}
-		if again, ok := Check(location(t, stray.Instead)); ok {
-			t.Errorf("%q: instead %q is no better: %s", pattern, stray.Instead, again.Reason)
+		if again, ok := checkForm(wrong.Instead); ok {
+			t.Errorf("%q: the proposed %q matches no registry either: %s", pattern, wrong.Instead, again.Reason)
 		}
 	})
 }
@@ -208,12 +223,12 @@ func FuzzCheck(f *testing.F) {
 // upstream's own plugins want, and no two seeds give the same.
 func TestSamples(t *testing.T) {
 	upstream := regexp.MustCompile(`^\d{12}\.dkr[.-]ecr(-fips)?\.[a-zA-Z0-9][a-zA-Z0-9-_]*\.`)
-	a, b := hosts([]byte("a")), hosts([]byte("fuzz"))
+	a, b := samples([]byte("a")), samples([]byte("fuzz"))
 	if slices.Equal(a, b) || len(a) < 40 {
 		t.Errorf("%d samples, the same for two seeds: %v", len(a), slices.Equal(a, b))
 	}
 	for _, host := range append(a, b...) {
-		if _, ok := Check(location(t, host)); ok {
+		if _, ok := checkForm(host); ok {
 			t.Errorf("%s is said to be no host", host)
 		}
 		if strings.Contains(host, "dkr") && !strings.Contains(host, "vpce") && !upstream.MatchString(host) {
@@ -224,8 +239,8 @@ func TestSamples(t *testing.T) {
 
 // TestDomains: each domain that the plugins know has a form here.
 func TestDomains(t *testing.T) {
-	for domain := range strings.FieldsSeq(cloudplugin.AmazonDomains + " " + cloudplugin.AzureDomains) {
-		if !slices.ContainsFunc(hosts([]byte("x")), func(h string) bool { return strings.HasSuffix(h, "."+domain) }) {
+	for domain := range strings.FieldsSeq(AmazonDomains + " " + AzureDomains) {
+		if !slices.ContainsFunc(samples([]byte("x")), func(h string) bool { return strings.HasSuffix(h, "."+domain) }) {
 			t.Errorf("no form ends in %s", domain)
 		}
 	}

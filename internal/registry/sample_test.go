@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package family
+package registry
 
 import (
 	"regexp/syntax"
@@ -9,9 +9,17 @@ import (
 	"strings"
 )
 
-// sample makes a text of an open label, by a walk through its program on which
-// the seed decides.
-func (l label) sample(seed []byte) string {
+// sample returns a label of the kind, by a walk through the program of its
+// expression. The seed selects the branches.
+func (k *labelKind) sample(seed []byte) string {
+	re, err := syntax.Parse(strings.Trim(k.expr.String(), "^$"), syntax.Perl)
+	if err != nil {
+		panic(err)
+	}
+	prog, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		panic(err)
+	}
 	next := func(n int) int {
 		if len(seed) == 0 || n < 2 {
 			return 0
@@ -21,8 +29,8 @@ func (l label) sample(seed []byte) string {
 		return int(b) % n
 	}
 	for try := 0; ; try++ {
-		text := walkOnce(l.prog, next)
-		if len(text) <= 63 && !slices.ContainsFunc(l.not, func(s string) bool { return strings.HasPrefix(text, s) }) || try == 50 {
+		text := walkOnce(prog, next)
+		if len(text) <= 63 && !slices.ContainsFunc(k.reserved, func(s string) bool { return strings.HasPrefix(text, s) }) || try == 50 {
 			return text
 		}
 	}

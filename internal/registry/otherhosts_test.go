@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package hostpattern_test
+package registry_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/plugin"
 )
 
-func TestOthers(t *testing.T) {
-	for _, o := range []hostpattern.Others{"", hostpattern.FailOthers} {
-		_, err := o.Answer("registry.example:5000", "none of Amazon ECR's", "name it with --allow-host")
+func TestOtherHosts(t *testing.T) {
+	for _, o := range []registry.OtherHosts{"", registry.FailOthers} {
+		_, err := o.Response("registry.example:5000", "none of Amazon ECR's", "name it with --allow-host")
 		if err == nil {
 			t.Fatalf("%q: got an answer, want an error", o)
 		}
@@ -23,7 +23,7 @@ func TestOthers(t *testing.T) {
 			}
 		}
 	}
-	resp, err := hostpattern.EmptyOthers.Answer("registry.example", "none", "do this")
+	resp, err := registry.EmptyOthers.Response("registry.example", "none", "do this")
 	if err != nil || len(resp.Auth) != 0 || resp.CacheKeyType != plugin.CacheRegistry || *resp.CacheDuration != 0 {
 		t.Errorf("empty: got %+v and %v, want an empty answer that is not kept", resp, err)
 	}

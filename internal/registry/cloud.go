@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package registry
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/match"
+)
+
+// Cloud is a cloud whose registries have a credential provider plugin.
+type Cloud struct {
+	Name  string   // Amazon, Google or Azure
+	Owner string   // in messages: "Amazon ECR"
+	Hosts []string // patterns of its registries; * matches within one label
+}
+
+// The names of clouds.
+const (
+	Amazon = "ecr"
+	Google = "gcr"
+	Azure  = "acr"
+)
+
+// AmazonDomains are the domains of private ECR registries in all partitions, and
+// AzureDomains those of ACR in the public clouds.
+const (
+	AmazonDomains = `amazonaws.com amazonaws.com.cn amazonaws.eu on.aws on.amazonwebservices.com.cn
+		sc2s.sgov.gov c2s.ic.gov cloud.adc-e.uk csp.hci.ic.gov`
+	AzureDomains = "azurecr.io azurecr.cn azurecr.de azurecr.us"
+)
+
+// MicrosoftHost is Microsoft's public registry. It is not a registry of ACR, but
+// AKS maps it to a mirror on clusters without internet access.
+const MicrosoftHost = "mcr.microsoft.com"
+
+// PluginCloud returns the cloud of the plugin with this name, or nil. The name
+// may have a suffix such as -2, because a kubelet needs distinct names for two
+// entries of one plugin.
+func PluginCloud(provider string) *Cloud {
+	provider = strings.TrimSuffix(provider, ".exe")
+	is := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool {
+			rest, ok := strings.CutPrefix(provider, name)
+			return ok && (rest == "" || strings.ContainsAny(rest[:1], "-_.0123456789"))
+		})
+	}
+	switch {
+	case is("ecr-credential-provider"):
+		c := &Cloud{Amazon, "Amazon ECR", []string{"public.ecr.aws", "ecr-public.aws.com"}}
+		for suffix := range strings.FieldsSeq(AmazonDomains) {
+			for _, service := range []string{"dkr.ecr", "dkr-ecr", "dkr.ecr-fips", "dkr-ecr-fips"} {
+				c.Hosts = append(c.Hosts, "*."+service+".*."+suffix)
+			}
+		}
+		return c
+	case is("auth-provider-gcp", "gcr-credential-provider", "gcp-credential-provider"):
+		// The last are Artifact Registry's regional endpoints, which
+		// docker-credential-gcr and gcloud list one by one.
+		return &Cloud{Google, "Google", []string{"container.cloud.google.com", "gcr.io", "*.gcr.io", "*.pkg.dev", "docker.*.rep.pkg.dev"}}
+	case is("acr-credential-provider", "azure-acr-credential-provider"):
+		c := &Cloud{Azure, "Azure", nil}
+		for suffix := range strings.FieldsSeq(AzureDomains) {
+			c.Hosts = append(c.Hosts, "*."+suffix, "*.*.geo."+suffix)
+		}
+		return c
+	}
+	return nil
+}
+
+// Reach classifies the hosts that a pattern matches.
+type Reach int
+
+const (
+	Own     Reach = iota // all belong to the cloud
+	Foreign              // none belongs to the cloud, and all have the same owner
+	Mixed                // some may belong to the cloud, or the owner is unknown
+)
+
+// Reach classifies the hosts that a pattern of matchImages matches. more are
+// patterns of hosts to count as the cloud's.
+func (c *Cloud) Reach(pattern string, more ...string) Reach {
+	host := PatternHost(pattern)
+	if host == "" || hostpattern.Check(host) != nil {
+		return Mixed
+	}
+	reach := Foreign
+	for _, own := range slices.Concat(c.Hosts, more) {
+		switch name, port, _ := strings.Cut(host, ":"); {
+		case covers(own, host), port == "443" && covers(own, name):
+			return Own
+		case overlaps(own, host):
+			reach = Mixed
+		}
+	}
+	return reach
+}
+
+// PatternHost returns the host of a pattern with its port, in lower case, or "".
+func PatternHost(pattern string) string {
+	at, err := match.ParseLocation(pattern)
+	if err != nil {
+		return ""
+	}
+	host := strings.ToLower(at.Host)
+	switch {
+	case at.Port == "":
+		return host
+	case strings.Contains(host, ":"): // an IPv6 address without its brackets
+		return "[" + host + "]:" + at.Port
+	}
+	return host + ":" + at.Port
+}
+
+// covers reports whether host pattern a matches all that b matches.
+func covers(a, b string) bool {
+	return slices.EqualFunc(strings.Split(a, "."), strings.Split(b, "."), func(a, b string) bool { return a == b || a == "*" })
+}
+
+// overlaps reports whether two host patterns may match the same host.
+func overlaps(a, b string) bool {
+	return slices.EqualFunc(strings.Split(a, "."), strings.Split(b, "."), func(a, b string) bool {
+		return a == b || a == "*" || strings.Contains(b, "*") && sameStart(a, b)
+	})
+}
+
+// sameStart compares the parts of two labels before the first *.
+func sameStart(a, b string) bool {
+	a, _, _ = strings.Cut(a, "*")
+	b, _, _ = strings.Cut(b, "*")
+	n := min(len(a), len(b))
+	return a[:n] == b[:n]
+}
