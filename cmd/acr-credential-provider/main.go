@@ -50,7 +50,7 @@ func program() pluginmain.Program {
 			if len(args) != 1 {
 				return nil, errors.New("expected one argument: the path to the cloud configuration (azure.json)")
 			}
-			opts.ConfigFile, opts.Getenv, opts.Log = args[0], in.Getenv, in.Log
+			opts.ConfigFile, opts.Getenv, opts.Logger = args[0], in.Getenv, in.Logger
 			return acr.New(opts)
 		},
 	}

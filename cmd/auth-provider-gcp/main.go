@@ -54,10 +54,10 @@ func program() pluginmain.Program {
 			if err := checkArgs(in.Args, opts); err != nil {
 				return nil, err
 			}
-			if err := opts.ReadEnviron(in.Getenv); err != nil {
+			opts.Getenv, opts.Logger = in.Getenv, in.Logger
+			if err := opts.ReadEnviron(); err != nil {
 				return nil, err
 			}
-			opts.Log = in.Log
 			return gcr.New(opts)
 		},
 	}

@@ -10,8 +10,8 @@ import (
 	"os"
 
 	"github.com/regcred/regcred/internal/pluginmain"
+	"github.com/regcred/regcred/internal/provider/dockerconfig"
 	"github.com/regcred/regcred/plugin"
-	"github.com/regcred/regcred/provider/dockerconfig"
 )
 
 // version is set by release builds: -ldflags "-X main.version=v1.2.3". The
@@ -35,7 +35,7 @@ func main() {
 		Example: "  dockerconfig-credential-provider --config /etc/registry/config.json \\\n" +
 			"    --helper-dir /usr/local/bin < request.json",
 		New: func(in pluginmain.Input) (plugin.Provider, error) {
-			opts.Log = in.Log
+			opts.Logger = in.Logger
 			return dockerconfig.New(opts)
 		},
 	}.Main()

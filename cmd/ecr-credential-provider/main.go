@@ -44,7 +44,7 @@ func program() pluginmain.Program {
 		Flags:            flags,
 		New: func(in pluginmain.Input) (plugin.Provider, error) {
 			opts.DefaultRoleARN = in.Getenv("AWS_ECR_ROLE_ARN")
-			opts.Logger = in.Log
+			opts.Logger = in.Logger
 			return ecr.New(opts)
 		},
 	}

@@ -8,8 +8,8 @@ package main
 
 import (
 	"github.com/regcred/regcred/internal/pluginmain"
+	"github.com/regcred/regcred/internal/provider/static"
 	"github.com/regcred/regcred/plugin"
-	"github.com/regcred/regcred/provider/static"
 )
 
 // version is set by release builds: -ldflags "-X main.version=v1.2.3". The

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/regcred/regcred/internal/pluginmain"
+	"github.com/regcred/regcred/internal/provider/token"
 	"github.com/regcred/regcred/plugin"
-	"github.com/regcred/regcred/provider/token"
 )
 
 // version is set by release builds: -ldflags "-X main.version=v1.2.3". The
@@ -83,7 +83,7 @@ func (f *flags) provider(in pluginmain.Input) (plugin.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts.Log = in.Log
+	opts.Logger = in.Logger
 	return token.New(opts)
 }
 

@@ -360,7 +360,7 @@ func copySamples(t *testing.T, name, token string) string {
 // wire is the documented answer with the secret in it.
 func wire(t *testing.T, name, secret string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../provider/token/testdata/" + name + ".json")
+	text, err := os.ReadFile("../../internal/provider/token/testdata/" + name + ".json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ type Program struct {
 type Input struct {
 	Args   []string            // the arguments that are no flags
 	Getenv func(string) string // the environment
-	Log    *slog.Logger        // standard error: warnings, and more at the verbosity that was asked for; never nil
+	Logger *slog.Logger        // standard error: warnings, and more at the verbosity that was asked for; never nil
 }
 
 // Flags returns an empty set of flags, which are listed in the order in which
@@ -126,7 +126,7 @@ func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout
 	if rest := p.Flags.Args(); len(rest) > 0 && rest[0] == getCredentials {
 		serve.Args = rest[:1]
 	}
-	provider, err := p.New(Input{Args: p.Flags.Args(), Getenv: getenv, Log: logger(stderr, p.Name, *verbosity)})
+	provider, err := p.New(Input{Args: p.Flags.Args(), Getenv: getenv, Logger: logger(stderr, p.Name, *verbosity)})
 	if err != nil {
 		return p.fail(stderr, err)
 	}

@@ -33,7 +33,7 @@ func newAWS(t *testing.T) (*world, *testcloud.AWS) {
 	t.Cleanup(aws.Close)
 	w.server, w.metadata, w.image = aws.Server, "/latest/", ecrImage
 	w.last, w.registry = "/", func(i int) string { return fmt.Sprintf("%012d.dkr.ecr.eu-west-1.amazonaws.com", i) }
-	w.member = func(more map[string]string) cloud.Member {
+	w.provider = func(more map[string]string) cloud.Provider {
 		environ := map[string]string{}
 		for _, entry := range aws.Environ() {
 			name, value, _ := strings.Cut(entry, "=")
@@ -44,8 +44,8 @@ func newAWS(t *testing.T) (*world, *testcloud.AWS) {
 		for name, value := range environ {
 			t.Setenv(name, value)
 		}
-		return cloud.Use(ecr.InPod(ecr.Options{Timeout: 10 * time.Second, MaxPause: time.Millisecond, Logger: w.log},
-			func(name string) string { return environ[name] }))
+		return provider(ecr.InPod(ecr.Options{Timeout: 10 * time.Second, MaxPause: time.Millisecond, Logger: w.log,
+			Getenv: func(name string) string { return environ[name] }}))
 	}
 	return w, aws
 }

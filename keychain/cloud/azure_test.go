@@ -29,7 +29,7 @@ func newAzure(t *testing.T) (*world, *testcloud.Azure) {
 	net.Handle("imds.test", azure)
 	w.server, w.metadata, w.image = azure.Server, "/metadata/", acrImage
 	w.last, w.registry = "/oauth2/exchange", func(i int) string { return fmt.Sprintf("team%d.azurecr.io", i) }
-	w.member = func(more map[string]string) cloud.Member {
+	w.provider = func(more map[string]string) cloud.Provider {
 		environ := map[string]string{}
 		for _, entry := range azure.Environ() {
 			name, value, _ := strings.Cut(entry, "=")
@@ -39,8 +39,8 @@ func newAzure(t *testing.T) (*world, *testcloud.Azure) {
 		maps.Copy(environ, more)
 		transport := net.Transport()
 		t.Cleanup(transport.CloseIdleConnections)
-		return cloud.Use(acr.InPod(acr.Options{Transport: transport, Timeout: 10 * time.Second, Backoff: time.Millisecond, Log: w.log},
-			func(name string) string { return environ[name] }))
+		return provider(acr.InPod(acr.Options{Transport: transport, Timeout: 10 * time.Second, Backoff: time.Millisecond, Logger: w.log,
+			Getenv: func(name string) string { return environ[name] }}))
 	}
 	return w, azure
 }

@@ -18,14 +18,14 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/provider/dockerconfig"
+	"github.com/regcred/regcred/internal/provider/static"
 	"github.com/regcred/regcred/keychain/cloud"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/acr"
-	"github.com/regcred/regcred/provider/dockerconfig"
 	"github.com/regcred/regcred/provider/ecr"
 	"github.com/regcred/regcred/provider/gcr"
-	"github.com/regcred/regcred/provider/static"
 )
 
 // nothing is the environment of a pod without an identity.
@@ -42,30 +42,42 @@ func only(environ ...string) func(string) string {
 	}
 }
 
-// none answers with nothing.
+// provider panics if the constructor fails.
+func provider(p plugin.Provider, err error) cloud.Provider {
+	if err != nil {
+		panic(err)
+	}
+	return cloud.Provider{Provider: p}
+}
+
+// named sets the name and the images of a provider.
+func named(name string, p cloud.Provider, images ...string) cloud.Provider {
+	p.Name, p.MatchImages = name, images
+	return p
+}
+
+// none returns no credential.
 var none = plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
 	return &plugin.Response{CacheKeyType: plugin.CacheRegistry}, nil
 })
 
 func TestRefuses(t *testing.T) {
-	amazon := cloud.Use(ecr.InPod(ecr.Options{}, nothing))
+	amazon := provider(ecr.InPod(ecr.Options{Getenv: nothing}))
 	for want, tt := range map[string]struct {
-		opts    regcred.Options
-		members []cloud.Member
+		opts      regcred.Options
+		providers []cloud.Provider
 	}{
-		"cloud: at least one provider is required": {},
-		`cloud: provider 2: duplicate name "ecr-credential-provider"; use Named`: {
-			members: []cloud.Member{amazon, cloud.Use(ecr.New(ecr.Options{}))}},
-		`cloud: provider 2: --allow-host "*.com": `:                    {members: []cloud.Member{amazon, cloud.Use(ecr.New(ecr.Options{AllowHosts: []string{"*.com"}}))}},
-		"cloud: provider 1: must not be nil":                           {members: []cloud.Member{{}}},
-		"cloud: provider 1: the provider has no name; use Named":       {members: []cloud.Member{cloud.Use(none, nil).For("r.example")}},
-		`cloud: provider 1: "team" has no default images; use For`:     {members: []cloud.Member{cloud.Use(none, nil).Named("team")}},
-		`cloud: keyring: providers[0].name: must be a file name`:       {members: []cloud.Member{amazon.Named("a/b")}},
-		`cloud: keyring: providers[0].matchImages[0]: invalid pattern`: {members: []cloud.Member{cloud.Use(none, nil).Named("team").For("r.example:x")}},
-		"cloud: Options.BinDir and Options.InProcess must be empty":    {opts: regcred.Options{BinDir: "/bin"}, members: []cloud.Member{amazon}},
-		"cloud: Options.BinDir and Options.InProcess must be":          {opts: regcred.Options{InProcess: map[string]plugin.Provider{}}, members: []cloud.Member{amazon}},
+		"cloud: at least one provider is required":                              {},
+		`cloud: provider 2: duplicate name "ecr-credential-provider"; set Name`: {providers: []cloud.Provider{amazon, provider(ecr.New(ecr.Options{}))}},
+		"cloud: provider 2: Provider must not be nil":                           {providers: []cloud.Provider{amazon, {Name: "team"}}},
+		"cloud: provider 1: the provider has no name; set Name":                 {providers: []cloud.Provider{{Provider: none, MatchImages: []string{"r.example"}}}},
+		`cloud: provider 1: "team" has no default images; set MatchImages`:      {providers: []cloud.Provider{{Provider: none, Name: "team"}}},
+		`cloud: keyring: providers[0].name: must be a file name`:                {providers: []cloud.Provider{{Provider: amazon.Provider, Name: "a/b"}}},
+		`cloud: keyring: providers[0].matchImages[0]: invalid pattern`:          {providers: []cloud.Provider{{Provider: none, Name: "team", MatchImages: []string{"r.example:x"}}}},
+		"cloud: Options.BinDir and Options.InProcess must be empty":             {opts: regcred.Options{BinDir: "/bin"}, providers: []cloud.Provider{amazon}},
+		"cloud: Options.BinDir and Options.InProcess must be":                   {opts: regcred.Options{InProcess: map[string]plugin.Provider{}}, providers: []cloud.Provider{amazon}},
 	} {
-		_, err := cloud.Keyring(tt.opts, tt.members...)
+		_, err := cloud.New(tt.opts, tt.providers...)
 		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v\nwant %s", err, want)
 		}
@@ -75,11 +87,11 @@ func TestRefuses(t *testing.T) {
 // TestHalves: what is configured in part would lead to the node, without a word.
 func TestHalves(t *testing.T) {
 	amazon := func(environ ...string) error {
-		_, err := ecr.InPod(ecr.Options{}, only(environ...))
+		_, err := ecr.InPod(ecr.Options{Getenv: only(environ...)})
 		return err
 	}
 	azure := func(environ ...string) error {
-		_, err := acr.InPod(acr.Options{}, only(environ...))
+		_, err := acr.InPod(acr.Options{Getenv: only(environ...)})
 		return err
 	}
 	for _, tt := range []struct {
@@ -108,10 +120,10 @@ func TestHalves(t *testing.T) {
 			canary.Check(t, "the error", tt.err.Error())
 		}
 	}
-	if _, err := acr.InPod(acr.Options{ConfigFile: "/azure.json"}, nothing); err == nil {
+	if _, err := acr.InPod(acr.Options{ConfigFile: "/azure.json", Getenv: nothing}); err == nil {
 		t.Error("azure.json in a pod: no error")
 	}
-	if _, err := gcr.InPod(gcr.Options{}, only("GCE_METADATA_HOST=http://x/")); err == nil {
+	if _, err := gcr.InPod(gcr.Options{Getenv: only("GCE_METADATA_HOST=http://x/")}); err == nil {
 		t.Error("an address that is none: no error")
 	}
 }
@@ -190,10 +202,10 @@ func TestOthers(t *testing.T) {
 	if err := os.Chmod(logins, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	k, err := cloud.Keyring(regcred.Options{},
-		cloud.Use(static.New(static.Options{Username: "ci", PasswordFile: password, Hosts: []string{"static.example"}})).Named("ci").For("static.example/team", "static.example/other"),
-		cloud.Use(dockerconfig.New(dockerconfig.Options{Path: logins})).Named("logins").For("logins.example"),
-		cloud.Use(none, nil).Named("none").For("none.example"),
+	k, err := cloud.New(regcred.Options{},
+		named("ci", provider(static.New(static.Options{Username: "ci", PasswordFile: password, Hosts: []string{"static.example"}})), "static.example/team", "static.example/other"),
+		named("logins", provider(dockerconfig.New(dockerconfig.Options{Path: logins})), "logins.example"),
+		named("none", provider(none, nil), "none.example"),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -234,16 +246,16 @@ func TestDefaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var good, bad atomic.Int32
-				k, err := cloud.Keyring(tt.opts,
-					cloud.Use(plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+				k, err := cloud.New(tt.opts,
+					named("good", cloud.Provider{Provider: plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
 						good.Add(1)
 						return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(30 * time.Minute),
 							Auth: map[string]plugin.AuthConfig{"good.example": {Username: "u", Password: plugin.NewSecret(canary.Password)}}}, nil
-					}), nil).Named("good").For("good.example"),
-					cloud.Use(plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+					})}, "good.example"),
+					named("bad", cloud.Provider{Provider: plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
 						bad.Add(1)
 						return nil, errors.New("refused")
-					}), nil).Named("bad").For("bad.example"),
+					})}, "bad.example"),
 				)
 				if err != nil {
 					t.Fatal(err)

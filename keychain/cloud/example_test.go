@@ -20,10 +20,10 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/keychain"
 	"github.com/regcred/regcred/keychain/cloud"
+	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/acr"
 	"github.com/regcred/regcred/provider/ecr"
 	"github.com/regcred/regcred/provider/gcr"
-	"github.com/regcred/regcred/provider/static"
 )
 
 // docs/keychain-cloud.md quotes these examples; TestDocsQuoteExamples holds them
@@ -61,12 +61,16 @@ func exampleCloud() (end func()) {
 	}
 }
 
-// A controller pulls from ECR as its pod may. Options.Observer and Logger, and
-// all others, are those of [regcred.New].
+// A controller pulls from ECR with its pod's identity.
 func Example() {
 	defer exampleCloud()()
 
-	keyring, err := cloud.Keyring(regcred.Options{}, cloud.Use(ecr.InPod(ecr.Options{}, os.Getenv)))
+	amazon, err := ecr.InPod(ecr.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	keyring, err := cloud.New(regcred.Options{}, cloud.Provider{Provider: amazon})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -85,19 +89,28 @@ func Example() {
 	// Output: AWS [redacted] from ecr-credential-provider
 }
 
-// A controller that pulls from three clouds, from ECR Public, and from a
-// registry whose password it has in a file. Nobody is asked before an image is
-// looked up, and then only whose image it is.
-func ExampleKeyring() {
+// askTeam is a provider of the program's own; its registry is down.
+func askTeam(context.Context, *plugin.Request) (*plugin.Response, error) {
+	return nil, errors.New("503 Service Unavailable")
+}
+
+// A controller pulls from three clouds, from ECR Public, and from a registry with
+// a provider of its own. A lookup calls only the provider of the image.
+func ExampleNew() {
 	defer exampleCloud()()
 
-	keyring, err := cloud.Keyring(regcred.Options{},
-		cloud.Use(ecr.InPod(ecr.Options{}, os.Getenv)).For("public.ecr.aws"),
-		cloud.Use(gcr.InPod(gcr.Options{}, os.Getenv)),
-		cloud.Use(acr.InPod(acr.Options{}, os.Getenv)),
-		cloud.Use(static.New(static.Options{
-			Username: "ci", PasswordFile: "/etc/registry/password", Hosts: []string{"registry.example"},
-		})).Named("registry").For("registry.example"),
+	amazon, err1 := ecr.InPod(ecr.Options{})
+	google, err2 := gcr.InPod(gcr.Options{})
+	azure, err3 := acr.InPod(acr.Options{})
+	if err := errors.Join(err1, err2, err3); err != nil {
+		fmt.Println(err)
+		return
+	}
+	keyring, err := cloud.New(regcred.Options{},
+		cloud.Provider{Provider: amazon, MatchImages: []string{"public.ecr.aws"}},
+		cloud.Provider{Provider: google},
+		cloud.Provider{Provider: azure},
+		cloud.Provider{Name: "team", MatchImages: []string{"registry.example"}, Provider: plugin.ProviderFunc(askTeam)},
 	)
 	if err != nil {
 		fmt.Println(err)
@@ -119,19 +132,23 @@ func ExampleKeyring() {
 	}
 	// Output:
 	// public.ecr.aws/docker/library/nginx as AWS
-	// registry.example/app fails: registry
+	// registry.example/app fails: team
 	// docker.io/library/nginx needs no credential
 }
 
-// A controller over go-containerregistry pulls as its pod, by package keychain.
-// Here the registry has a name of its own and stands in front of ECR.
-func ExampleKeyring_pull() {
+// A controller pulls with go-containerregistry and package keychain. The registry
+// is a host in front of ECR.
+func ExampleNew_pull() {
 	defer exampleCloud()()
 	registry, end := exampleRegistry()
 	defer end()
 
-	keyring, err := cloud.Keyring(regcred.Options{},
-		cloud.Use(ecr.InPod(ecr.Options{AllowHosts: []string{registry + "=eu-west-1"}}, os.Getenv)))
+	amazon, err := ecr.InPod(ecr.Options{AllowHosts: []string{registry + "=eu-west-1"}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	keyring, err := cloud.New(regcred.Options{}, cloud.Provider{Provider: amazon})
 	if err != nil {
 		fmt.Println(err)
 		return

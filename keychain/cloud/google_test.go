@@ -32,13 +32,13 @@ func newGoogle(t *testing.T) (*world, *testcloud.Google) {
 	t.Cleanup(google.Close)
 	w.server, w.metadata, w.image = google.Server, "/computeMetadata/", gcrImage
 	w.last, w.registry = testcloud.GoogleTokenPath, func(i int) string { return fmt.Sprintf("r%d-docker.pkg.dev", i) }
-	w.member = func(more map[string]string) cloud.Member {
+	w.provider = func(more map[string]string) cloud.Provider {
 		environ := map[string]string{gcr.EnvMetadataHost: google.Addr()}
 		maps.Copy(environ, more)
 		transport := net.Transport()
 		t.Cleanup(transport.CloseIdleConnections)
-		return cloud.Use(gcr.InPod(gcr.Options{Transport: transport, Backoff: time.Millisecond, Log: w.log},
-			func(name string) string { return environ[name] }))
+		return provider(gcr.InPod(gcr.Options{Transport: transport, Backoff: time.Millisecond, Logger: w.log,
+			Getenv: func(name string) string { return environ[name] }}))
 	}
 	return w, google
 }

@@ -41,10 +41,8 @@ const lookups = 40
 // again, of which it says how many failed. Then it says what is left open.
 // Nothing is set but the environment.
 func program(image string) (status int) {
-	k, err := cloud.Keyring(regcred.Options{},
-		cloud.Use(ecr.InPod(ecr.Options{}, os.Getenv)),
-		cloud.Use(gcr.InPod(gcr.Options{}, os.Getenv)),
-		cloud.Use(acr.InPod(acr.Options{}, os.Getenv)))
+	k, err := cloud.New(regcred.Options{},
+		provider(ecr.InPod(ecr.Options{})), provider(gcr.InPod(gcr.Options{})), provider(acr.InPod(acr.Options{})))
 	if err != nil {
 		fmt.Println(err)
 		return 1

@@ -26,7 +26,7 @@ type world struct {
 	server *testcloud.Server
 	// member makes the provider of a pod with these variables, in which it is
 	// what the world has already.
-	member   func(environ map[string]string) cloud.Member
+	provider func(environ map[string]string) cloud.Provider
 	metadata string // what the paths of the node's metadata server begin with
 	last     string // the path of what is asked last, for the password
 	image    string
@@ -61,7 +61,7 @@ func newWorld(t *testing.T) *world {
 // keyring makes one of the world's provider alone. Failures are not held back.
 func (w *world) keyring(environ map[string]string) *regcred.Keyring {
 	w.t.Helper()
-	k, err := cloud.Keyring(regcred.Options{Logger: w.log, Backoff: -1}, w.member(environ))
+	k, err := cloud.New(regcred.Options{Logger: w.log, Backoff: -1}, w.provider(environ))
 	if err != nil {
 		w.t.Fatal(err)
 	}

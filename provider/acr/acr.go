@@ -64,11 +64,11 @@ func New(opts Options) (*Provider, error) {
 	if opts.Getenv == nil {
 		opts.Getenv = os.Getenv
 	}
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	if opts.Now == nil {
-		opts.Now = time.Now
+	if opts.now == nil {
+		opts.now = time.Now
 	}
 	if opts.Budget <= 0 {
 		opts.Budget = remote.Budget
@@ -187,10 +187,10 @@ const maxCache = time.Hour
 func (s *session) cacheFor(refresh string) time.Duration {
 	claims, err := jwt.Parse(refresh)
 	if err != nil || claims.Expires.IsZero() {
-		s.opts.Log.Warn("the refresh token has no expiry, so the response is not cached")
+		s.opts.Logger.Warn("the refresh token has no expiry, so the response is not cached")
 		return 0
 	}
-	left := claims.Expires.Sub(s.opts.Now())
+	left := claims.Expires.Sub(s.opts.now())
 	if !claims.IssuedAt.IsZero() {
 		left = min(left, claims.Expires.Sub(claims.IssuedAt))
 	}

@@ -315,7 +315,7 @@ func TestCacheFor(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, managed)
-			w.opts.Now = func() time.Time { return now }
+			w.opts.now = func() time.Time { return now }
 			w.az.Set(func(s *testcloud.AzureState) { s.RefreshToken = testcloud.AzureJWT(test.claims) })
 			if got := *w.answers(image("foo.azurecr.io/x")).CacheDuration; got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)

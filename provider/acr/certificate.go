@@ -36,7 +36,7 @@ func (s *session) certificateToken(ctx context.Context, cfg *config) (string, er
 	if err != nil {
 		return "", err
 	}
-	signed, err := sign(cert, key, cfg.ClientID, audience, s.opts.Now())
+	signed, err := sign(cert, key, cfg.ClientID, audience, s.opts.now())
 	if err != nil {
 		return "", fmt.Errorf("aadClientCertPath %q: %w", cfg.ClientCertPath, err)
 	}

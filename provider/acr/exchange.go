@@ -73,7 +73,7 @@ func (s *session) challenge(ctx context.Context, reg acrHost, asked *pending) (a
 	if err != nil {
 		return "", "", fmt.Errorf("%s: GET https://%s/v2/: status %d: %w", challengeStep, reg.server, answer.Status, err)
 	}
-	s.opts.Log.Info("the registry responded", "endpoint", address, "service", service)
+	s.opts.Logger.Info("the registry responded", "endpoint", address, "service", service)
 	return address, service, nil
 }
 
@@ -111,6 +111,6 @@ func (s *session) refresh(ctx context.Context, address, service, tenant, token s
 	if err != nil {
 		return "", fmt.Errorf("%s: POST %s: %w", step, address, err)
 	}
-	s.opts.Log.Debug("exchanged the token", "endpoint", address, "request", answer.Header.Get("X-Ms-Correlation-Request-Id"))
+	s.opts.Logger.Debug("exchanged the token", "endpoint", address, "request", answer.Header.Get("X-Ms-Correlation-Request-Id"))
 	return refresh, nil
 }

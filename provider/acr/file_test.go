@@ -71,7 +71,7 @@ func TestCertificate(t *testing.T) {
 			w := newWorld(t, "")
 			w.opts.ConfigFile = w.withCertificate(w.file("cert.pem", string(text)))
 			now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-			w.opts.Now = func() time.Time { return now }
+			w.opts.now = func() time.Time { return now }
 			w.az.Set(func(s *testcloud.AzureState) { s.Tenant = "node-tenant" })
 			w.answers(image("foo.azurecr.us/app"))
 			want := []string{"POST login.microsoftonline.us/node-tenant/oauth2/v2.0/token", "GET foo.azurecr.us/v2/", "POST foo.azurecr.us/oauth2/exchange"}

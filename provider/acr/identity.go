@@ -141,7 +141,7 @@ func (s *session) nobody(why string) error {
 }
 
 func (s *session) federatedToken(ctx context.Context, cfg *config) (string, error) {
-	name := s.opts.told("aadFederatedTokenFile", envTokenFile)
+	name := s.opts.settingHint("aadFederatedTokenFile", envTokenFile)
 	// In a pod, others may read it: the kubelet gives it the mode 0644 unless
 	// the pod has a user or group of its own.
 	data, err := readFile(cfg.FederatedTokenFile, s.opts.pod == nil)
@@ -154,7 +154,7 @@ func (s *session) federatedToken(ctx context.Context, cfg *config) (string, erro
 	}
 	token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, assertion(proof))
 	if err != nil {
-		return "", entraHint(err, s.opts.told("check tenantId and aadClientId in the cloud configuration, and the application's federated credential",
+		return "", entraHint(err, s.opts.settingHint("check tenantId and aadClientId in the cloud configuration, and the application's federated credential",
 			"check AZURE_TENANT_ID and AZURE_CLIENT_ID, and the issuer, subject and audience of the identity's federated credential"))
 	}
 	return token, nil

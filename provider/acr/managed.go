@@ -49,11 +49,11 @@ func (s *session) managedToken(ctx context.Context, cfg *config) (string, error)
 	case isSilence(err):
 		return "", hint(err, "check that the node runs on Azure, and that no firewall or network policy blocks the address")
 	case id == "":
-		return "", hint(err, s.opts.told("check that the node has a system-assigned identity, or set userAssignedIdentityID in the cloud configuration",
+		return "", hint(err, s.opts.settingHint("check that the node has a system-assigned identity, or set userAssignedIdentityID in the cloud configuration",
 			"check that the node has a system-assigned identity, set AZURE_CLIENT_ID, or configure workload identity for the service account"))
 	}
 	return "", hint(err, fmt.Sprintf("check that identity %.200q", id)+
-		s.opts.told(" (userAssignedIdentityID in the cloud configuration) is assigned to the node", " (AZURE_CLIENT_ID) is assigned to the node"))
+		s.opts.settingHint(" (userAssignedIdentityID in the cloud configuration) is assigned to the node", " (AZURE_CLIENT_ID) is assigned to the node"))
 }
 
 func (s *session) askManaged(ctx context.Context, id string) (string, error) {

@@ -16,71 +16,73 @@ import (
 	"github.com/regcred/regcred/internal/hostpattern"
 )
 
-// Options configure a [Provider]. ConfigFile is required, but for [InPod].
+// Options configure a [Provider]. ConfigFile is required, except for [InPod].
 type Options struct {
 	ConfigFile string // the node's cloud configuration, azure.json: JSON or YAML
 
-	// Mirrors are "SOURCE=TARGET[/PATH]": images that begin with SOURCE, a host
-	// or a host and a path, are pulled from the registry TARGET by way of the
-	// container runtime. MirrorOrigin, "none" or "trusted", is what the host of
-	// a SOURCE may see of its credential; "" refuses sources of strangers.
-	Mirrors      []string
+	// Mirrors are images that the runtime pulls from an ACR registry, as
+	// SOURCE=TARGET[/PATH], such as docker.io=REGISTRY/hub.
+	Mirrors []string
+
+	// MirrorOrigin states whether the original host of mirrored images may
+	// receive the credential, because containerd falls back to it: "none" if
+	// the runtime never does, "trusted" if the host may. With "", New rejects
+	// mirrors of hosts outside ACR.
 	MirrorOrigin string
 
-	// RegistryMirrors are Mirrors in the syntax of upstream, "SOURCE:TARGET",
-	// several separated by commas; or with "=", if one has a port.
+	// RegistryMirrors are mirrors in the syntax of the upstream plugin:
+	// SOURCE:TARGET, separated by commas, or SOURCE=TARGET if a host has a port.
 	RegistryMirrors []string
 
-	// OtherHosts says what to do about a host that is none of ACR's: "fail",
-	// which "" means too, or "empty".
+	// OtherHosts is the response for hosts that are not served: "fail", which
+	// is the default, or "empty" for a response without credentials.
 	OtherHosts string
 
-	// AllowHosts are further hosts that are registries of ACR: host[:port],
-	// where * stands for text within one label.
+	// AllowHosts are additional hosts of ACR registries: host[:port], where *
+	// matches within one label.
 	AllowHosts []string
 
-	// DefaultClientID and DefaultTenantID serve for service accounts that lack
+	// DefaultClientID and DefaultTenantID are used for service accounts without
 	// the annotation.
 	DefaultClientID string
 	DefaultTenantID string
 
-	// Binding says where identity bindings are; the zero value is for nowhere.
+	// Binding configures AKS identity bindings; the zero value disables them.
 	Binding Binding
 
-	// FallbackToNode lets pods without a service account, or whose service
-	// account names no identity, use that of the node. It is about the two
-	// ways in which pods can have an identity of their own.
+	// FallbackToNode uses the node's identity for pods without a service account
+	// or whose service account has no identity.
 	FallbackToNode bool
 
-	// StaticSecret hands aadClientId and aadClientSecret themselves to whoever
-	// asks, as upstream does, instead of a token that they are exchanged for.
+	// StaticSecret returns aadClientId and aadClientSecret as the credential, as
+	// the upstream plugin does, instead of a token.
 	StaticSecret bool
 
+	Transport http.RoundTripper // of all requests; nil means one that uses the proxy of the environment
+	Timeout   time.Duration     // of one request; 0 means 14 s
+	Backoff   time.Duration     // before the second attempt, doubled for the third; 0 means 250 ms
+	Budget    time.Duration     // for one call of GetCredentials; 0 means 45 s
+
 	Getenv func(string) string // nil means [os.Getenv]
-	Log    *slog.Logger        // nil discards
-	Now    func() time.Time    // nil means [time.Now]
+	Logger *slog.Logger        // steps (Info) and warnings; nil discards
 
-	Transport http.RoundTripper // of every request; nil means [remote.NewTransport]
-	Budget    time.Duration     // for one answer; 0 means [remote.Budget]
-	Timeout   time.Duration     // of one attempt at a request; 0 means that of [remote.Client]
-	Backoff   time.Duration     // before the second attempt; 0 means that of [remote.Client]
-
-	pod *podIdentity // see InPod
+	now func() time.Time // nil means time.Now
+	pod *podIdentity     // set by InPod
 }
 
-// DefaultBindingCA is the authority of identity bindings on the nodes of AKS.
+// DefaultBindingCA is the CA file of identity bindings on AKS nodes.
 const DefaultBindingCA = "/etc/kubernetes/certs/ca.crt"
 
-// Binding says where AKS hands out tokens for identity bindings: behind the
-// API server, under a name of its own. The zero value is for nowhere.
+// Binding configures AKS identity bindings, whose tokens come from an endpoint
+// behind the API server. The zero value disables them.
 type Binding struct {
-	SNIName   string // the name that it is asked by
-	APIServer string // where that is: address or name of the API server, with a port or without
+	SNIName   string // the endpoint's TLS server name
+	APIServer string // address or name of the API server, with or without a port
 
 	DefaultClientID string // for service accounts without the annotation
-	DefaultTenantID string // likewise; for the exchange alone
+	DefaultTenantID string // for service accounts without the annotation; used only in the exchange
 
-	CAFile string // whom to trust, in PEM; "" means [DefaultBindingCA]
+	CAFile string // trusted CAs in PEM; "" means [DefaultBindingCA]
 }
 
 func (b Binding) check() error {
@@ -105,7 +107,7 @@ func (b Binding) check() error {
 	return nil
 }
 
-// address is where to connect to.
+// address returns host:port of the API server.
 func (b Binding) address() string {
 	if _, _, err := net.SplitHostPort(b.APIServer); err == nil {
 		return b.APIServer
@@ -113,9 +115,9 @@ func (b Binding) address() string {
 	return net.JoinHostPort(strings.Trim(b.APIServer, "[]"), "443")
 }
 
-// told is what an error says where settings are those of azure.json, or of a
-// pod's environment.
-func (o *Options) told(file, pod string) string {
+// settingHint returns pod if the settings come from a pod's environment, and file
+// if they come from azure.json.
+func (o *Options) settingHint(file, pod string) string {
 	if o.pod != nil {
 		return pod
 	}

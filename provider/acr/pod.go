@@ -7,31 +7,30 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/regcred/regcred/internal/registry"
 )
 
-// Name is that of the plugin, and so of the provider in a configuration.
+// Name is the name of the plugin, and of the provider in a configuration.
 const Name = "acr-credential-provider"
 
-// InPod is [New] for a program in a pod, which pulls as the pod: with the
-// identity that the webhook of Azure Workload Identity names in the
-// environment, or only if it names none with a managed identity of the node,
-// that of AZURE_CLIENT_ID or the system-assigned one. One that is named and
-// fails is a failure, and one that is named in part is an error here. There is
-// no azure.json: Options.ConfigFile must be empty.
-//
-// getenv is that of Options.Getenv. The names are looked at here alone, and the
-// file of the token at each question.
-func InPod(opts Options, getenv func(string) string) (*Provider, error) {
+// InPod returns a provider for a program in a pod. It uses the identity that the
+// Azure Workload Identity webhook configures in the environment. Without one it
+// uses the node's managed identity: AZURE_CLIENT_ID, or the system-assigned one. If
+// the configured identity fails, the request fails; an incomplete configuration is
+// an error here. Options.ConfigFile must be empty.
+func InPod(opts Options) (*Provider, error) {
 	if opts.ConfigFile != "" {
 		return nil, errors.New("InPod reads the identity from the environment; leave ConfigFile empty, or call New instead of InPod")
 	}
-	pod, err := readPod(getenv)
-	if err != nil {
+	if opts.Getenv == nil {
+		opts.Getenv = os.Getenv
+	}
+	var err error
+	if opts.pod, err = readPod(opts.Getenv); err != nil {
 		return nil, err
 	}
-	opts.pod, opts.Getenv = pod, getenv
 	return New(opts)
 }
 
@@ -51,7 +50,7 @@ func readPod(getenv func(string) string) (*podIdentity, error) {
 	return pod, nil
 }
 
-// missing is the error of a variable that is not set beside that of the token.
+// missing returns an error if a variable that the token file needs is not set.
 func missing(name, value, annotation string) error {
 	if value != "" {
 		return nil
@@ -60,13 +59,12 @@ func missing(name, value, annotation string) error {
 		envTokenFile, name, annotation)
 }
 
-// Name is [Name].
+// Name returns [Name].
 func (p *Provider) Name() string { return Name }
 
-// MatchImages are patterns for the images that the provider serves, in the
-// syntax of matchImages: the registries of the public clouds, the hosts of
-// Options.AllowHosts, and the sources of its mirrors. The suffix of a cloud of
-// its own is not known here.
+// MatchImages returns patterns for matchImages: the registries of the public
+// clouds, Options.AllowHosts, and the sources of the mirrors. Custom clouds need
+// Options.AllowHosts.
 func (p *Provider) MatchImages() []string {
 	list := append(registry.PluginCloud(Name).Hosts, p.rules.allowed...)
 	return append(list, p.mirrors.Sources()...)

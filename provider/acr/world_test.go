@@ -65,7 +65,7 @@ func newWorld(t *testing.T, config string) *world {
 	w.env["AZURE_POD_IDENTITY_AUTHORITY_HOST"] = "http://imds.test"
 	w.opts = Options{
 		ConfigFile: w.file("azure.json", config), Getenv: func(name string) string { return w.env[name] },
-		Log:       slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Logger:    slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Transport: net.Transport(), Timeout: 10 * time.Second, Backoff: time.Millisecond,
 	}
 	return w

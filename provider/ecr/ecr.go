@@ -115,7 +115,7 @@ func (p *Provider) ask(ctx context.Context, h host, req *plugin.Request) (auth p
 	s.ahead(ctx)
 	token := req.ServiceAccountToken.Reveal()
 	name := cmp.Or(p.opts.SessionName, sessionName(token))
-	who, _ := p.opts.whose()
+	who, _ := p.opts.identityHint()
 	as := "the " + who
 	if pod != "" {
 		as = pod

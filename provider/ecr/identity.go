@@ -20,7 +20,7 @@ import (
 // findIdentity gets the node's credentials, for an error of its own if there
 // are none. The SDK keeps them for the question that follows.
 func (s *session) findIdentity(ctx context.Context) error {
-	who, cure := s.opts.whose()
+	who, cure := s.opts.identityHint()
 	cures := map[string]string{"": cure}
 	if s.opts.pod {
 		cures["AccessDenied"], cures["InvalidIdentityToken"] = trustCure, issuerCure+" of the token"

@@ -44,7 +44,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 func (p *Provider) answer(ctx context.Context, keys []string, scope plugin.CacheKeyType, req *plugin.Request) (*plugin.Response, error) {
 	if p.opts.Flow != FlowRegistry {
 		if p.opts.IdentityProvider != "" || p.opts.STSAudience != "" {
-			p.opts.Log.Warn("workload identity is ignored because the flow is not gcr", "flow", p.opts.Flow)
+			p.opts.Logger.Warn("workload identity is ignored because the flow is not gcr", "flow", p.opts.Flow)
 		}
 		auth, err := p.dockercfg(ctx)
 		if err != nil {
@@ -97,15 +97,15 @@ func (p *Provider) token(ctx context.Context, req *plugin.Request) (accessToken,
 	annotated := req.ServiceAccountAnnotations[AnnotationEnable] == "true"
 	switch {
 	case p.opts.STSAudience != "", p.opts.IdentityProvider != "" && annotated:
-		p.opts.Log.Info("pulling as the pod's service account")
+		p.opts.Logger.Info("pulling as the pod's service account")
 		return p.podToken(ctx, req)
 	case p.opts.RequireWorkloadIdentity:
 		return accessToken{}, errNotAnnotated
 	}
 	if p.opts.CredentialsFile != "" {
-		p.opts.Log.Info("pulling with workload identity federation")
+		p.opts.Logger.Info("pulling with workload identity federation")
 		return p.fileToken(ctx)
 	}
-	p.opts.Log.Info("pulling as the node")
+	p.opts.Logger.Info("pulling as the node")
 	return p.nodeToken(ctx)
 }

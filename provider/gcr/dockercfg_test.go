@@ -93,7 +93,7 @@ func TestDockercfgIsForAll(t *testing.T) {
 	})
 	var log bytes.Buffer
 	p := w.provider(t, gcr.Options{
-		Flow: gcr.FlowDockercfg, IdentityProvider: cluster, ProjectID: "p", Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Flow: gcr.FlowDockercfg, IdentityProvider: cluster, ProjectID: "p", Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	resp, err := p.GetCredentials(t.Context(), podRequest("gcr.io/p/app", gcr.AnnotationEnable+"=true"))
 	if err != nil || resp.Auth["a.example"].Username != "u" {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"os"
 	"time"
 
 	"github.com/regcred/regcred/plugin"
@@ -20,22 +21,27 @@ const (
 	EnvMetadataIP    = "GCE_METADATA_IP"
 )
 
-// EnvCredentials is the variable that names a file like
-// [Options.CredentialsFile]. [InPod] reads it, and no plugin.
+// EnvCredentials is the variable that sets [Options.CredentialsFile] in [InPod].
 const EnvCredentials = "GOOGLE_APPLICATION_CREDENTIALS"
 
-// ReadEnviron takes from an environment how long and for what answers are
-// reused, and where the metadata server is. Variables that are empty change
-// nothing.
-func (o *Options) ReadEnviron(getenv func(string) string) error {
-	if text := getenv(EnvCacheDuration); text != "" {
+func (o *Options) getenv(name string) string {
+	if o.Getenv == nil {
+		return os.Getenv(name)
+	}
+	return o.Getenv(name)
+}
+
+// ReadEnviron sets CacheDuration, CacheKeyType and MetadataHost from the
+// environment. Empty variables change nothing.
+func (o *Options) ReadEnviron() error {
+	if text := o.getenv(EnvCacheDuration); text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < 0 {
 			return fmt.Errorf("%s=%q must be a duration such as 10m or 0s", EnvCacheDuration, text)
 		}
 		o.CacheDuration = &d
 	}
-	if text := getenv(EnvCacheType); text != "" {
+	if text := o.getenv(EnvCacheType); text != "" {
 		scope, ok := map[string]plugin.CacheKeyType{
 			"image": plugin.CacheImage, "registry": plugin.CacheRegistry, "global": plugin.CacheGlobal,
 		}[text]
@@ -44,7 +50,7 @@ func (o *Options) ReadEnviron(getenv func(string) string) error {
 		}
 		o.CacheKeyType = scope
 	}
-	if host := cmp.Or(getenv(EnvMetadataHost), brackets(getenv(EnvMetadataIP))); host != "" {
+	if host := cmp.Or(o.getenv(EnvMetadataHost), brackets(o.getenv(EnvMetadataIP))); host != "" {
 		if !isAddress(host) {
 			return fmt.Errorf("%s or %s=%q must be host[:port]", EnvMetadataHost, EnvMetadataIP, host)
 		}
@@ -53,7 +59,7 @@ func (o *Options) ReadEnviron(getenv func(string) string) error {
 	return nil
 }
 
-// brackets writes an IPv6 address as it stands in a URL.
+// brackets returns an address as it is in a URL.
 func brackets(ip string) string {
 	if addr, err := netip.ParseAddr(ip); err == nil && addr.Is6() {
 		return "[" + ip + "]"

@@ -18,106 +18,110 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The flows, by which a [Provider] gets its answer.
+// The values of [Options.Flow].
 const (
 	FlowRegistry     = "gcr"           // an access token
-	FlowDockercfg    = "dockercfg"     // the instance attribute google-dockercfg
-	FlowDockercfgURL = "dockercfg-url" // what stands at the URL in google-dockercfg-url
+	FlowDockercfg    = "dockercfg"     // the docker config in the instance attribute google-dockercfg
+	FlowDockercfgURL = "dockercfg-url" // the docker config at the URL in google-dockercfg-url
 )
 
-// The annotations of a service account that count.
+// The annotations of a service account that a [Provider] uses.
 const (
-	// AnnotationEnable, if it is exactly "true", makes a pod pull as its
-	// service account.
+	// AnnotationEnable makes a pod pull as its service account if the value is
+	// "true".
 	AnnotationEnable = "iam.gke.io/enable-wi-image-pull"
 	// AnnotationAccount is the e-mail address of the Google service account to
-	// impersonate, see [Options].
+	// impersonate; see [Options.Impersonate].
 	AnnotationAccount = "iam.gke.io/gcp-service-account"
 )
 
-// Options says as whom and for which registries to answer. The zero value
-// answers as the node, for Google's own registries.
+// Options configure a [Provider]. The zero value uses the node's identity and
+// serves only Google's registries.
 type Options struct {
-	Flow string // one of the flows; "" means FlowRegistry
+	Flow string // "" means [FlowRegistry]
 
-	// IdentityProvider is the issuer of the cluster's tokens, as a workload
-	// identity pool of GKE knows it; it makes pods with AnnotationEnable pull
-	// as their service account. ProjectID is the project of the pool, and
-	// required with it.
+	// IdentityProvider is the issuer of the cluster's tokens, as configured in
+	// the workload identity pool. Pods with [AnnotationEnable] then pull as
+	// their service account. ProjectID, the pool's project, is required with it.
 	IdentityProvider string
 	ProjectID        string
 
-	// STSAudience is the audience of a workload identity provider. With it,
-	// every pod pulls as its service account, without an annotation.
+	// STSAudience is the audience of a workload identity provider. If set, all
+	// pods pull as their service account, without an annotation.
 	STSAudience string
 
-	// RequireWorkloadIdentity refuses pods that would pull as the node.
+	// RequireWorkloadIdentity rejects requests that would use the node's identity.
 	RequireWorkloadIdentity bool
 
-	// Impersonate makes a pod that pulls as its service account go on to
-	// the Google service account in AnnotationAccount, if it has one.
+	// Impersonate makes a pod that pulls as its service account impersonate the
+	// Google service account in [AnnotationAccount], if it is set.
 	Impersonate bool
 
-	// CredentialsFile is a configuration of workload identity federation, in
-	// JSON, whose identity takes the place of the node's: the token in the file
-	// that it names is exchanged at STS. "" means none. Other kinds of
-	// credentials are refused.
+	// CredentialsFile is a workload identity federation configuration in JSON,
+	// which replaces the node's identity. Other types of credentials are
+	// rejected.
 	CredentialsFile string
 
-	// UniverseDomain is that of Google's services; "" means googleapis.com.
+	// UniverseDomain is the domain of Google's services; "" means googleapis.com.
 	UniverseDomain string
 
-	// AllowHosts are further hosts that get the access token: host[:port],
-	// where * stands for text within one label.
+	// AllowHosts are additional hosts that receive the access token:
+	// host[:port], where * matches within one label.
 	AllowHosts []string
 
-	// AnyHost gives the access token to every host that the plugin is asked
-	// for, as the program does whose place it takes.
+	// AnyHost sends the access token to every requested host, as the upstream
+	// plugin does.
 	AnyHost bool
 
-	// OtherHosts is what to do about the hosts that are none of these.
+	// OtherHosts is the response for hosts that are not served: "fail", which
+	// is the default, or "empty" for a response without credentials.
 	OtherHosts string
 
-	// Mirrors are names whose images a runtime pulls from a registry that gets
-	// the access token, as SOURCE=TARGET[/PATH], and MirrorOrigin is what is
-	// known about the hosts of these names; see package mirror.
-	Mirrors      []string
+	// Mirrors are images that the runtime pulls from a registry that receives
+	// the access token, as SOURCE=TARGET[/PATH], such as docker.io=REGISTRY/hub.
+	Mirrors []string
+
+	// MirrorOrigin states whether the original host of mirrored images may
+	// receive the credential, because containerd falls back to it: "none" if
+	// the runtime never does, "trusted" if the host may. With "", New rejects
+	// mirrors of hosts that are not Google's.
 	MirrorOrigin string
 
-	// CacheKeyType and CacheDuration replace those of every answer that holds
-	// credentials; "" and nil mean what fits the credential. A type that is
-	// wider than the answer is true of counts as the widest that is not.
+	// CacheKeyType and CacheDuration override those of responses with
+	// credentials; "" and nil keep them. A type that is wider than the response
+	// is valid for is narrowed.
 	CacheKeyType  plugin.CacheKeyType
 	CacheDuration *time.Duration
 
 	// MetadataHost is host[:port] of the metadata server; "" means
-	// 169.254.169.254, or where there is no way to that, [fd20:ce::254] or
-	// metadata.google.internal. The variable GCE_METADATA_HOST is not looked at here.
+	// 169.254.169.254, or [fd20:ce::254] or metadata.google.internal if that
+	// cannot be reached. [Options.ReadEnviron] reads GCE_METADATA_HOST.
 	MetadataHost string
 
-	// Transport asks everybody but the metadata server, which no proxy may be
-	// asked for; nil means one with the proxy of the environment.
+	// Transport sends all requests except those to the metadata server; nil
+	// means one that uses the proxy of the environment.
 	Transport http.RoundTripper
 
-	Timeout time.Duration // of one attempt at an endpoint; 0 means 14 s
+	Timeout time.Duration // of one request; 0 means 14 s
 	Backoff time.Duration // before the second attempt, doubled for the third; 0 means 250 ms
-	Budget  time.Duration // for one answer; 0 means 45 s
+	Budget  time.Duration // for one call of GetCredentials; 0 means 45 s
 
-	Log *slog.Logger // what is done, and a warning about a host that is not served; nil discards
+	Getenv func(string) string // used by [InPod] and [Options.ReadEnviron]; nil means [os.Getenv]
+	Logger *slog.Logger        // steps (Info) and warnings; nil discards
 }
 
 // Provider is a [plugin.Provider] for Google's registries. It is safe for
-// concurrent use, and keeps nothing from one request to the next.
+// concurrent use and does not cache.
 type Provider struct {
 	opts    Options
 	mirrors registry.Mirrors
 	local   *remote.Transport // to the metadata server
-	server  http.RoundTripper // local, at the address at which the server is
-	outside *remote.Transport // to everybody else, unless that was given
-	pod     bool              // see InPod
+	server  http.RoundTripper // local, which tries all addresses of the server
+	outside *remote.Transport // to other hosts, unless Options.Transport is set
+	pod     bool              // set by InPod
 }
 
-// New checks the options. It asks nobody.
+// New returns a provider. It validates the options and sends no request.
 func New(opts Options) (*Provider, error) {
 	opts.Flow = cmp.Or(opts.Flow, FlowRegistry)
 	opts.UniverseDomain = cmp.Or(opts.UniverseDomain, "googleapis.com")
@@ -126,8 +130,8 @@ func New(opts Options) (*Provider, error) {
 		metadataHosts = []string{opts.MetadataHost}
 	}
 	opts.MetadataHost = metadataHosts[0]
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if opts.Budget <= 0 {
 		opts.Budget = remote.Budget
@@ -151,8 +155,8 @@ func New(opts Options) (*Provider, error) {
 	return p, nil
 }
 
-// metadataHosts are where the server is: on an IPv6-only node, not at the
-// first of them. The name ends with a dot, since no search domain has it.
+// metadataHosts returns the addresses of the metadata server. IPv6-only nodes
+// cannot reach the first. The trailing dot keeps search domains out.
 func metadataHosts() []string {
 	return []string{"169.254.169.254", "[fd20:ce::254]", "metadata.google.internal."}
 }
@@ -195,7 +199,7 @@ func (o Options) validate() error {
 	return cmp.Or(checkPatterns(o.AllowHosts), registry.OtherHosts(o.OtherHosts).Validate())
 }
 
-// client asks everybody but the metadata server.
+// client returns a client for all hosts except the metadata server.
 func (p *Provider) client() remote.Client {
 	c := remote.Client{
 		Transport: p.opts.Transport, UserAgent: "regcred auth-provider-gcp",

@@ -399,7 +399,9 @@ func TestReadEnviron(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got gcr.Options
-			err := got.ReadEnviron(func(name string) string { return tt.env[name] })
+			got.Getenv = func(name string) string { return tt.env[name] }
+			err := got.ReadEnviron()
+			got.Getenv = nil
 			if tt.err != "" {
 				if err == nil || err.Error() != tt.err {
 					t.Errorf("got %v, want %s", err, tt.err)

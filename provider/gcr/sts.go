@@ -75,7 +75,7 @@ func (p *Provider) exchange(ctx context.Context, address, audience, tokenType st
 func (p *Provider) impersonate(ctx context.Context, as accessToken, address string) (accessToken, error) {
 	account := accountOf(address)
 	step := fmt.Sprintf("impersonate %q", clip(account))
-	p.opts.Log.Info("impersonating a Google service account", "account", account)
+	p.opts.Logger.Info("impersonating a Google service account", "account", account)
 	call, err := post(step, address, map[string][]string{"scope": {scope}})
 	if err != nil {
 		return accessToken{}, err

@@ -94,11 +94,12 @@ func ours(clouds ...string) *program {
 	imports, members := "", "" // a lookup is linked, and not done
 	for _, c := range clouds {
 		imports += fmt.Sprintf("\t%q\n", "github.com/regcred/regcred/provider/"+c)
-		members += fmt.Sprintf("cloud.Use(%s.InPod(%[1]s.Options{}, os.Getenv)), ", c)
+		members += fmt.Sprintf("provider(%s.InPod(%[1]s.Options{})), ", c)
 	}
 	return &program{name: strings.Join(clouds, "-"), source: "package main\n\nimport (\n\t\"context\"\n\t\"os\"\n\n" +
-		"\t\"github.com/regcred/regcred\"\n\t\"github.com/regcred/regcred/keychain/cloud\"\n" + imports + ")\n\n" +
-		"func main() {\n\tkeyring, err := cloud.Keyring(regcred.Options{}, " + members + ")\n" +
+		"\t\"github.com/regcred/regcred\"\n\t\"github.com/regcred/regcred/keychain/cloud\"\n\t\"github.com/regcred/regcred/plugin\"\n" + imports + ")\n\n" +
+		"func provider(p plugin.Provider, err error) cloud.Provider {\n\tif err != nil {\n\t\tpanic(err)\n\t}\n\treturn cloud.Provider{Provider: p}\n}\n\n" +
+		"func main() {\n\tkeyring, err := cloud.New(regcred.Options{}, " + members + ")\n" +
 		"\tif err != nil {\n\t\tpanic(err)\n\t}\n" +
 		"\tif len(os.Args) > 1 {\n\t\tkeyring.Lookup(context.Background(), regcred.Request{Image: os.Args[1]})\n\t}\n\tkeyring.Close()\n}\n"}
 }

@@ -380,7 +380,7 @@ func FuzzRead(f *testing.F) {
 
 // FuzzParse: no configuration makes it panic, and errors are one line.
 func FuzzParse(f *testing.F) {
-	samples, err := filepath.Glob("../../docs/plugins/token/*.yaml")
+	samples, err := filepath.Glob("../../../docs/plugins/token/*.yaml")
 	if err != nil || len(samples) == 0 {
 		f.Fatalf("no samples: %v", err)
 	}

@@ -22,9 +22,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/provider/dockerconfig"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
-	"github.com/regcred/regcred/provider/dockerconfig"
 )
 
 // The test binary plays helpers, by the name it is called by.
@@ -220,7 +220,7 @@ func TestOptional(t *testing.T) {
 	var log bytes.Buffer
 	opts := dockerconfig.Options{
 		Path: filepath.Join(t.TempDir(), "missing"), Optional: true, CacheDuration: 10 * time.Second,
-		Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	resp, err := ask(t, opts, "r.io/app")
 	if err != nil || len(resp.Auth) > 0 || resp.CacheKeyType != plugin.CacheRegistry || *resp.CacheDuration != 10*time.Second {
@@ -253,7 +253,7 @@ func TestReread(t *testing.T) {
 func TestLog(t *testing.T) {
 	var log bytes.Buffer
 	path, dir := config(t, `{"credHelpers":{"s.io":"good"},"auths":{"r.io":`+login("u")+`,"r.io/app":{"identitytoken":"`+canary.Token+`"}}}`)
-	opts := dockerconfig.Options{Path: path, HelperDir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	opts := dockerconfig.Options{Path: path, HelperDir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	for _, image := range []string{"r.io/app", "s.io/app", "t.io/app"} {
 		if _, err := ask(t, opts, image); err != nil {
 			t.Error(err)
@@ -270,7 +270,7 @@ func TestLog(t *testing.T) {
 // TestDocsFailures: the table of failures in the document has these failures,
 // and no others.
 func TestDocsFailures(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/plugins/dockerconfig.md")
+	doc, err := os.ReadFile("../../../docs/plugins/dockerconfig.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -360,7 +360,7 @@ func TestWarnsOfEcho(t *testing.T) {
 	token := serviceAccountToken(nil)
 	var logged bytes.Buffer
 	p := exchanging(t, answering(t, `{"access_token":"`+token+`"}`), func(o *Options) {
-		o.Log = slog.New(slog.NewTextHandler(&logged, nil))
+		o.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 	})
 	if _, err := get(t, p, request(token, nil)); err != nil {
 		t.Fatal(err)

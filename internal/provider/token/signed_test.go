@@ -212,7 +212,7 @@ func TestSignedRefused(t *testing.T) {
 func TestEndsSoon(t *testing.T) {
 	var logged bytes.Buffer
 	server := answering(t, `{"token":"`+canary.Password+`","expires_at":"2026-11-21T12:00:10Z"}`)
-	p := app(t, server, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&logged, nil)) })
+	p := app(t, server, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
 	got, err := get(t, p, request("", nil))
 	if err != nil || got.Password != canary.Password || got.Cache != 0 {
 		t.Errorf("error %v, kept for %v, or another password", err, got.Cache)

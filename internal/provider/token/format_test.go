@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
-	"github.com/regcred/regcred/provider/token"
+	"github.com/regcred/regcred/internal/provider/token"
 )
 
 // TestExchangeIsOpaque: no verb prints what a request holds, nor does an encoder.

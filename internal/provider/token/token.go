@@ -73,8 +73,8 @@ type Options struct {
 	// through.
 	Exchange *Exchange
 
-	Log *slog.Logger     // nil discards
-	Now func() time.Time // nil means [time.Now]
+	Logger *slog.Logger     // nil discards
+	Now    func() time.Time // nil means [time.Now]
 }
 
 // New checks the options, without asking anybody. Files that they name are
@@ -83,7 +83,7 @@ func New(opts Options) (*Provider, error) {
 	p := &Provider{
 		otherHosts: registry.OtherHosts(opts.OtherHosts), audience: opts.Audience, tokenFile: opts.TokenFile, optional: opts.Optional,
 		cacheDuration: opts.CacheDuration, cacheKeyType: plugin.CacheRegistry, client: remote.Client{UserAgent: "token-credential-provider"},
-		log: opts.Log, now: opts.Now,
+		log: opts.Logger, now: opts.Now,
 	}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)

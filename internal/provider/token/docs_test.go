@@ -14,7 +14,7 @@ import (
 // TestDocsFailureMessages: the messages in the document are those of the code.
 func TestDocsFailureMessages(t *testing.T) {
 	var sources strings.Builder
-	for _, glob := range []string{"../../internal/secretfile/*.go", "../../internal/regularfile/*.go", "../../internal/jwt/*.go", "../../internal/hostpattern/*.go", "../../internal/registry/*.go", "../../internal/hostpattern/public/*.go", "*.go", "../../internal/remote/*.go"} {
+	for _, glob := range []string{"../../secretfile/*.go", "../../regularfile/*.go", "../../jwt/*.go", "../../hostpattern/*.go", "../../registry/*.go", "../../hostpattern/public/*.go", "*.go", "../../remote/*.go"} {
 		names, err := filepath.Glob(glob)
 		if err != nil || len(names) == 0 {
 			t.Fatalf("%s: %q, %v", glob, names, err)
@@ -27,7 +27,7 @@ func TestDocsFailureMessages(t *testing.T) {
 	}
 	// Literals that are added up, and what %d and StatusText make of a status.
 	code := regexp.MustCompile(`" \+\s*"`).ReplaceAllString(sources.String(), "")
-	_, table, found := strings.Cut(readText(t, "../../docs/plugins/token.md"), "## Failure messages")
+	_, table, found := strings.Cut(readText(t, "../../../docs/plugins/token.md"), "## Failure messages")
 	messages := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(firstCells(table), -1)
 	if !found || len(messages) < 20 {
 		t.Fatalf("found %d messages", len(messages))

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/provider/static"
 	"github.com/regcred/regcred/plugin"
-	"github.com/regcred/regcred/provider/static"
 )
 
 func write(t testing.TB, text string) string {
@@ -212,7 +212,7 @@ func TestFailures(t *testing.T) {
 // TestDocsFailures: the table of failures in the document has these failures,
 // and no others.
 func TestDocsFailures(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/plugins/static.md")
+	doc, err := os.ReadFile("../../../docs/plugins/static.md")
 	if err != nil {
 		t.Fatal(err)
 	}

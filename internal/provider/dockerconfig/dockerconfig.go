@@ -52,8 +52,8 @@ type Options struct {
 	// CacheDuration is how long an answer may be reused; 0 means not at all.
 	CacheDuration time.Duration
 
-	// Log gets what was done; nil discards.
-	Log *slog.Logger
+	// Logger receives the steps (Info) and warnings; nil discards.
+	Logger *slog.Logger
 }
 
 // Provider answers from a file. It is safe for concurrent use.
@@ -68,8 +68,8 @@ func New(opts Options) (*Provider, error) {
 	case opts.CacheDuration < 0:
 		return nil, fmt.Errorf("--cache-duration %v must not be negative; to disable caching, use 0s", opts.CacheDuration)
 	}
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Provider{opts}, nil
 }
@@ -113,7 +113,7 @@ func (p *Provider) answer(ctx context.Context, registry, repository string) (*pl
 		return nil, err
 	}
 	if len(resp.Auth) == 0 {
-		p.opts.Log.Warn("the docker config has no entry or credential helper for the registry, so the response is empty", "registry", registry, "file", p.opts.Path)
+		p.opts.Logger.Warn("the docker config has no entry or credential helper for the registry, so the response is empty", "registry", registry, "file", p.opts.Path)
 	}
 	return resp, nil
 }
@@ -126,7 +126,7 @@ func (p *Provider) read() (*dockerconfig.File, error) {
 	}
 	switch missing := errors.Is(err, fs.ErrNotExist); {
 	case missing && p.opts.Optional:
-		p.opts.Log.Info("the file does not exist", "file", p.opts.Path)
+		p.opts.Logger.Info("the file does not exist", "file", p.opts.Path)
 		return nil, nil
 	case missing:
 		return nil, fmt.Errorf("read %w; fix --config, or set --optional if the file is not required", err)
@@ -147,7 +147,7 @@ func (p *Provider) askHelper(ctx context.Context, registry, name, server string)
 	if err != nil {
 		return nil, err
 	}
-	p.opts.Log.Info("called a helper", "helper", name, "server", server, "found", !auth.IsZero())
+	p.opts.Logger.Info("called a helper", "helper", name, "server", server, "found", !auth.IsZero())
 	resp := &plugin.Response{CacheKeyType: plugin.CacheRegistry}
 	switch {
 	case auth.IsZero():
@@ -171,7 +171,7 @@ func (p *Provider) usable(matches []dockerconfig.Match) (map[string]plugin.AuthC
 		case !kubeletCanUse(m.Auth):
 			tokens = append(tokens, m)
 		case !taken:
-			p.opts.Log.Info("using an entry", "entry", m.Key, "key", key)
+			p.opts.Logger.Info("using an entry", "entry", m.Key, "key", key)
 			auths[key] = plugin.AuthConfig{Username: m.Auth.Username, Password: m.Auth.Password}
 		}
 	}
@@ -179,7 +179,7 @@ func (p *Provider) usable(matches []dockerconfig.Match) (map[string]plugin.AuthC
 		if len(auths) == 0 {
 			return nil, fmt.Errorf("read %q: auths[%q] has %s, %s", p.opts.Path, m.Key, tokenKind(m.Auth), tokenCure)
 		}
-		p.opts.Log.Warn("skipped an entry that the kubelet cannot use", "entry", m.Key, "holds", tokenKind(m.Auth))
+		p.opts.Logger.Warn("skipped an entry that the kubelet cannot use", "entry", m.Key, "holds", tokenKind(m.Auth))
 	}
 	return auths, nil
 }
