@@ -90,10 +90,11 @@ func explainPattern(s string, key lookupKey) (x PatternExplanation, near int) {
 		return PatternExplanation{Pattern: s, Reason: "not a valid pattern: " + err.Error()}, math.MinInt + 1
 	}
 	m := p.Mismatch(key.location)
-	at := p.Location()
-	if host := registry.SuggestHost(at.Host, key.location.Host); m.Instead != "" && host != "" && strings.HasPrefix(key.location.Path, at.Path) {
-		at.Host, at.Port = host, key.location.Port
-		m.Instead = at.String()
+	if at := p.Location(); m.Instead != "" && strings.HasPrefix(key.location.Path, at.Path) {
+		if host := registry.SuggestHost(at.Host, key.location.Host); host != "" {
+			at.Host, at.Port = host, key.location.Port
+			m.Instead = at.String()
+		}
 	}
 	return PatternExplanation{Pattern: s, Matched: m.Reason == "", Reason: m.Reason, Instead: m.Instead}, m.Near
 }

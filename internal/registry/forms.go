@@ -6,10 +6,8 @@ package registry
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // Unmatchable describes a pattern that is written like a pattern for a service's
@@ -26,21 +24,22 @@ type Unmatchable struct {
 // of hosts, not which registries exist.
 func CheckForm(host, port string) (Unmatchable, bool) {
 	labels, ok := splitHost(host)
-	i := slices.IndexFunc(services(), func(s *service) bool { return ok && s.claims(labels) })
+	known := services()
+	i := slices.IndexFunc(known, func(s service) bool { return ok && s.claims(labels) })
 	if i < 0 {
 		return Unmatchable{}, false
 	}
-	s := services()[i]
-	served := slices.ContainsFunc(s.forms, func(f hostForm) bool { return f.mismatch(labels) == "" })
+	forms := known[i].forms()
+	served := slices.ContainsFunc(forms, func(f hostForm) bool { return f.mismatch(labels) == "" })
 	if served && (port == "" || port == "443") {
 		return Unmatchable{}, false
 	}
-	best := s.nearest(labels)
+	best := nearest(forms, labels)
 	reason := best.mismatch(labels)
 	if served {
 		reason = "these hosts do not listen on port " + port
 	}
-	return Unmatchable{s.owner, best.text, reason, best.pattern(labels)}, true
+	return Unmatchable{known[i].owner, best.text, reason, best.pattern(labels)}, true
 }
 
 // SuggestHost returns the pattern for the form of an image's host, if the host
@@ -53,11 +52,15 @@ func SuggestHost(pattern, imageHost string) string {
 		return ""
 	}
 	for _, s := range services() {
-		at := slices.IndexFunc(s.forms, func(f hostForm) bool { return slices.EqualFunc(f.labels, has, formLabel.matchesLoosely) })
-		if at < 0 || !s.claims(want) {
+		if !s.claims(want) {
 			continue
 		}
-		form := s.forms[at]
+		forms := s.forms()
+		at := slices.IndexFunc(forms, func(f hostForm) bool { return slices.EqualFunc(f.labels, has, formLabel.matchesLoosely) })
+		if at < 0 {
+			continue
+		}
+		form := forms[at]
 		if slices.ContainsFunc(want, func(label string) bool { return label != "*" && !form.hasLiteral(label) }) {
 			return ""
 		}
@@ -73,7 +76,7 @@ func OwnerOf(host string) string {
 		return "Docker Hub"
 	}
 	for _, s := range services() {
-		if slices.ContainsFunc(s.forms, func(f hostForm) bool { return f.mismatch(labels) == "" }) {
+		if slices.ContainsFunc(s.forms(), func(f hostForm) bool { return f.mismatch(labels) == "" }) {
 			return s.owner
 		}
 	}
@@ -87,18 +90,11 @@ func splitHost(host string) (labels []string, ok bool) {
 	return labels, !strings.ContainsAny(host, ":[") && len(labels) <= 127
 }
 
-// service is an operator of registries whose hosts have known forms.
-type service struct {
-	owner  string
-	forms  []hostForm
-	claims func(labels []string) bool // whether a pattern is meant for the service
-}
-
 // nearest returns the form that a pattern resembles most: by its literal labels,
 // then by the number of labels, then by the labels that are the same from the end.
 // The first of equal forms wins.
-func (s *service) nearest(pattern []string) hostForm {
-	return slices.MaxFunc(s.forms, func(a, b hostForm) int {
+func nearest(forms []hostForm, pattern []string) hostForm {
+	return slices.MaxFunc(forms, func(a, b hostForm) int {
 		return cmp.Or(a.likeness(pattern)-b.likeness(pattern), a.alignment(pattern)-b.alignment(pattern))
 	})
 }
@@ -116,15 +112,15 @@ type formLabel struct {
 	kind    *labelKind
 }
 
-// labelKind is a set of labels. For a pattern with a *, only the characters and
-// the beginning are compared, so it may match where the expression does not.
+// labelKind is a set of labels. A pattern with a * is compared only by its
+// characters and its beginning, so it may match although no label does.
 type labelKind struct {
 	name        string // in capitals, as in a form's text
 	description string
-	expr        *regexp.Regexp
-	chars       string   // all characters of these labels
-	prefix      string   // the beginning of each label
-	reserved    []string // beginnings that no label has
+	chars       string            // all characters of these labels
+	prefix      string            // the beginning of each label
+	reserved    []string          // beginnings that no label has
+	valid       func(string) bool // for labels of these characters; nil accepts all
 }
 
 // glob returns the label as a pattern.
@@ -163,11 +159,16 @@ func (l formLabel) canMatch(pattern string) bool {
 		return false
 	case !star:
 		text, ok := strings.CutSuffix(pattern, l.literal)
-		return ok && l.kind.expr.MatchString(text)
+		return ok && l.kind.contains(text)
 	}
 	n, m := min(len(head), len(l.kind.prefix)), min(len(tail), len(l.literal))
 	return strings.Trim(pattern, l.kind.chars+"*") == "" && head[:n] == l.kind.prefix[:n] &&
 		tail[len(tail)-m:] == l.literal[len(l.literal)-m:]
+}
+
+// contains reports whether the label, which is not reserved, is of the kind.
+func (k *labelKind) contains(label string) bool {
+	return label != "" && strings.Trim(label, k.chars) == "" && strings.HasPrefix(label, k.prefix) && (k.valid == nil || k.valid(label))
 }
 
 // globMatch matches a text with a pattern in which * is any text.
@@ -259,33 +260,46 @@ func (f hostForm) hasLiteral(label string) bool {
 }
 
 const (
-	digits = "0123456789"
-	lower  = "abcdefghijklmnopqrstuvwxyz"
+	digits    = "0123456789"
+	letters   = "abcdefghijklmnopqrstuvwxyz"
+	hostChars = letters + digits + "-"
 )
 
 // labelKinds returns the kinds of labels. An AWS region belongs to exactly one
 // partition, which its beginning shows.
 func labelKinds(regionPrefix string) []*labelKind {
-	compile := func(expr string) *regexp.Regexp { return regexp.MustCompile("^(?:" + expr + ")$") }
-	region := &labelKind{"REGION", "a region such as us-east-1", compile(`[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}`),
-		lower + digits + "-", "", []string{"cn-", "us-iso", "eu-iso", "eusc-"}}
+	valid := func(s string) bool { return isAmazonRegion(s) && strings.Contains(s[len(regionPrefix):], "-") }
+	region := &labelKind{"REGION", "a region such as us-east-1", hostChars, "", []string{"cn-", "us-iso", "eu-iso", "eusc-"}, valid}
 	if regionPrefix != "" {
-		region = &labelKind{"REGION", "a region that begins with " + regionPrefix, compile(regionPrefix + `([a-z]+-)*[a-z]+-[0-9]{1,2}`),
-			lower + digits + "-", regionPrefix, nil}
+		region = &labelKind{"REGION", "a region that begins with " + regionPrefix, hostChars, regionPrefix, nil, valid}
 	}
 	return []*labelKind{
 		region,
-		{"ACCOUNT", "a 12-digit account", compile(`[0-9]{12}`), digits, "", nil},
-		{"ENDPOINT", "a VPC endpoint", compile(`vpce-[0-9a-z-]+`), lower + digits + "-", "vpce-", nil},
-		{"LOCATION", "a location such as europe-west1", compile(`[a-z]+[a-z0-9-]*`), lower + digits + "-", "", nil},
-		// A registry with a domain name label has a dash and a hash.
-		{"REGISTRY", "a registry name of 5 to 50 letters and digits", compile(`[a-z0-9]{5,50}(-[a-z0-9]+)?`), lower + digits + "-", "", nil},
-		{"NAME", "a DNS label", compile(`[a-z0-9]([a-z0-9-]*[a-z0-9])?`), lower + digits + "-", "", nil},
+		{"ACCOUNT", "a 12-digit account", digits, "", nil, func(s string) bool { return len(s) == 12 }},
+		{"ENDPOINT", "a VPC endpoint", hostChars, "vpce-", nil, func(s string) bool { return s != "vpce-" }},
+		{"LOCATION", "a location such as europe-west1", hostChars, "", nil, func(s string) bool { return s[0] >= 'a' }},
+		{"REGISTRY", "a registry name of 5 to 50 letters and digits", hostChars, "", nil, isAzureRegistry},
+		{"NAME", "a DNS label", hostChars, "", nil, func(s string) bool { return strings.Trim(s, "-") == s }},
 	}
 }
 
-// parseForms parses forms such as "LOCATION-docker.pkg.dev", separated by
-// spaces. A ! marks a rare form.
+// isAmazonRegion accepts two or more words and a number: us-gov-west-1.
+func isAmazonRegion(s string) bool {
+	words := strings.Split(s, "-")
+	last := len(words) - 1
+	if last < 2 || len(words[0]) < 2 || len(words[0]) > 4 || len(words[last]) > 2 || words[last] == "" || strings.Trim(words[last], digits) != "" {
+		return false
+	}
+	return !slices.ContainsFunc(words[:last], func(w string) bool { return w == "" || strings.Trim(w, letters) != "" })
+}
+
+// isAzureRegistry accepts a name, and a name with the hash of a domain name label.
+func isAzureRegistry(s string) bool {
+	name, hash, hashed := strings.Cut(s, "-")
+	return len(name) >= 5 && len(name) <= 50 && (hash != "") == hashed && !strings.Contains(hash, "-")
+}
+
+// parseForms parses the forms of a table.
 func parseForms(regionPrefix, texts string) (list []hostForm) {
 	kinds := labelKinds(regionPrefix)
 	for text := range strings.FieldsSeq(texts) {
@@ -293,93 +307,13 @@ func parseForms(regionPrefix, texts string) (list []hostForm) {
 		f := hostForm{text: text, rare: rare}
 		for part := range strings.SplitSeq(text, ".") {
 			l := formLabel{literal: part}
-			for _, kind := range kinds {
-				if suffix, ok := strings.CutPrefix(part, kind.name); ok {
-					l = formLabel{suffix, kind}
-				}
+			at := slices.IndexFunc(kinds, func(k *labelKind) bool { return strings.HasPrefix(part, k.name) })
+			if at >= 0 {
+				l = formLabel{strings.TrimPrefix(part, kinds[at].name), kinds[at]}
 			}
 			f.labels = append(f.labels, l)
 		}
 		list = append(list, f)
 	}
 	return list
-}
-
-// services lists the known services. Sources: the operators' documentation of
-// their endpoints, and the plugins that they publish.
-var services = sync.OnceValue(func() []*service {
-	azure := ""
-	for domain := range strings.FieldsSeq(AzureDomains) {
-		azure += " REGISTRY." + domain + " !REGISTRY.NAME.geo." + domain
-	}
-	return []*service{
-		{"Amazon ECR", slices.Concat(
-			parseForms("", `ACCOUNT.dkr.ecr.REGION.amazonaws.com ACCOUNT.dkr.ecr-fips.REGION.amazonaws.com
-				ACCOUNT.dkr-ecr.REGION.on.aws ACCOUNT.dkr-ecr-fips.REGION.on.aws
-				public.ecr.aws ecr-public.aws.com !ENDPOINT.dkr.ecr.REGION.vpce.amazonaws.com`),
-			parseForms("cn-", `ACCOUNT.dkr.ecr.REGION.amazonaws.com.cn ACCOUNT.dkr-ecr.REGION.on.amazonwebservices.com.cn
-				!ENDPOINT.dkr.ecr.REGION.vpce.amazonaws.com.cn`),
-			parseForms("eusc-", "ACCOUNT.dkr.ecr.REGION.amazonaws.eu ACCOUNT.dkr-ecr.REGION.on.amazonwebservices.eu"),
-			isolatedForms("us-iso-", "c2s.ic.gov", "on.aws.ic.gov"),
-			isolatedForms("us-isob-", "sc2s.sgov.gov", "on.aws.scloud"),
-			isolatedForms("us-isof-", "csp.hci.ic.gov", "on.aws.hci.ic.gov"),
-			isolatedForms("eu-isoe-", "cloud.adc-e.uk", "on.cloud-aws.adc-e.uk"),
-		), isAmazon},
-		{"Google Artifact Registry", parseForms("", "LOCATION-docker.pkg.dev !docker.LOCATION.rep.pkg.dev"), under("pkg.dev")},
-		{"Google Container Registry", parseForms("", "gcr.io NAME.gcr.io"), under("gcr.io")},
-		{"Azure Container Registry", parseForms("", azure), isAzure},
-		{"Microsoft Artifact Registry", parseForms("", MicrosoftHost), under(MicrosoftHost)},
-		{"GitHub Packages", parseForms("", "ghcr.io docker.pkg.github.com"), under("ghcr.io", "github.com")},
-		{"Quay.io", parseForms("", "quay.io"), under("quay.io")},
-		{"GitLab.com", parseForms("", "registry.gitlab.com !gitlab.com !registry.NAME.gitlab.com"), under("gitlab.com")}, // gitlab.com: the dependency proxy
-		{"Kubernetes", parseForms("", "registry.k8s.io !NAME.k8s.io"), under("k8s.io")},
-		{"JFrog", parseForms("", "NAME.jfrog.io NAME.NAME.jfrog.io"), under("jfrog.io")},
-		{"Oracle Cloud", parseForms("", "NAME.ocir.io NAME.NAME.ocir.io"), under("ocir.io")},
-	}
-})
-
-// isolatedForms returns the forms of an AWS partition apart from the public ones.
-func isolatedForms(regionPrefix, domain, dualStack string) []hostForm {
-	return parseForms(regionPrefix, strings.NewReplacer("DOMAIN", domain, "DUAL", dualStack).Replace(
-		"ACCOUNT.dkr.ecr.REGION.DOMAIN ACCOUNT.dkr.ecr-fips.REGION.DOMAIN ACCOUNT.dkr-ecr.REGION.DUAL ACCOUNT.dkr-ecr-fips.REGION.DUAL"))
-}
-
-// under returns a function that reports whether a host is in one of the domains.
-func under(domains ...string) func([]string) bool {
-	return func(labels []string) bool {
-		host := "." + strings.Join(labels, ".")
-		return slices.ContainsFunc(domains, func(d string) bool { return strings.HasSuffix(host, "."+d) })
-	}
-}
-
-// isAmazon excludes other AWS services and load balancers in these domains, and
-// emulators and proxies that use ECR's labels in their own domains.
-func isAmazon(labels []string) bool {
-	var ecr, private, others bool
-	for i, s := range labels {
-		switch s {
-		case "dkr", "ecr", "ecr-fips", "dkr-ecr", "dkr-ecr-fips", "ecr-public":
-			ecr = true
-			private = private || i > 0 && labels[i-1]+"."+s == "dkr.ecr" || s == "dkr-ecr"
-		case "*", "amazonaws", "com", "cn", "eu":
-		default:
-			others = true
-		}
-	}
-	switch last := labels[len(labels)-1]; {
-	case private && strings.Trim(last, "*") == "":
-		return true // the domain is missing
-	case under("amazonaws", "amazonaws.com", "amazonaws.com.cn", "amazonaws.cn", "amazonaws.eu", "amazonaws.net", "amazonaws.org", "amazonaws.*")(labels):
-		return ecr || !others
-	}
-	return ecr && under("aws", "aws.com", "amazonwebservices.com", "amazonwebservices.com.cn", "amazonwebservices.eu",
-		"c2s.ic.gov", "sc2s.sgov.gov", "csp.hci.ic.gov", "cloud.adc-e.uk")(labels)
-}
-
-// isAzure accepts wrong top-level domains that users write, but not those of
-// custom clouds.
-func isAzure(labels []string) bool {
-	n := len(labels)
-	return labels[n-1] == "azurecr" || n > 1 && labels[n-2] == "azurecr" &&
-		slices.Contains([]string{"*", "io", "cn", "us", "de", "com", "net", "org"}, labels[n-1])
 }

@@ -174,7 +174,7 @@ func TestIsLoopback(t *testing.T) {
 // the labels; the seed selects the alternatives.
 func samples(seed []byte) (list []string) {
 	for _, f := range services() {
-		for _, form := range f.forms {
+		for _, form := range f.forms() {
 			var labels []string
 			for _, l := range form.labels {
 				text := l.literal

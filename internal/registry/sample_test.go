@@ -4,15 +4,41 @@
 package registry
 
 import (
+	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strings"
+	"testing"
 )
+
+// expression returns a regular expression for all labels of the kind.
+func (k *labelKind) expression() string {
+	if k.name == "REGION" && k.prefix != "" {
+		return k.prefix + `([a-z]+-)*[a-z]+-[0-9]{1,2}`
+	}
+	return map[string]string{
+		"REGION": `[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}`, "ACCOUNT": `[0-9]{12}`, "ENDPOINT": `vpce-[0-9a-z-]+`, "LOCATION": `[a-z]+[a-z0-9-]*`,
+		"REGISTRY": `[a-z0-9]{5,50}(-[a-z0-9]+)?`, "NAME": `[a-z0-9]([a-z0-9-]*[a-z0-9])?`,
+	}[k.name]
+}
+
+// TestContains compares the kinds with their regular expressions.
+func TestContains(t *testing.T) {
+	for _, k := range slices.Concat(labelKinds(""), labelKinds("cn-"), labelKinds("us-iso-")) {
+		re := regexp.MustCompile("^(?:" + k.expression() + ")$")
+		for label := range strings.FieldsSeq("a 1 - -a a- a-b abc-1 us-east-1 us-east us-east-123 us--1 u-east-1 abcde-east-1 us-gov-west-1 cn-north-1 cn-1 us-iso-1 us-iso-east-1 " +
+			"us-e1st-1 111122223333 11112222333 1111222233334 vpce- vpce-0 vpc-0 europe-west1 1europe team teams teams-1 teams-a-b teams- TEAMS a_b " + strings.Repeat("a", 50) + " " + strings.Repeat("a", 51)) {
+			if got, want := k.contains(label), re.MatchString(label); got != want {
+				t.Errorf("%s: contains(%q) = %v, want %v", k.description, label, got, want)
+			}
+		}
+	}
+}
 
 // sample returns a label of the kind, by a walk through the program of its
 // expression. The seed selects the branches.
 func (k *labelKind) sample(seed []byte) string {
-	re, err := syntax.Parse(strings.Trim(k.expr.String(), "^$"), syntax.Perl)
+	re, err := syntax.Parse(k.expression(), syntax.Perl)
 	if err != nil {
 		panic(err)
 	}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package registry
+
+import (
+	"slices"
+	"strings"
+)
+
+// service is an operator of registries whose hosts have known forms.
+type service struct {
+	owner  string
+	claims func(labels []string) bool // whether a pattern is meant for the service
+	table  []formTable
+}
+
+// formTable lists forms, separated by spaces, of hosts whose AWS region begins with
+// regionPrefix. A ! marks a rare form.
+type formTable struct{ regionPrefix, forms string }
+
+func (s service) forms() (list []hostForm) {
+	for _, t := range s.table {
+		list = append(list, parseForms(t.regionPrefix, t.forms)...)
+	}
+	return list
+}
+
+// services lists the known services. Sources: the operators' documentation of
+// their endpoints, and the plugins that they publish.
+func services() []service {
+	azure := ""
+	for domain := range strings.FieldsSeq(AzureDomains) {
+		azure += " REGISTRY." + domain + " !REGISTRY.NAME.geo." + domain
+	}
+	return []service{
+		{"Amazon ECR", isAmazon, []formTable{
+			{"", `ACCOUNT.dkr.ecr.REGION.amazonaws.com ACCOUNT.dkr.ecr-fips.REGION.amazonaws.com
+				ACCOUNT.dkr-ecr.REGION.on.aws ACCOUNT.dkr-ecr-fips.REGION.on.aws
+				public.ecr.aws ecr-public.aws.com !ENDPOINT.dkr.ecr.REGION.vpce.amazonaws.com`},
+			{"cn-", `ACCOUNT.dkr.ecr.REGION.amazonaws.com.cn ACCOUNT.dkr-ecr.REGION.on.amazonwebservices.com.cn
+				!ENDPOINT.dkr.ecr.REGION.vpce.amazonaws.com.cn`},
+			{"eusc-", "ACCOUNT.dkr.ecr.REGION.amazonaws.eu ACCOUNT.dkr-ecr.REGION.on.amazonwebservices.eu"},
+			isolatedForms("us-iso-", "c2s.ic.gov", "on.aws.ic.gov"),
+			isolatedForms("us-isob-", "sc2s.sgov.gov", "on.aws.scloud"),
+			isolatedForms("us-isof-", "csp.hci.ic.gov", "on.aws.hci.ic.gov"),
+			isolatedForms("eu-isoe-", "cloud.adc-e.uk", "on.cloud-aws.adc-e.uk"),
+		}},
+		{"Google Artifact Registry", under("pkg.dev"), []formTable{{"", "LOCATION-docker.pkg.dev !docker.LOCATION.rep.pkg.dev"}}},
+		{"Google Container Registry", under("gcr.io"), []formTable{{"", "gcr.io NAME.gcr.io"}}},
+		{"Azure Container Registry", isAzure, []formTable{{"", azure}}},
+		{"Microsoft Artifact Registry", under(MicrosoftHost), []formTable{{"", MicrosoftHost}}},
+		{"GitHub Packages", under("ghcr.io", "github.com"), []formTable{{"", "ghcr.io docker.pkg.github.com"}}},
+		{"Quay.io", under("quay.io"), []formTable{{"", "quay.io"}}},
+		{"GitLab.com", under("gitlab.com"), []formTable{{"", "registry.gitlab.com !gitlab.com !registry.NAME.gitlab.com"}}}, // gitlab.com: the dependency proxy
+		{"Kubernetes", under("k8s.io"), []formTable{{"", "registry.k8s.io !NAME.k8s.io"}}},
+		{"JFrog", under("jfrog.io"), []formTable{{"", "NAME.jfrog.io NAME.NAME.jfrog.io"}}},
+		{"Oracle Cloud", under("ocir.io"), []formTable{{"", "NAME.ocir.io NAME.NAME.ocir.io"}}},
+	}
+}
+
+// isolatedForms returns the forms of an AWS partition apart from the public ones.
+func isolatedForms(regionPrefix, domain, dualStack string) formTable {
+	return formTable{regionPrefix, strings.NewReplacer("DOMAIN", domain, "DUAL", dualStack).Replace(
+		"ACCOUNT.dkr.ecr.REGION.DOMAIN ACCOUNT.dkr.ecr-fips.REGION.DOMAIN ACCOUNT.dkr-ecr.REGION.DUAL ACCOUNT.dkr-ecr-fips.REGION.DUAL")}
+}
+
+// under returns a function that reports whether a host is in one of the domains.
+func under(domains ...string) func([]string) bool {
+	return func(labels []string) bool {
+		host := "." + strings.Join(labels, ".")
+		return slices.ContainsFunc(domains, func(d string) bool { return strings.HasSuffix(host, "."+d) })
+	}
+}
+
+// isAmazon excludes other AWS services and load balancers in these domains, and
+// emulators and proxies that use ECR's labels in their own domains.
+func isAmazon(labels []string) bool {
+	var ecr, private, others bool
+	for i, s := range labels {
+		switch s {
+		case "dkr", "ecr", "ecr-fips", "dkr-ecr", "dkr-ecr-fips", "ecr-public":
+			ecr = true
+			private = private || i > 0 && labels[i-1]+"."+s == "dkr.ecr" || s == "dkr-ecr"
+		case "*", "amazonaws", "com", "cn", "eu":
+		default:
+			others = true
+		}
+	}
+	switch last := labels[len(labels)-1]; {
+	case private && strings.Trim(last, "*") == "":
+		return true // the domain is missing
+	case under("amazonaws", "amazonaws.com", "amazonaws.com.cn", "amazonaws.cn", "amazonaws.eu", "amazonaws.net", "amazonaws.org", "amazonaws.*")(labels):
+		return ecr || !others
+	}
+	return ecr && under("aws", "aws.com", "amazonwebservices.com", "amazonwebservices.com.cn", "amazonwebservices.eu",
+		"c2s.ic.gov", "sc2s.sgov.gov", "csp.hci.ic.gov", "cloud.adc-e.uk")(labels)
+}
+
+// isAzure accepts wrong top-level domains that users write, but not those of
+// custom clouds.
+func isAzure(labels []string) bool {
+	n := len(labels)
+	return labels[n-1] == "azurecr" || n > 1 && labels[n-2] == "azurecr" &&
+		slices.Contains([]string{"*", "io", "cn", "us", "de", "com", "net", "org"}, labels[n-1])
+}
