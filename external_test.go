@@ -21,6 +21,7 @@ func loadPublic(t *testing.T) (public []*types.Package) {
 	t.Helper()
 	exports, paths := map[string]string{}, []string{}
 	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}} {{.Name}} {{.DepOnly}}", "./...")
+	list.Stderr = t.Output()
 	out, err := list.Output()
 	if err != nil {
 		t.Fatal(err)

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package hostpattern matches registry hosts with patterns, for plugins that
-// are told by configuration which registries they serve: host[:port], where *
-// stands for any text within one label. What matches here matches in a
-// kubelet too, of whose patterns ([match.Pattern]) these are some.
+// Package hostpattern matches registry hosts with patterns, for plugins whose
+// registries are configured: host[:port], where * matches within one label. The
+// patterns are a subset of the kubelet's ([match.Pattern]).
 package hostpattern
 
 import (
@@ -17,10 +16,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Check refuses what matches nothing, and what matches strangers: a credential
-// goes wherever a pattern says.
+// Check rejects patterns that match no host, and patterns that match third-party
+// hosts, which would receive the credential.
 func Check(pattern string) error {
-	// What stands for a * cannot be wrong; the rest is a host, or not.
 	host := strings.ReplaceAll(pattern, "*", "x")
 	if (&plugin.Request{Image: host + "/x"}).Registry() != host || hasEmptyLabel(host) {
 		return errors.New("must have the form host[:port]; remove the scheme and path")
@@ -36,8 +34,8 @@ func Check(pattern string) error {
 	return nil
 }
 
-// IsName reports whether s has the form of a name in the DNS, with or without
-// a dot at the end, or of an IPv4 address.
+// IsName reports whether s is a DNS name, with or without a trailing dot, or an
+// IPv4 address.
 func IsName(s string) bool {
 	s = strings.TrimSuffix(s, ".")
 	if s == "" || len(s) > 253 {
@@ -55,8 +53,8 @@ func notInLabel(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'
 }
 
-// Any reports whether one of the patterns matches the host of an image. Here
-// case does not count, as it does not in the names of hosts.
+// Any reports whether one of the patterns matches an image's host, regardless of
+// case.
 func Any(patterns []string, host string) bool {
 	host = strings.ToLower(host)
 	return !hasEmptyLabel(host) && slices.ContainsFunc(patterns, func(pattern string) bool {
@@ -64,17 +62,17 @@ func Any(patterns []string, host string) bool {
 	})
 }
 
-// hasEmptyLabel: a * would match an empty label, which no host has.
+// hasEmptyLabel reports whether a * could match an empty label.
 func hasEmptyLabel(host string) bool {
 	name, _, _ := strings.Cut(host, ":")
 	return strings.Contains("."+name+".", "..") && !strings.HasPrefix(host, "[")
 }
 
-// Match reports whether a pattern matches a host with its port, as a kubelet
-// matches them: case counts, and an address in brackets needs a port.
+// Match reports whether a pattern matches host[:port] as in a kubelet: it is
+// case-sensitive, and an address in brackets needs a port.
 func Match(pattern, host string) bool {
-	// No URLs here, of which more than the host would be looked at, or less;
-	// and no pattern matches an address in brackets but that address.
+	// In a URL, more or less than the host would be compared. Only the same
+	// text matches an address in brackets.
 	const notInHost = `[]@%/?#`
 	if host == "" || pattern != host && (strings.ContainsAny(pattern, notInHost) || strings.ContainsAny(host, notInHost)) {
 		return false

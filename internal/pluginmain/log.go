@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// logger writes warnings as plain lines, always, steps from verbosity 2 and
-// details from 4 on.
+// logger returns a logger that writes warnings as plain lines. From verbosity 2 it
+// also logs steps (Info), and from 4 details (Debug).
 func logger(w io.Writer, name string, verbosity int) *slog.Logger {
 	rest := slog.DiscardHandler
 	if verbosity >= 2 {
@@ -67,7 +67,7 @@ func (h *warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &c
 }
 
-// WithGroup leaves the keys of a warning as they are.
+// WithGroup does not change the keys of warnings.
 func (h *warnings) WithGroup(name string) slog.Handler {
 	c := *h
 	c.Handler = h.Handler.WithGroup(name)

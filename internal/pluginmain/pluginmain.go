@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package pluginmain is what the mains of this repository's plugins are made
-// of: flags anywhere on the command line, --help, --version, a verbosity, and
-// then [plugin.Serve].
+// Package pluginmain runs the plugins of this repository: it parses flags, handles
+// --help, --version and the verbosity, and calls [plugin.Serve].
 //
 //	func main() {
 //		opts := static.Options{}
@@ -38,34 +37,33 @@ import (
 type Program struct {
 	Name    string // the file name that configurations use
 	Version string // printed by --version; "" means that of the main module
-	Args    string // the arguments that are no flags, as the usage line names them; "" means that there are none
+	Args    string // positional arguments for the usage line; "" rejects them
 	Summary string // what it does, for --help: one or a few lines
 	Example string // for --help, indented by two spaces
 
-	// Flags are the program's own, made by [Flags].
+	// Flags are the program's flags, created with [Flags].
 	Flags *pflag.FlagSet
 
-	// VersionShorthand is a letter for --version, for programs that others
-	// have given one.
+	// VersionShorthand is a letter for --version, for compatibility with
+	// upstream plugins.
 	VersionShorthand string
 
 	// Timeout bounds one run; 0 means [plugin.DefaultServeTimeout].
 	Timeout time.Duration
 
-	// New makes the provider, once the flags are parsed. Its errors concern
-	// flags, environment and files that are needed whatever the image is.
+	// New returns the provider after the flags are parsed. Its errors concern
+	// flags, environment, and files that every request needs.
 	New func(Input) (plugin.Provider, error)
 }
 
-// Input is what a program is given beside its flags.
+// Input is the input of [Program.New] in addition to the flags.
 type Input struct {
-	Args   []string            // the arguments that are no flags
+	Args   []string            // positional arguments
 	Getenv func(string) string // the environment
-	Logger *slog.Logger        // standard error: warnings, and more at the verbosity that was asked for; never nil
+	Logger *slog.Logger        // writes to standard error: warnings, and more at higher verbosity; never nil
 }
 
-// Flags returns an empty set of flags, which are listed in the order in which
-// they are added.
+// Flags returns an empty flag set whose help keeps the order of the flags.
 func Flags() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.SortFlags = false
@@ -73,8 +71,8 @@ func Flags() *pflag.FlagSet {
 	return flags
 }
 
-// IgnoreKlog accepts the flags of klog, as they stand in configurations in the
-// field, and does nothing with them. --v is that of every [Program].
+// IgnoreKlog accepts and ignores the flags of klog, which existing configurations
+// contain. Every [Program] has --v.
 func IgnoreKlog(flags *pflag.FlagSet) {
 	for _, name := range []string{
 		"logtostderr", "alsologtostderr", "legacy_stderr_threshold_behavior",
@@ -95,16 +93,16 @@ func IgnoreKlog(flags *pflag.FlagSet) {
 	})
 }
 
-// Main runs the program with the process's own arguments, streams and
-// environment, and exits. SIGTERM and an interrupt end it.
+// Main runs the program with the process's arguments, streams and environment, and
+// exits. SIGTERM and an interrupt cancel it.
 func (p Program) Main() {
-	// Not undone at the end, which takes longer than a small plugin runs.
+	// The stop function takes longer than a small plugin runs.
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	os.Exit(p.Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Getenv))
 }
 
-// Run runs the program and returns its exit code: that of [plugin.Serve], or 1
-// if flags or settings are wrong.
+// Run runs the program and returns the exit code of [plugin.Serve], or 1 if flags
+// or settings are invalid.
 func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
 	verbosity := p.Flags.IntP("v", p.verbosityShorthand(), 0, "log `level` for standard error: 2 logs steps, 4 logs details")
 	version := p.Flags.BoolP("version", p.VersionShorthand, false, "print the version")
@@ -133,12 +131,12 @@ func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout
 	return plugin.Serve(ctx, provider, serve)
 }
 
-// getCredentials is the argument that allows a request of [plugin.OutOfTree].
-// It stands in configurations of today's protocol too, whatever the plugin.
+// getCredentials is the argument that allows [plugin.OutOfTree] requests. Existing
+// configurations of the current protocol also contain it.
 const getCredentials = "get-credentials"
 
-// checkArgs refuses arguments that nobody would read: "--optional false" is a
-// switch that is on, and one of these.
+// checkArgs rejects unused arguments: "--optional false" sets a flag to true and
+// has one.
 func (p Program) checkArgs() error {
 	for _, arg := range p.Flags.Args() {
 		if p.Args == "" && arg != getCredentials {
@@ -148,7 +146,7 @@ func (p Program) checkArgs() error {
 	return nil
 }
 
-// verbosityShorthand makes "-v 3" and "-v=3" work where -v is not --version.
+// verbosityShorthand returns v, unless -v is --version.
 func (p Program) verbosityShorthand() string {
 	if p.VersionShorthand == "v" {
 		return ""
@@ -156,16 +154,16 @@ func (p Program) verbosityShorthand() string {
 	return "v"
 }
 
-// fail says on one line what is wrong, which a kubelet logs. What was given as
-// an argument may be a password in the wrong place.
+// fail prints an error on one line, which the kubelet logs. It redacts arguments,
+// because one may be a misplaced password.
 func (p Program) fail(stderr io.Writer, err error, secrets ...string) int {
 	line := strings.Join(strings.Fields(scrub.Text(err.Error(), secrets)), " ")
 	fmt.Fprintf(stderr, "%s: %s\n", p.Name, line)
 	return 1
 }
 
-// argumentValues returns what of the arguments is neither the name of a flag nor
-// a boolean, which people write behind switches.
+// argumentValues returns the arguments without the names of flags and without
+// booleans, which users write after boolean flags.
 func argumentValues(args []string) (values []string) {
 	for _, arg := range args {
 		switch name, value, found := strings.Cut(arg, "="); {

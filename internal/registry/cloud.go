@@ -25,8 +25,8 @@ const (
 	Azure  = "acr"
 )
 
-// AmazonDomains are the domains of private ECR registries in all partitions, and
-// AzureDomains those of ACR in the public clouds.
+// AmazonDomains are the domains of private ECR registries in all partitions.
+// AzureDomains are the domains of ACR in the public clouds.
 const (
 	AmazonDomains = `amazonaws.com amazonaws.com.cn amazonaws.eu on.aws on.amazonwebservices.com.cn
 		sc2s.sgov.gov c2s.ic.gov cloud.adc-e.uk csp.hci.ic.gov`

@@ -97,8 +97,8 @@ func isAmazon(labels []string) bool {
 		"c2s.ic.gov", "sc2s.sgov.gov", "csp.hci.ic.gov", "cloud.adc-e.uk")(labels)
 }
 
-// isAzure accepts wrong top-level domains that users write, but not those of
-// custom clouds.
+// isAzure accepts common wrong top-level domains, but not the domains of custom
+// clouds.
 func isAzure(labels []string) bool {
 	n := len(labels)
 	return labels[n-1] == "azurecr" || n > 1 && labels[n-2] == "azurecr" &&

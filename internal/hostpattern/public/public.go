@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package public keeps patterns for hosts from reaching strangers by way of a
-// public suffix, under which anybody may have a name: co.uk, github.io. It is
-// apart from package hostpattern since the list of these suffixes brings
-// net/http, which would make a plugin without network half as large again.
+// Package public rejects host patterns that match third-party hosts under a public
+// suffix, where anyone can register a name: co.uk, github.io. It is separate from
+// package hostpattern because the list of suffixes imports net/http, which would
+// make plugins without network access half as large again.
 package public
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/hostpattern"
 )
 
-// Check is [hostpattern.Check], and refuses a * where owners' names stand.
+// Check calls [hostpattern.Check] and rejects a * directly below a public suffix.
 func Check(pattern string) error {
 	if err := hostpattern.Check(pattern); err != nil {
 		return err
@@ -29,9 +29,8 @@ func Check(pattern string) error {
 	return nil
 }
 
-// suffixAt returns the public suffix below which the last * of a pattern
-// stands for any owner's name, or of which it is itself a part; "" if there is
-// none. A name on no list ends with a suffix of one label.
+// suffixAt returns the public suffix that follows the last * of a pattern, or that
+// contains it, or "". A name without a listed suffix has a suffix of one label.
 func suffixAt(name string) string {
 	at := strings.LastIndexByte(name, '*')
 	if at < 0 {
