@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package ecr gets credentials for Amazon Elastic Container Registry, private
-// and public, with the identity of the node or, in service-account mode, that
-// of the pod.
+// Package ecr gets credentials for Amazon Elastic Container Registry, private and
+// public, with the node's identity or, in service-account mode, with the pod's.
 //
 //	provider, err := ecr.New(ecr.Options{DefaultRoleARN: os.Getenv("AWS_ECR_ROLE_ARN")})
 //
-// Where the node's credentials come from, and which endpoints are asked, is
-// decided by the AWS SDK, from the environment of the process and the files
-// that it names; see [InPod] for programs in a pod. Nothing is cached: that is
-// for the host of a plugin to do.
+// The AWS SDK selects the node's credentials and the endpoints, from the
+// environment of the process and its configuration files. For programs in a pod,
+// see [InPod]. The package does not cache responses.
 package ecr
 
 import (
@@ -31,7 +29,7 @@ type Provider struct {
 	roles   map[string]chain // by account
 }
 
-// New returns a provider. The error names the flag of the option that is wrong.
+// New returns a provider. An error names the flag of the invalid option.
 func New(opts Options) (*Provider, error) {
 	p := &Provider{opts: opts.withDefaults()}
 	for _, s := range opts.AllowHosts {
@@ -57,8 +55,8 @@ func New(opts Options) (*Provider, error) {
 	return p, nil
 }
 
-// GetCredentials answers for images of ECR, of mirrored names, and of the hosts
-// that are allowed. For others nothing is asked of anybody.
+// GetCredentials returns a credential for images of ECR, of Options.AllowHosts,
+// and of the sources of Options.Mirrors. For other images it sends no request.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	imageHost := req.Registry()
 	if imageHost == "" {
@@ -67,7 +65,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	resp := &plugin.Response{CacheKeyType: p.mirrors.Scope(imageHost), CacheDuration: new(time.Duration(0))}
 	h, what, ok := p.find(req.Image, imageHost)
 	if !ok && p.mirrors.Divides(imageHost) {
-		return resp, nil // asked for what stands beside a mirrored path
+		return resp, nil // outside the mirrored path
 	}
 	if !ok {
 		return registry.OtherHosts(p.opts.OtherHosts).Response(imageHost, "not part of Amazon ECR", "add it with --allow-host or --mirror")
@@ -75,7 +73,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	budget := p.opts.Budget
 	ctx, cancel := context.WithTimeoutCause(ctx, budget, fmt.Errorf("no response within %v", budget))
 	defer cancel()
-	auth, expires, err := p.ask(ctx, h, req)
+	auth, expires, err := p.authorize(ctx, h, req)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
@@ -84,8 +82,8 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	return resp, nil
 }
 
-// find says which registry has an image, and what errors call it; ok is false
-// if it is not to be served.
+// find returns the registry that has an image, and a description of the image's
+// host for errors. ok is false if the registry is not served.
 func (p *Provider) find(image, imageHost string) (h host, what string, ok bool) {
 	what = fmt.Sprintf("image host %q", imageHost)
 	if rule, found := p.mirrors.Find(image); found {
@@ -98,25 +96,25 @@ func (p *Provider) find(image, imageHost string) (h host, what string, ok bool) 
 	return h, what, ok
 }
 
-// serves reports whether a mirror may be there.
+// serves reports whether a host can be the target of a mirror.
 func (p *Provider) serves(host string) bool {
 	_, ok := find(host, p.allowed)
 	return ok
 }
 
-// ask gets an identity, and with it the registry's credentials.
-func (p *Provider) ask(ctx context.Context, h host, req *plugin.Request) (auth plugin.AuthConfig, expires *time.Time, err error) {
+// authorize gets an identity, and with it the registry's credential.
+func (p *Provider) authorize(ctx context.Context, h host, req *plugin.Request) (auth plugin.AuthConfig, expires *time.Time, err error) {
 	s := newSession(p.opts, h)
 	defer s.end()
 	pod := p.role(req)
 	if err := s.load(ctx, pod == ""); err != nil {
 		return auth, nil, err
 	}
-	s.ahead(ctx)
+	s.connectEarly(ctx)
 	token := req.ServiceAccountToken.Reveal()
 	name := cmp.Or(p.opts.SessionName, sessionName(token))
-	who, _ := p.opts.identityHint()
-	as := "the " + who
+	owner, _ := p.opts.identityHint()
+	as := "the " + owner
 	if pod != "" {
 		as = pod
 		err = s.assumeForPod(ctx, pod, name, token)
@@ -132,8 +130,8 @@ func (p *Provider) ask(ctx context.Context, h host, req *plugin.Request) (auth p
 	return s.authorize(ctx)
 }
 
-// role returns the role to take in the pod's name; "" means that the node's
-// identity is used. An annotation that is present decides, even if it is empty.
+// role returns the role to assume for the pod, or "" for the node's identity.
+// An annotation overrides the default even if it is empty.
 func (p *Provider) role(req *plugin.Request) string {
 	if req.ServiceAccountToken.IsZero() {
 		return ""

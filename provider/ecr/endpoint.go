@@ -15,13 +15,13 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// The API and STS are asked in the form that the registry's name has: at their
-// FIPS endpoints, and over IPv6 too (dual-stack). What the SDK's configuration
-// says, on or off, and an endpoint of one's own come first.
+// The API and STS are called at the endpoints that the form of the registry's
+// host implies: FIPS, dual-stack, both or neither. The SDK's configuration and
+// custom endpoints take precedence.
 //
-// If there is no connection to a dual-stack endpoint, the other is asked, for
-// the rest of the run. One that is FIPS stays FIPS. Whoever is there with a
-// certificate that is not the endpoint's, or without TLS, is not passed over.
+// If a dual-stack endpoint cannot be reached, the IPv4 endpoint is used for the
+// rest of the run; a FIPS endpoint stays FIPS. There is no fallback from an
+// endpoint with a wrong certificate or without TLS.
 
 func (s *session) ecr() *ecr.Client {
 	return ecr.NewFromConfig(s.cfg, func(o *ecr.Options) {
@@ -42,7 +42,7 @@ func (s *session) sts() *sts.Client {
 	})
 }
 
-// follow makes a client ask in the way in which the registry is asked.
+// follow configures a client for the endpoints of the registry.
 func (s *session) follow(custom *string, fips *aws.FIPSEndpointState, dualStack *aws.DualStackEndpointState) {
 	s.wire.fallback.Store(false)
 	if custom != nil || s.opts.PlainEndpoints {
@@ -57,8 +57,8 @@ func (s *session) follow(custom *string, fips *aws.FIPSEndpointState, dualStack 
 	}
 }
 
-// reach asks, and if nobody could be asked, and there is another endpoint,
-// once more there.
+// reach calls an endpoint, and again at the fallback endpoint if the first
+// cannot be reached.
 func (s *session) reach(ask func() error) error {
 	err := ask()
 	var lost *lostError
@@ -71,14 +71,14 @@ func (s *session) reach(ask func() error) error {
 	return ask()
 }
 
-// ahead begins to connect to the API, while others are asked who this is.
-func (s *session) ahead(ctx context.Context) {
+// connectEarly starts connecting to the API while the identity is determined.
+func (s *session) connectEarly(ctx context.Context) {
 	if address := s.address(ctx); address != "" {
 		s.wire.transport.Ahead(ctx, address)
 	}
 }
 
-// address is where the API will be asked; "" if that is not known.
+// address returns the address of the API, or "" if it is unknown.
 func (s *session) address(ctx context.Context) string {
 	if s.host.public {
 		o := s.ecrPublic().Options()
@@ -88,7 +88,7 @@ func (s *session) address(ctx context.Context) string {
 			UseDualStack: aws.Bool(o.EndpointOptions.UseDualStackEndpoint == aws.DualStackEndpointStateEnabled),
 		})
 		if err != nil {
-			return "" // of which the request says more
+			return "" // the request returns the error
 		}
 		return at.URI.String()
 	}

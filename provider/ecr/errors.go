@@ -21,32 +21,32 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// step is one thing that is attempted.
+// step is a step of a request, for error messages.
 type step struct {
 	what   string
 	quotes bool              // the endpoint's messages may be shown
-	files  bool              // it may fail for want of files, which the SDK does not name
-	cures  map[string]string // what to do, by error code; "" is for everything else
+	files  bool              // missing files can be the cause, which the SDK does not name
+	fixes  map[string]string // by error code; "" is the default
 }
 
-// trail is what errors say of what was done.
+// trail records the state that error messages describe.
 type trail struct {
 	wire    wire
 	step    step
-	before  string   // of the endpoint that could not be reached before this one
+	before  string   // the error of the endpoint before the fallback
 	sources []any    // of the SDK's configuration
-	secrets []string // never shown
+	secrets []string // redacted
 }
 
-// begin names what is attempted from here on.
+// begin starts a step.
 func (t *trail) begin(step step) {
 	t.step, t.before = step, ""
 	t.wire.last.Store(nil)
 }
 
-// fail is the error of a step: what was attempted, at which endpoint, what
-// came of it, and what to do. It is text alone: the SDK's errors hold whole
-// answers.
+// fail returns the error of the current step: the step, the endpoint, the cause
+// and a fix. The error is only text, because the SDK's errors contain whole
+// responses.
 func (t *trail) fail(ctx context.Context, err error) error {
 	var b strings.Builder
 	b.WriteString(t.step.what)
@@ -65,14 +65,14 @@ func (t *trail) fail(ctx context.Context, err error) error {
 	if errors.As(err, &answered) && harmless(answered.ServiceRequestID()) {
 		fmt.Fprintf(&b, " [request id %s]", answered.ServiceRequestID())
 	}
-	if cure := t.cure(err); cure != "" && ctx.Err() == nil {
+	if cure := t.fix(err); cure != "" && ctx.Err() == nil {
 		b.WriteString("; " + cure)
 	}
 	// The SDK's texts about files have several lines.
 	return errors.New(strings.Join(strings.Fields(t.redact(b.String())), " "))
 }
 
-// redact takes out what is never shown.
+// redact removes secrets.
 func (t *trail) redact(text string) string {
 	for _, secret := range t.secrets {
 		if len(secret) >= 4 {
@@ -82,10 +82,10 @@ func (t *trail) redact(text string) string {
 	return text
 }
 
-// cause says what came of a step, in words that hold nothing of an answer but
-// an error's code and, from STS and ECR, its message.
+// cause describes an error. Of a response it contains only the error code and,
+// from STS and ECR, the message.
 func (t *trail) cause(ctx context.Context, err error) string {
-	var answer answerError
+	var answer responseError
 	var process *processcreds.ProviderError
 	var api smithy.APIError
 	var address *url.Error
@@ -104,12 +104,12 @@ func (t *trail) cause(ctx context.Context, err error) string {
 		return t.refusal(api)
 	case last.status >= 300:
 		return fmt.Sprintf("status %d %s", last.status, http.StatusText(last.status))
-	case errors.As(err, &address): // whose text holds the address, with the path of container credentials
+	case errors.As(err, &address): // its text contains the path of container credentials
 		return "invalid address: " + address.Err.Error()
 	case errors.As(err, &file):
 		return file.Error()
 	case last.endpoint != "":
-		return answerError("cannot parse it").Error()
+		return responseError("cannot parse it").Error()
 	case strings.Contains(err.Error(), "access disabled to EC2 IMDS"):
 		return "none found in the environment, profiles or endpoints, and AWS_EC2_METADATA_DISABLED disables the instance metadata service" + t.missingFiles()
 	case t.step.files && t.missingFiles() != "":
@@ -120,8 +120,8 @@ func (t *trail) cause(ctx context.Context, err error) string {
 
 const tokenFile = "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"
 
-// missingFiles names the files that the environment says are there and are
-// not. The SDK takes those of profiles for empty.
+// missingFiles returns the configured files that do not exist. The SDK treats
+// missing profile files as empty.
 func (t *trail) missingFiles() (text string) {
 	for _, source := range t.sources {
 		environ, ok := source.(config.EnvConfig)
@@ -131,7 +131,7 @@ func (t *trail) missingFiles() (text string) {
 		for _, v := range []struct{ name, file string }{
 			{"AWS_CONFIG_FILE", environ.SharedConfigFile}, {"AWS_SHARED_CREDENTIALS_FILE", environ.SharedCredentialsFile},
 			{"AWS_WEB_IDENTITY_TOKEN_FILE", environ.WebIdentityTokenFilePath},
-			{tokenFile, os.Getenv(tokenFile)}, // which the SDK looks up when it asks
+			{tokenFile, os.Getenv(tokenFile)}, // the SDK reads it for each request
 		} {
 			if _, err := os.Stat(v.file); v.file != "" && err != nil {
 				text += fmt.Sprintf("; %s points to %q, which cannot be found", v.name, v.file)
@@ -141,20 +141,20 @@ func (t *trail) missingFiles() (text string) {
 	return text
 }
 
-// refusal is what an API says.
+// refusal describes an API error.
 func (t *trail) refusal(api smithy.APIError) string {
-	// Redacted before it is cut, since half of a secret is not recognised.
+	// Redact before cutting: half of a secret would not be recognized.
 	if message := t.redact(api.ErrorMessage()); t.step.quotes && message != "" {
 		return api.ErrorCode() + ": " + strings.ToValidUTF8(message[:min(len(message), maxMessage)], "")
 	}
 	return api.ErrorCode()
 }
 
-// maxMessage bounds an API's message in bytes. Those of AWS name identity,
-// action and policy.
+// maxMessage bounds an API's message in bytes. Messages of AWS contain
+// identity, action and policy.
 const maxMessage = 600
 
-// processCause does without the SDK's text, which holds what the process printed.
+// processCause omits the SDK's text, which contains the output of the process.
 func processCause(err error) string {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -170,13 +170,13 @@ func harmless(s string) bool {
 
 const codeCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:-"
 
-// cure says what to do about an error.
-func (t *trail) cure(err error) string {
+// fix returns how to fix an error, or "".
+func (t *trail) fix(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {
-		if cure, ok := t.step.cures[strings.TrimSuffix(api.ErrorCode(), "Exception")]; ok {
+		if cure, ok := t.step.fixes[strings.TrimSuffix(api.ErrorCode(), "Exception")]; ok {
 			return cure
 		}
 	}
-	return t.step.cures[""]
+	return t.step.fixes[""]
 }

@@ -16,19 +16,18 @@ import (
 // publicRegion is where ECR Public has its only API.
 const publicRegion = "us-east-1"
 
-// host is what the name of a registry says about where its credentials are.
+// host describes a registry from its host name.
 type host struct {
-	registry  string // as the image has it, with the port: the key of the answer
-	account   string // "" if the name does not say it
-	region    string // likewise
+	registry  string // from the image, with the port: the key of the response
+	account   string // "" if unknown
+	region    string // "" if unknown
 	public    bool
 	fips      bool
 	dualStack bool
 }
 
-// parseHost reads a registry's name; ok is false if it is none of ECR's.
-// Names are compared without regard to case, as in DNS, and the port does not
-// matter.
+// parseHost parses the name of an ECR registry. It ignores case and the port;
+// ok is false for other hosts.
 func parseHost(name string) (h host, ok bool) {
 	h = host{registry: name}
 	name = hostname(name)
@@ -60,25 +59,25 @@ func parseHost(name string) (h host, ok bool) {
 	return h, true
 }
 
-// isRegion reports whether s, in lower case, has the form of a region's name.
+// isRegion reports whether s, in lower case, has the form of a region name.
 func isRegion(s string) bool {
 	return s != "" && strings.Trim(s[:1], "-_") != "" &&
 		strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
-// hostname is a registry without its port, in lower case.
+// hostname returns a host without its port, in lower case.
 func hostname(host string) string {
 	name, _, _ := strings.Cut(strings.ToLower(host), ":")
 	return name
 }
 
-// allowed is a host that is served although its name is none of ECR's.
+// allowed is an entry of Options.AllowHosts.
 type allowed struct {
 	pattern string
-	region  string // "" means that of the node
+	region  string // "" means the node's region
 }
 
-// parseAllowed reads HOST[=REGION].
+// parseAllowed parses HOST[=REGION].
 func parseAllowed(s string) (allowed, error) {
 	pattern, region, hasRegion := strings.Cut(strings.ToLower(s), "=")
 	if hasRegion && !isRegion(region) {
@@ -87,7 +86,7 @@ func parseAllowed(s string) (allowed, error) {
 	return allowed{pattern, region}, public.Check(pattern)
 }
 
-// find says how to serve a registry; ok is false if that is not to be done.
+// find returns the registry of a host; ok is false if the host is not served.
 func find(name string, more []allowed) (h host, ok bool) {
 	if h, ok = parseHost(name); ok {
 		return h, true

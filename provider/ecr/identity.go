@@ -17,15 +17,15 @@ import (
 	"github.com/regcred/regcred/internal/jwt"
 )
 
-// findIdentity gets the node's credentials, for an error of its own if there
-// are none. The SDK keeps them for the question that follows.
+// findIdentity gets the node's credentials, to return a specific error if there
+// are none. The SDK caches them for the next request.
 func (s *session) findIdentity(ctx context.Context) error {
 	who, cure := s.opts.identityHint()
 	cures := map[string]string{"": cure}
 	if s.opts.pod {
 		cures["AccessDenied"], cures["InvalidIdentityToken"] = trustCure, issuerCure+" of the token"
 	}
-	s.begin(step{what: "find the " + who + "'s AWS credentials", files: true, cures: cures})
+	s.begin(step{what: "find the " + who + "'s AWS credentials", files: true, fixes: cures})
 	s.log.Info("looking for AWS credentials", "of", who, "host", s.host.registry)
 	if s.opts.pod {
 		if err := s.checkProfile(); err != nil {
@@ -34,7 +34,7 @@ func (s *session) findIdentity(ctx context.Context) error {
 	}
 	creds, err := s.cfg.Credentials.Retrieve(ctx)
 	if err == nil && !creds.HasKeys() {
-		err = answerError("no keys")
+		err = responseError("no keys")
 	}
 	if err != nil {
 		return s.fail(ctx, err)
@@ -43,22 +43,22 @@ func (s *session) findIdentity(ctx context.Context) error {
 	return nil
 }
 
-// What to do if STS refuses a role to a service account.
+// Fixes if STS rejects a role for a service account.
 const (
 	trustCure  = "allow sts:AssumeRoleWithWebIdentity for the service account in the role's trust policy"
 	issuerCure = "in the role's account, add the cluster's issuer as an OIDC provider with the audience"
 )
 
-// assumeForPod takes a role with the token of a service account.
+// assumeForPod assumes a role with a service account's token.
 func (s *session) assumeForPod(ctx context.Context, role, name, token string) error {
-	s.begin(step{what: fmt.Sprintf("assume the role %q at STS in %s", role, s.cfg.Region), quotes: true, cures: map[string]string{
+	s.begin(step{what: fmt.Sprintf("assume the role %q at STS in %s", role, s.cfg.Region), quotes: true, fixes: map[string]string{
 		"AccessDenied":         trustCure,
 		"InvalidIdentityToken": issuerCure + " of tokenAttributes",
 		"ExpiredToken":         "the service account token has expired; check the node's and the API server's clocks",
 	}})
 	s.log.Info("assuming the role of the service account", "host", s.host.registry, "role", role, "region", s.cfg.Region)
 	s.secrets = append(s.secrets, token)
-	return s.take(ctx, func(client *sts.Client) (*types.Credentials, error) {
+	return s.useRole(ctx, func(client *sts.Client) (*types.Credentials, error) {
 		out, err := client.AssumeRoleWithWebIdentity(ctx, &sts.AssumeRoleWithWebIdentityInput{
 			RoleArn: &role, RoleSessionName: &name, WebIdentityToken: &token,
 		})
@@ -69,10 +69,10 @@ func (s *session) assumeForPod(ctx context.Context, role, name, token string) er
 	})
 }
 
-// assume takes the roles of an account, each as the one before it.
+// assume assumes the roles of an account, each with the one before it.
 func (s *session) assume(ctx context.Context, c chain, as, name string) error {
 	for _, role := range c.roles {
-		s.begin(step{what: fmt.Sprintf("assume the role %q as %s at STS in %s", role, as, s.cfg.Region), quotes: true, cures: map[string]string{
+		s.begin(step{what: fmt.Sprintf("assume the role %q as %s at STS in %s", role, as, s.cfg.Region), quotes: true, fixes: map[string]string{
 			"AccessDenied": fmt.Sprintf("allow sts:AssumeRole in the role's trust policy and in the permissions of %s, "+
 				"and check whether the policy requires an --external-id", as),
 			"ExpiredToken":          "the credentials of " + as + " have expired; check their source and the node's clock",
@@ -85,7 +85,7 @@ func (s *session) assume(ctx context.Context, c chain, as, name string) error {
 		if c.externalID != "" {
 			in.ExternalId = &c.externalID
 		}
-		if err := s.take(ctx, func(client *sts.Client) (*types.Credentials, error) {
+		if err := s.useRole(ctx, func(client *sts.Client) (*types.Credentials, error) {
 			out, err := client.AssumeRole(ctx, &in)
 			if err != nil {
 				return nil, err
@@ -99,15 +99,15 @@ func (s *session) assume(ctx context.Context, c chain, as, name string) error {
 	return nil
 }
 
-// take asks STS, and makes what it gives the credentials of the session.
-func (s *session) take(ctx context.Context, ask func(*sts.Client) (*types.Credentials, error)) error {
+// useRole calls STS and uses the returned credentials from then on.
+func (s *session) useRole(ctx context.Context, ask func(*sts.Client) (*types.Credentials, error)) error {
 	var c *types.Credentials
 	err := s.reach(func() (err error) {
 		c, err = ask(s.sts())
 		return err
 	})
 	if err == nil && (c == nil || aws.ToString(c.AccessKeyId) == "" || aws.ToString(c.SecretAccessKey) == "" || aws.ToString(c.SessionToken) == "") {
-		err = answerError("no credentials")
+		err = responseError("no credentials")
 	}
 	if err != nil {
 		return s.fail(ctx, err)
@@ -117,15 +117,14 @@ func (s *session) take(ctx context.Context, ask func(*sts.Client) (*types.Creden
 	return nil
 }
 
-// defaultSessionName is that of nodes, and of a token that does not name a
-// service account.
+// defaultSessionName is used for nodes and for tokens that name no service
+// account.
 const defaultSessionName = "ecr-credential-provider"
 
-// sessionName names the session after the service account, as
-// NAMESPACE_NAME, so that CloudTrail and the conditions of a trust policy can
-// tell pods apart. No two accounts have the same: one whose name is too long,
-// or has other characters than Kubernetes allows, is cut, and ends in "=",
-// which no other has, and a hash.
+// sessionName returns the session name NAMESPACE_NAME of a service account, for
+// CloudTrail and the conditions of trust policies. It is unique: a name that is
+// too long or has other characters than Kubernetes allows is cut and ends in
+// "=" and a hash.
 func sessionName(token string) string {
 	claims, err := jwt.Parse(token)
 	if err != nil {
@@ -155,7 +154,8 @@ func isSessionName(s string) bool {
 	return len(s) >= 2 && len(s) <= maxSessionName && strings.Trim(s, sessionCharacters) == ""
 }
 
-// isKubernetesName: namespaces are DNS labels, service accounts DNS names.
+// isKubernetesName reports whether s is a DNS name, as names of namespaces and
+// service accounts are.
 func isKubernetesName(s string) bool {
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz"+digits+".-") == ""
 }

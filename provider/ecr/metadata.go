@@ -17,9 +17,9 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// metadata asks the instance metadata service. The SDK's own client would be
-// in its place if that could be told how often to try: it makes nine attempts,
-// with a second or more between them, to find out that nobody is there.
+// metadata is a client for the instance metadata service. The SDK's own makes
+// nine attempts, a second or more apart, before it reports that there is no
+// service.
 type metadata struct {
 	session *session
 	once    sync.Once
@@ -27,15 +27,15 @@ type metadata struct {
 }
 
 const (
-	metadataTimeout = 5 * time.Second        // of one question, with its retries
-	metadataAttempt = 600 * time.Millisecond // of one attempt: it is on the same machine, or nowhere
+	metadataTimeout = 5 * time.Second        // of one request with its retries
+	metadataAttempt = 600 * time.Millisecond // of one attempt; the service is on the same machine
 )
 
-// connect makes the client: not before it is needed, since many nodes have no use for it.
+// connect creates the client on first use.
 func (m *metadata) connect() {
 	m.client = imds.NewFromConfig(m.session.cfg, func(o *imds.Options) {
 		o.APIOptions = []func(*middleware.Stack) error{m.session.wire.within(metadataAttempt)}
-		o.DisableDefaultMaxBackoff = true // which would replace the one below
+		o.DisableDefaultMaxBackoff = true // otherwise it replaces the one below
 		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) {
 			r.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(neverRetried)}, r.Retryables...)
 			r.Backoff = retry.BackoffDelayerFunc(func(int, error) (time.Duration, error) {
@@ -45,16 +45,16 @@ func (m *metadata) connect() {
 	})
 }
 
-// GetMetadata asks for one item.
+// GetMetadata gets one item.
 func (m *metadata) GetMetadata(ctx context.Context, in *imds.GetMetadataInput, opts ...func(*imds.Options)) (*imds.GetMetadataOutput, error) {
-	// The SDK has the same bound, but only for a context without a deadline.
+	// The SDK has the same limit, but only for contexts without a deadline.
 	ctx, cancel := context.WithTimeoutCause(ctx, metadataTimeout, fmt.Errorf("no response within %v", metadataTimeout))
 	defer cancel()
 	m.once.Do(m.connect)
 	return m.client.GetMetadata(ctx, in, opts...)
 }
 
-// region asks where the instance is.
+// region returns the region of the instance.
 func (m *metadata) region(ctx context.Context) (string, error) {
 	out, err := m.GetMetadata(ctx, &imds.GetMetadataInput{Path: "placement/region"})
 	if err != nil {
@@ -64,7 +64,7 @@ func (m *metadata) region(ctx context.Context) (string, error) {
 	text, err := io.ReadAll(out.Content)
 	region := strings.TrimSpace(string(text))
 	if err != nil || !isRegion(region) {
-		return "", answerError("not a region name")
+		return "", responseError("not a region name")
 	}
 	return region, nil
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 )
 
-// checkProfile is the error of a pod whose environment names a file of
-// profiles that cannot be read, or one of credentials without any. The SDK
-// takes either for empty, and would go on to the node.
+// checkProfile returns an error if the environment names a profile file that
+// cannot be read, or a credentials file without credentials. The SDK treats
+// both as empty and would use the node's identity.
 func (s *session) checkProfile() error {
 	var environ config.EnvConfig
 	var profile config.SharedConfig
@@ -36,7 +36,7 @@ func (s *session) checkProfile() error {
 		}
 		f, err := os.Open(v.file)
 		if err != nil {
-			return fmt.Errorf("%s: %v", v.name, err) // not wrapped: the text of a file alone would be shown
+			return fmt.Errorf("%s: %v", v.name, err) // not wrapped, so that the name of the variable is printed
 		}
 		f.Close()
 	}
@@ -47,7 +47,7 @@ func (s *session) checkProfile() error {
 	return nil
 }
 
-// hasIdentity reports whether a profile says where its credentials come from.
+// hasIdentity reports whether a profile configures a source of credentials.
 func hasIdentity(p config.SharedConfig) bool {
 	return p.Credentials.HasKeys() || p.CredentialSource != "" || p.CredentialProcess != "" || p.WebIdentityTokenFile != "" ||
 		p.RoleARN != "" || p.SourceProfileName != "" || p.SSOSessionName != "" || p.SSOStartURL != ""

@@ -15,11 +15,11 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// retryer is the SDK's own, but for a status without an error code that asks
-// for patience, and for what does not become better.
+// retryer is the SDK's retryer, except for throttling statuses without an error
+// code and for permanent errors.
 type retryer struct {
 	aws.RetryerV2
-	attempts *int // known only after the SDK has made its first clients; 0 is the SDK's own number
+	attempts *int // set after the SDK has created its first clients; 0 means its default
 }
 
 func newRetryer(opts Options, attempts *int) retryer {
@@ -32,7 +32,7 @@ func newRetryer(opts Options, attempts *int) retryer {
 	}), attempts}
 }
 
-// MaxAttempts is how often an endpoint is asked.
+// MaxAttempts returns the number of attempts for one endpoint.
 func (r retryer) MaxAttempts() int {
 	if *r.attempts > 0 {
 		return *r.attempts
@@ -40,8 +40,8 @@ func (r retryer) MaxAttempts() int {
 	return r.RetryerV2.MaxAttempts()
 }
 
-// maxAttempts returns AWS_MAX_ATTEMPTS or the profile's max_attempts, for which
-// the SDK does not look beside a retryer that is given; 0 if neither is set.
+// maxAttempts returns AWS_MAX_ATTEMPTS or the profile's max_attempts, which the
+// SDK ignores if a retryer is set, or 0.
 func maxAttempts(ctx context.Context, sources []any) int {
 	for _, source := range sources {
 		if s, ok := source.(interface {
@@ -55,9 +55,9 @@ func maxAttempts(ctx context.Context, sources []any) int {
 	return 0
 }
 
-// neverRetried are errors that the SDK would ask again after.
+// neverRetried rejects errors that the SDK would retry without effect.
 func neverRetried(err error) aws.Ternary {
-	var answer answerError
+	var answer responseError
 	var lost *lostError
 	if errors.As(err, &answer) || errors.As(err, &lost) && !lost.again {
 		return aws.FalseTernary
@@ -65,7 +65,7 @@ func neverRetried(err error) aws.Ternary {
 	return aws.UnknownTernary
 }
 
-// sdkLogger passes on what the SDK would print on standard error.
+// sdkLogger forwards what the SDK would print to standard error.
 func sdkLogger(log *slog.Logger) logging.Logger {
 	return logging.LoggerFunc(func(class logging.Classification, format string, v ...any) {
 		log.Debug("AWS SDK", "level", string(class), "text", fmt.Sprintf(format, v...))

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// chain is what is taken for the registries of one account.
+// chain lists the roles to assume for the registries of one account.
 type chain struct {
 	roles      []string // ARNs, the first one first
 	externalID string   // "" is not sent
 }
 
-// after is what is left of a chain for somebody who has one of its roles.
+// after returns the roles that remain to be assumed once role is held.
 func (c chain) after(role string) chain {
 	if i := slices.Index(c.roles, role); i >= 0 {
 		c.roles = c.roles[i+1:]
@@ -24,7 +24,7 @@ func (c chain) after(role string) chain {
 	return c
 }
 
-// parseRoles reads entries of the forms ACCOUNT=ARN[,ARN…] and ACCOUNT=ID.
+// parseRoles parses entries of the forms ACCOUNT=ARN[,ARN…] and ACCOUNT=ID.
 func parseRoles(roles, externalIDs []string) (map[string]chain, error) {
 	chains := map[string]chain{}
 	for _, entry := range roles {
@@ -32,7 +32,7 @@ func parseRoles(roles, externalIDs []string) (map[string]chain, error) {
 		if _, twice := chains[account]; err == nil && twice {
 			err = errors.New("a --role flag is already set for this account; list all of its roles, in order, in one --role flag")
 		}
-		// A name may have a comma in it, but no colon.
+		// A role name can contain a comma, but no colon.
 		c := chain{roles: strings.Split(list, ",arn:")}
 		for i := range c.roles[1:] {
 			c.roles[i+1] = "arn:" + c.roles[i+1]
@@ -88,7 +88,8 @@ func (c chain) check() error {
 
 func isAccount(s string) bool { return len(s) == 12 && strings.Trim(s, digits) == "" }
 
-// isRoleARN: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html
+// isRoleARN reports whether s is the ARN of a role.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html
 func isRoleARN(s string) bool {
 	part := strings.SplitN(s, ":", 6)
 	if len(part) != 6 || part[0] != "arn" || part[2] != "iam" || part[3] != "" || !isAccount(part[4]) {
@@ -101,6 +102,6 @@ func isRoleARN(s string) bool {
 
 const (
 	digits = "0123456789"
-	// sessionCharacters are [\w+=,.@-], which names at IAM and STS are made of.
+	// sessionCharacters are [\w+=,.@-], the characters of IAM and STS names.
 	sessionCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" + digits + "_+=,.@-"
 )

@@ -17,35 +17,35 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// session is one run: the SDK's configuration for one host.
+// session is one request: the SDK's configuration for one host.
 type session struct {
 	opts     Options
 	host     host
 	cfg      aws.Config
-	attempts int // at an endpoint; 0 is the SDK's own number
+	attempts int // per endpoint; 0 means the SDK's default
 	metadata metadata
 	log      *slog.Logger
 	trail
 }
 
-// newSession returns a session, which is to be ended.
+// newSession returns a session, which must be closed with end.
 func newSession(opts Options, h host) *session {
 	s := &session{opts: opts, host: h, log: opts.Logger}
 	s.wire.transport = remote.Wrap(opts.base())
 	return s
 }
 
-// end closes its connections.
+// end closes the session's connections.
 func (s *session) end() { s.wire.transport.CloseIdleConnections() }
 
-// load reads the SDK's configuration for the host. Without asNode, no
-// credentials are configured. If neither the host nor the configuration names
-// a region, the instance is asked for it.
+// load reads the SDK's configuration for the host. Without asNode, it
+// configures no credentials. If neither the host nor the configuration has a
+// region, it queries the instance metadata service.
 func (s *session) load(ctx context.Context, asNode bool) error {
 	if err := s.read(ctx, asNode); err != nil || s.cfg.Region != "" {
 		return err
 	}
-	s.begin(step{what: "determine the region (the host name does not contain it)", cures: map[string]string{
+	s.begin(step{what: "determine the region (the host name does not contain it)", fixes: map[string]string{
 		"": "set --allow-host HOST=REGION or AWS_REGION",
 	}})
 	region, err := s.metadata.region(ctx)
@@ -56,28 +56,28 @@ func (s *session) load(ctx context.Context, asNode bool) error {
 	return s.read(ctx, asNode) // again, since STS may be one of the node's sources
 }
 
-// read reads what the environment and its files say. Nothing is asked of anybody.
+// read reads the environment and the configuration files. It sends no request.
 func (s *session) read(ctx context.Context, asNode bool) error {
 	options := []func(*config.LoadOptions) error{
 		config.WithAPIOptions([]func(*middleware.Stack) error{s.wire.within(s.opts.Timeout)}),
 		config.WithRetryer(func() aws.Retryer { return newRetryer(s.opts, &s.attempts) }),
 		config.WithLogger(sdkLogger(s.log)),
 		config.WithEC2RoleCredentialOptions(func(o *ec2rolecreds.Options) { o.Client = &s.metadata }),
-		// The SDK lets a process run for a minute, whatever ctx says: it would
-		// outlive this one, and keep the host waiting for standard error.
+		// The SDK gives a credential process a minute, regardless of ctx: the
+		// process would outlive this one and keep standard error open.
 		config.WithProcessCredentialOptions(func(o *processcreds.Options) { o.Timeout = s.opts.Budget * 8 / 9 }),
 	}
 	switch {
 	case s.host.region != "":
 		options = append(options, config.WithRegion(s.host.region))
 	case s.host.public:
-		// For a role; ECR Public itself is in one region.
+		// For a role. ECR Public is in one region.
 		options = append(options, config.WithDefaultRegion(publicRegion))
 	}
 	if !asNode {
 		options = append(options, config.WithCredentialsProvider(aws.AnonymousCredentials{}))
 	}
-	s.begin(step{what: "read the AWS configuration", cures: map[string]string{
+	s.begin(step{what: "read the AWS configuration", fixes: map[string]string{
 		"": "check the AWS_… variables, and the files in AWS_CONFIG_FILE and AWS_SHARED_CREDENTIALS_FILE",
 	}})
 	limit := s.opts.Budget * 2 / 9
@@ -93,8 +93,8 @@ func (s *session) read(ctx context.Context, asNode bool) error {
 	return nil
 }
 
-// readConfig returns when ctx ends, even if a file does not answer: the SDK,
-// which opens them, is then left behind.
+// readConfig loads the configuration. It returns when ctx is canceled, even if
+// the SDK is still blocked on a file.
 func readConfig(ctx context.Context, options []func(*config.LoadOptions) error) (aws.Config, error) {
 	type result struct {
 		cfg aws.Config

@@ -15,19 +15,19 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// maxLife is how long the credentials of ECR live. It bounds what an endpoint
-// or a clock that is wrong can make a kubelet cache.
+// maxLife is the lifetime of ECR credentials. It limits the cache duration if
+// an endpoint or a clock is wrong.
 const maxLife = 12 * time.Hour
 
-// authorize gets the registry's credentials, and when they expire; nil means
-// that ECR does not say it.
+// authorize gets the registry's credential and its expiry, or nil if ECR
+// returns none.
 func (s *session) authorize(ctx context.Context) (plugin.AuthConfig, *time.Time, error) {
 	get, what, actions := s.private, "get an authorization token from ECR in "+s.cfg.Region, "ecr:GetAuthorizationToken"
 	if s.host.public {
 		get, what = s.public, "get an authorization token from ECR Public"
 		actions = "ecr-public:GetAuthorizationToken and sts:GetServiceBearerToken"
 	}
-	s.begin(step{what: what, quotes: true, cures: map[string]string{
+	s.begin(step{what: what, quotes: true, fixes: map[string]string{
 		"AccessDenied":       "allow " + actions + " for this identity",
 		"UnrecognizedClient": "the identity belongs to another AWS partition, or its keys are no longer valid",
 		"ExpiredToken":       "the identity's credentials have expired; check their source and the node's clock",
@@ -56,7 +56,7 @@ func (s *session) private(ctx context.Context) (*string, *time.Time, error) {
 		return nil, nil, err
 	}
 	if len(out.AuthorizationData) == 0 {
-		return nil, nil, answerError("no authorization data")
+		return nil, nil, responseError("no authorization data")
 	}
 	return out.AuthorizationData[0].AuthorizationToken, out.AuthorizationData[0].ExpiresAt, nil
 }
@@ -67,30 +67,29 @@ func (s *session) public(ctx context.Context) (*string, *time.Time, error) {
 		return nil, nil, err
 	}
 	if out.AuthorizationData == nil {
-		return nil, nil, answerError("no authorization data")
+		return nil, nil, responseError("no authorization data")
 	}
 	return out.AuthorizationData.AuthorizationToken, out.AuthorizationData.ExpiresAt, nil
 }
 
-// decodeToken takes an authorization token apart: user and password in base64,
-// with a colon between.
+// decodeToken decodes an authorization token: base64 of USER:PASSWORD.
 func decodeToken(token *string) (plugin.AuthConfig, error) {
 	if token == nil {
-		return plugin.AuthConfig{}, answerError("no authorization token")
+		return plugin.AuthConfig{}, responseError("no authorization token")
 	}
 	decoded, err := base64.StdEncoding.DecodeString(*token)
 	if err != nil {
-		return plugin.AuthConfig{}, answerError("the authorization token is not base64")
+		return plugin.AuthConfig{}, responseError("the authorization token is not base64")
 	}
 	user, password, found := strings.Cut(string(decoded), ":")
 	if !found || password == "" {
-		return plugin.AuthConfig{}, answerError("the authorization token has no password")
+		return plugin.AuthConfig{}, responseError("the authorization token has no password")
 	}
 	return plugin.AuthConfig{Username: user, Password: plugin.NewSecret(password)}, nil
 }
 
-// cacheDuration is half of what is left of the credentials' life, in whole
-// seconds: 0 if that is unknown or over, so that nothing is cached.
+// cacheDuration returns half of the remaining lifetime in whole seconds, or 0
+// if it is unknown or over.
 func cacheDuration(expires *time.Time, now time.Time) time.Duration {
 	if expires == nil {
 		return 0

@@ -30,41 +30,41 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// wire is the way to every endpoint, in place of the SDK's HTTP client: the
-// SDK's follows redirects to other hosts, and reads answers of any length. It
-// remembers the last exchange for errors.
+// wire replaces the SDK's HTTP client, which follows redirects to other hosts
+// and reads responses of any length. It records the last exchange for errors.
 type wire struct {
 	transport *remote.Transport
 	last      atomic.Pointer[exchange]
-	fallback  atomic.Bool // there is another endpoint than the one that is asked
+	fallback  atomic.Bool // there is another endpoint to try
 }
 
-// exchange is one request and what came of it.
+// exchange is a request and its result.
 type exchange struct {
 	endpoint string // with the method
-	lost     error  // why there is no answer; nil if there is one
+	lost     error  // why there is no response, or nil
 	status   int
 }
 
-// lostError is why an exchange came to nothing.
+// lostError is the error of a request without a response.
 type lostError struct {
 	cause     error
-	again     bool // it may help to ask again
+	again     bool // a retry may succeed
 	connected bool // the request may have been sent
 }
 
 func (e *lostError) Error() string { return e.cause.Error() }
 
-// errNoURL is for addresses of the configuration, which the SDK takes as they are.
+// errNoURL rejects addresses from the configuration, which the SDK does not
+// validate.
 var errNoURL = &lostError{cause: errors.New("the address is not an http or https URL; check AWS_ENDPOINT_URL… and endpoint_url")}
 
-// answerError is what is wrong with an answer that had a good status.
-type answerError string
+// responseError is the error of an invalid response with a successful status.
+type responseError string
 
-func (e answerError) Error() string { return "invalid response: " + string(e) }
+func (e responseError) Error() string { return "invalid response: " + string(e) }
 
-// trust makes the authorities of AWS_CA_BUNDLE, if there are any, the only
-// ones. The SDK puts them into the client that it would use.
+// trust uses only the CAs of AWS_CA_BUNDLE, if it is set. The SDK adds them to
+// the client that wire replaces.
 func (w *wire) trust(client aws.HTTPClient, base *http.Transport) {
 	if c, ok := client.(*awshttp.BuildableClient); ok && c.GetTransport().TLSClientConfig.RootCAs != nil {
 		base.TLSClientConfig = &tls.Config{RootCAs: c.GetTransport().TLSClientConfig.RootCAs}
@@ -73,8 +73,8 @@ func (w *wire) trust(client aws.HTTPClient, base *http.Transport) {
 	}
 }
 
-// within returns what adds w to the steps of one of the SDK's operations, with
-// a time for one attempt.
+// within returns a function that adds w to an SDK operation, with a timeout for
+// one attempt.
 func (w *wire) within(timeout time.Duration) func(*middleware.Stack) error {
 	exchange := func(ctx context.Context, in middleware.DeserializeInput, _ middleware.DeserializeHandler) (out middleware.DeserializeOutput, _ middleware.Metadata, err error) {
 		out.RawResponse, err = w.exchange(ctx, in.Request.(*smithyhttp.Request), timeout)
@@ -88,7 +88,7 @@ func (w *wire) within(timeout time.Duration) func(*middleware.Stack) error {
 	}
 }
 
-// exchange sends a request and reads the answer whole.
+// exchange sends a request and reads the whole response.
 func (w *wire) exchange(ctx context.Context, in *smithyhttp.Request, timeout time.Duration) (*smithyhttp.Response, error) {
 	req := in.Build(ctx)
 	x := exchange{endpoint: cmp.Or(req.Method, http.MethodGet) + " " + shown(req.URL)}
@@ -97,7 +97,7 @@ func (w *wire) exchange(ctx context.Context, in *smithyhttp.Request, timeout tim
 	attempt, cancel := context.WithTimeoutCause(ctx, timeout, errors.New("no response in time"))
 	defer cancel()
 	if req.Body != nil {
-		defer req.Body.Close() // the next attempt reads it again, and package http may not have ended
+		defer req.Body.Close() // net/http may still read it when the next attempt does
 	}
 	if scheme := req.URL.Scheme; scheme != "http" && scheme != "https" || req.URL.Host == "" {
 		x.lost = errNoURL
@@ -119,13 +119,14 @@ func (w *wire) exchange(ctx context.Context, in *smithyhttp.Request, timeout tim
 	return noResponse(), &smithyhttp.RequestSendError{Err: x.lost}
 }
 
-// noResponse is what the SDK looks into all the same.
+// noResponse returns an empty response, because the SDK inspects it even after
+// an error.
 func noResponse() *smithyhttp.Response {
 	return &smithyhttp.Response{Response: &http.Response{Header: http.Header{}, Body: http.NoBody}}
 }
 
-// send follows redirects of one host alone, which the transport sees to, and
-// only those that say that the method stays.
+// send follows redirects that keep the method; the transport rejects other
+// hosts.
 func (w *wire) send(req *http.Request) (*http.Response, error) {
 	client := http.Client{Transport: w.transport, CheckRedirect: func(next *http.Request, _ []*http.Request) error {
 		if status := next.Response.StatusCode; status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect {
@@ -143,28 +144,28 @@ func (w *wire) send(req *http.Request) (*http.Response, error) {
 	case err != nil:
 		return nil, fmt.Errorf("the response is incomplete: %w", err)
 	case len(body) > remote.MaxBody:
-		return nil, answerError(fmt.Sprintf("longer than %d bytes", remote.MaxBody))
+		return nil, responseError(fmt.Sprintf("longer than %d bytes", remote.MaxBody))
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, nil
 }
 
-// lost says why there was no answer.
+// lost returns the error of a request without a response.
 func (w *wire) lost(ctx context.Context, err error, connected bool) error {
-	var answer answerError
+	var answer responseError
 	if errors.As(err, &answer) {
 		return answer
 	}
 	cause := remote.Cause(ctx, err)
 	var dns *net.DNSError
 	hopeless := remote.IsPermanent(cause) || errors.As(err, &dns) && dns.IsNotFound ||
-		!connected && w.fallback.Load() // it is asked elsewhere
+		!connected && w.fallback.Load() // the fallback endpoint is tried
 	return &lostError{cause, !hopeless, connected}
 }
 
-// shown is what errors say of an address. The path of container credentials
-// lets whoever knows it have them; that of metadata says what was asked for,
-// but for the role, for which anything may stand that the service said.
+// shown returns an address for errors. It omits the path of container
+// credentials, which is a secret, and the role in metadata paths, which is text
+// from the service.
 func shown(u *url.URL) string {
 	if u.Host == "" {
 		return "(not a URL)"
@@ -181,13 +182,13 @@ func shown(u *url.URL) string {
 
 const rolesPath = "/iam/security-credentials/"
 
-// checkResult refuses what the SDK trips over: it reads credentials in a
-// goroutine of its own, where a panic ends the process. Container credentials
-// that are the JSON value null are such a case, as an answer and as an error.
+// checkResult rejects responses on which the SDK panics: it reads credentials
+// in its own goroutine, where a panic ends the process. Container credentials
+// of JSON null are an example, as a result and as an error.
 func checkResult(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (out middleware.DeserializeOutput, metadata middleware.Metadata, err error) {
 	defer func() {
 		if recover() != nil {
-			err = answerError("cannot parse it")
+			err = responseError("cannot parse it")
 		}
 	}()
 	out, metadata, err = next.HandleDeserialize(ctx, in)
@@ -195,10 +196,10 @@ func checkResult(ctx context.Context, in middleware.DeserializeInput, next middl
 		return out, metadata, err
 	}
 	if result := reflect.ValueOf(out.Result); result.Kind() == reflect.Pointer && result.IsNil() {
-		return out, metadata, answerError("empty")
+		return out, metadata, responseError("empty")
 	}
 	if role, ok := out.Result.(*sso.GetRoleCredentialsOutput); ok && role.RoleCredentials == nil {
-		return out, metadata, answerError("no credentials")
+		return out, metadata, responseError("no credentials")
 	}
 	return out, metadata, nil
 }

@@ -13,13 +13,12 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Username is the user name that goes with an access token.
+// Username is the user name of an access token.
 const Username = "_token"
 
-// GetCredentials answers with an access token for Google's registries, those
-// of AllowHosts and what Mirrors has from them, and for others as OtherHosts
-// says; in the other flows with the docker config. Its errors name the
-// registry, the endpoint and what to do.
+// GetCredentials returns an access token for Google's registries,
+// Options.AllowHosts, and the sources of Options.Mirrors, or the docker config
+// in the other flows. Errors contain the registry, the endpoint and a fix.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Budget, fmt.Errorf("no response within %v", p.opts.Budget))
 	defer cancel()
@@ -50,7 +49,7 @@ func (p *Provider) answer(ctx context.Context, keys []string, scope plugin.Cache
 		if err != nil {
 			return nil, err
 		}
-		// What the document holds, and for how long, is not known here.
+		// The scope and lifetime of these credentials are unknown.
 		return p.respond(plugin.CacheImage, 0, auth), nil
 	}
 	token, err := p.token(ctx, req)
@@ -61,17 +60,17 @@ func (p *Provider) answer(ctx context.Context, keys []string, scope plugin.Cache
 	for _, key := range keys {
 		auth[key] = plugin.AuthConfig{Username: Username, Password: token.value}
 	}
-	// One token serves every image of a registry, unless a mirror has a part of
-	// it. It serves other registries too, but the answer may not have their keys.
+	// One token is valid for every image of a registry, unless a mirror covers
+	// a part of it. It is valid for other registries too, but the response may
+	// lack their keys.
 	resp := p.respond(scope, token.cacheable(), auth)
 	resp.CacheKeyType = p.narrowed(resp.CacheKeyType, scope)
 	return resp, nil
 }
 
-// narrowed keeps an answer that is true of an image or a registry alone from
-// being kept for others, whatever the options say: a key that is the host of a
-// mirror's source would be shown to all of that host, and without the keys of
-// other registries those would go without.
+// narrowed limits a configured cache key type to the scope of the response.
+// Otherwise a key for a mirrored path would be used for the whole host, and
+// other registries would get a response without their keys.
 func (p *Provider) narrowed(set, scope plugin.CacheKeyType) plugin.CacheKeyType {
 	own := p.opts.AnyHost || len(p.opts.AllowHosts) > 0 || len(p.opts.Mirrors) > 0
 	switch {
@@ -83,7 +82,7 @@ func (p *Provider) narrowed(set, scope plugin.CacheKeyType) plugin.CacheKeyType 
 	return set
 }
 
-// respond makes an answer, with what the options say about its cache.
+// respond returns a response with the cache settings of the options.
 func (p *Provider) respond(scope plugin.CacheKeyType, d time.Duration, auth map[string]plugin.AuthConfig) *plugin.Response {
 	if p.opts.CacheDuration != nil {
 		d = *p.opts.CacheDuration
@@ -91,8 +90,8 @@ func (p *Provider) respond(scope plugin.CacheKeyType, d time.Duration, auth map[
 	return &plugin.Response{CacheKeyType: cmp.Or(p.opts.CacheKeyType, scope), CacheDuration: &d, Auth: auth}
 }
 
-// token decides as whom to pull. A pod that is to pull as its service account
-// never gets the token of the node in its place.
+// token returns an access token for the pod or the node. A pod that must pull
+// as its service account never gets the node's token.
 func (p *Provider) token(ctx context.Context, req *plugin.Request) (accessToken, error) {
 	annotated := req.ServiceAccountAnnotations[AnnotationEnable] == "true"
 	switch {

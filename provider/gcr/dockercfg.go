@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// dockercfg returns the docker config of the instance's metadata. Its keys
-// are the answer's, as they stand.
+// dockercfg returns the docker config in the instance's metadata. Its keys are
+// used unchanged.
 func (p *Provider) dockercfg(ctx context.Context) (map[string]plugin.AuthConfig, error) {
 	step, suffix := stepDockercfg, "instance/attributes/google-dockercfg"
 	if p.opts.Flow == FlowDockercfgURL {
@@ -39,14 +39,14 @@ func (p *Provider) dockercfg(ctx context.Context) (map[string]plugin.AuthConfig,
 	}
 	auth, err := dockerconfig.Parse([]byte(value), dockerconfig.DockerCfg)
 	if err != nil {
-		return nil, lied(step, http.MethodGet, address, err)
+		return nil, badResponse(step, http.MethodGet, address, err)
 	}
 	return auth, nil
 }
 
-// fetch gets the document that the instance's metadata names. Whoever may set
-// the metadata thereby chooses whom the node asks: not a metadata server, with
-// no header of ours, and nothing that it answers is shown to anybody.
+// fetch gets the document at a URL from the instance's metadata. Anyone who can
+// set the metadata chooses the URL: so it must not be a metadata server, no
+// headers are sent, and errors contain nothing of the response.
 func (p *Provider) fetch(ctx context.Context, address string) (string, error) {
 	u, err := url.Parse(address)
 	switch {
@@ -70,8 +70,8 @@ func (p *Provider) fetch(ctx context.Context, address string) (string, error) {
 	return string(answer.Body), nil
 }
 
-// refuseMetadata keeps a connection from being made to a metadata server by
-// another name: it sees the address that the name led to.
+// refuseMetadata rejects connections to a metadata server by another name. It
+// checks the resolved address.
 func refuseMetadata(_, address string, _ syscall.RawConn) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || remote.IsMetadata(host) {

@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The steps in which endpoints are asked.
+// The steps of a request, for error messages.
 const (
 	stepNode         = "get the node's access token"
 	stepPod          = "exchange the service-account token"
@@ -32,7 +32,7 @@ var (
 		"to use another metadata server, set " + EnvMetadataHost)
 )
 
-// What an operator can do about an endpoint's answer.
+// Fixes for failed requests.
 const (
 	hintNoMetadata      = "a node outside Google Cloud has no metadata server, so --sts-audience is required"
 	hintNoMetadataInPod = "outside Google Cloud, there is no metadata server; configure workload identity federation with " + EnvCredentials
@@ -44,7 +44,7 @@ const (
 	hintAccount         = "grant the pod's identity roles/iam.workloadIdentityUser on the Google service account"
 )
 
-// explain adds to the error of an endpoint what can be done about it.
+// explain adds a fix to an endpoint's error.
 func (p *Provider) explain(err error) error {
 	var failed *remote.Error
 	if _, cured := errors.AsType[*remote.AuthorityError](err); cured || !errors.As(err, &failed) {
@@ -94,13 +94,13 @@ func metadataHint(e *remote.Error) string {
 	return ""
 }
 
-// lied is the error of an endpoint whose status says that all is well.
-func lied(step, method, address string, err error) error {
+// badResponse is the error of an invalid response with a successful status.
+func badResponse(step, method, address string, err error) error {
 	return &remote.Error{Step: step, Method: method, Endpoint: remote.Endpoint(address), Status: http.StatusOK, Err: err}
 }
 
-// withClaims adds to a refusal of STS whose token it was: most often the pool
-// does not know its issuer or its audience. These claims are no secrets.
+// withClaims adds the token's issuer and audience to an error of STS, because
+// the pool often does not accept one of them. They are not secret.
 func withClaims(err error, token plugin.Secret) error {
 	var failed *remote.Error
 	if !errors.As(err, &failed) || !isRefusal(failed.Status) {
@@ -118,7 +118,7 @@ func isRefusal(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// clip bounds a text from outside for an error.
+// clip shortens external text for an error.
 func clip(s string) string {
 	const most = 200
 	if len(s) > most {

@@ -17,9 +17,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// federation is a configuration of workload identity federation, as "gcloud
-// iam workload-identity-pools create-cred-config" writes it (google.aip.dev/auth/4117):
-// whose token is exchanged, and where.
+// federation is a workload identity federation configuration, as "gcloud iam
+// workload-identity-pools create-cred-config" writes it
+// (google.aip.dev/auth/4117).
 type federation struct {
 	Type             string `json:"type"`
 	Audience         string `json:"audience"`
@@ -35,8 +35,8 @@ type federation struct {
 	} `json:"credential_source"`
 }
 
-// fileToken is the token of the identity that Options.CredentialsFile
-// describes. Both files are read anew: tokens are replaced before they end.
+// fileToken returns a token for Options.CredentialsFile. It reads both files
+// for each request, because tokens are replaced before they expire.
 func (p *Provider) fileToken(ctx context.Context) (accessToken, error) {
 	f, err := p.readFederation()
 	if err != nil {
@@ -59,8 +59,9 @@ func (p *Provider) fileToken(ctx context.Context) (accessToken, error) {
 	return p.impersonate(ctx, token, f.AccountURL)
 }
 
-// readFederation reads the file, which says where a token is sent: it must not
-// be others' to write. Its errors hold nothing of it but names and hosts.
+// readFederation reads the file, which other users must not be able to write,
+// because it configures where a token is sent. Errors contain only names and
+// hosts.
 func (p *Provider) readFederation() (federation, error) {
 	data, err := readFile(p.opts.CredentialsFile)
 	if err != nil {
@@ -104,9 +105,9 @@ func (f *federation) check(universe string) error {
 	return checkService("service_account_impersonation_url", f.AccountURL, "iamcredentials", universe)
 }
 
-// checkService refuses what is no address of the service: a token goes there,
-// and Google has others that keep what is sent to them for whoever owns the
-// bucket. Its regional, private and mTLS hosts have its name in them.
+// checkService rejects addresses outside the service. Other Google services
+// would store the token for another user, such as the owner of a bucket.
+// Regional, private and mTLS hosts contain the service's name.
 func checkService(name, address, service, universe string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
@@ -124,7 +125,7 @@ func checkService(name, address, service, universe string) error {
 	return nil
 }
 
-// subject is the token to exchange.
+// subject returns the token to exchange.
 func (f *federation) subject() (plugin.Secret, error) {
 	data, err := readFile(f.Source.File)
 	if err != nil {
@@ -145,9 +146,9 @@ func (f *federation) subject() (plugin.Secret, error) {
 	return plugin.NewSecret(text), nil
 }
 
-// readFile reads a file that is not others' to write. In a pod, others may
-// read it: the kubelet gives a token the mode 0644 unless the pod has a user
-// or group of its own. Errors begin with its name.
+// readFile reads a file that other users cannot write. They may read it: the
+// kubelet gives a token the mode 0644 unless the pod has its own user or group.
+// Errors begin with the name.
 func readFile(path string) ([]byte, error) {
 	files, err := secretfile.Read(path)
 	if err == nil {

@@ -87,7 +87,7 @@ type Options struct {
 	// mirrors of hosts that are not Google's.
 	MirrorOrigin string
 
-	// CacheKeyType and CacheDuration override those of responses with
+	// CacheKeyType and CacheDuration override the values of responses with
 	// credentials; "" and nil keep them. A type that is wider than the response
 	// is valid for is narrowed.
 	CacheKeyType  plugin.CacheKeyType
@@ -150,7 +150,7 @@ func New(opts Options) (*Provider, error) {
 		p.server = remote.Alternatives(p.local, metadataHosts...)
 	}
 	if (opts.STSAudience != "" || opts.CredentialsFile != "") && opts.Transport == nil {
-		remote.Prepare() // every answer comes over TLS
+		remote.Prepare() // every request uses TLS
 	}
 	return p, nil
 }
@@ -161,7 +161,7 @@ func metadataHosts() []string {
 	return []string{"169.254.169.254", "[fd20:ce::254]", "metadata.google.internal."}
 }
 
-// metadataBase connects to the metadata server.
+// metadataBase returns a transport for the metadata server.
 func metadataBase() *http.Transport {
 	base := remote.Base()
 	base.Proxy = nil

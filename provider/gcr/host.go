@@ -16,26 +16,24 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Name is that of the plugin, and so of the provider in a configuration.
+// Name is the name of the plugin, and of the provider in a configuration.
 const Name = "auth-provider-gcp"
 
-// fixedKeys are in every answer, as in those of the plugin that this one
-// replaces.
+// fixedKeys returns the keys in every response of the upstream plugin.
 func fixedKeys() []string {
 	return []string{"container.cloud.google.com", "gcr.io", "*.gcr.io", "*.pkg.dev"}
 }
 
-// serves reports whether a registry may see the access token.
+// serves reports whether a registry may receive the access token.
 func (o Options) serves(host string) bool {
-	// Names of hosts do not know case, and 443 is the port of every registry.
+	// Host names are case-insensitive, and 443 is the default port.
 	name := strings.TrimSuffix(strings.ToLower(host), ":443")
 	return hostpattern.Any(registry.PluginCloud(Name).Hosts, name) || hostpattern.Any(o.AllowHosts, host) ||
 		o.AnyHost && host != ""
 }
 
-// keysFor returns the keys under which an image gets the access token, and for
-// what the answer is good: the fixed keys and the registry's own, or that of
-// the mirrored images. There are no keys for who must not see the token.
+// keysFor returns the keys of the access token for an image, and the scope of
+// the response. Registries that must not receive the token have no keys.
 func (p *Provider) keysFor(req *plugin.Request) ([]string, plugin.CacheKeyType) {
 	host := req.Registry()
 	scope := p.mirrors.Scope(host)
@@ -52,7 +50,7 @@ func (p *Provider) keysFor(req *plugin.Request) ([]string, plugin.CacheKeyType) 
 	return keys, scope
 }
 
-// checkPatterns refuses patterns that match nothing, or strangers.
+// checkPatterns rejects patterns that match no host or third-party hosts.
 func checkPatterns(patterns []string) error {
 	for _, pattern := range patterns {
 		if err := public.Check(pattern); err != nil {
@@ -62,8 +60,7 @@ func checkPatterns(patterns []string) error {
 	return nil
 }
 
-// isAddress reports whether s is a host with or without a port, as it stands
-// in a URL.
+// isAddress reports whether s is host[:port] as in a URL.
 func isAddress(s string) bool {
 	u, err := url.Parse("http://" + s)
 	if err != nil || u.Host != s || u.Hostname() == "" {

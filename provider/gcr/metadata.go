@@ -10,8 +10,7 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// nodeToken asks for the token of the node's service account. The account's
-// e-mail address is of no use for an answer, so it is not asked for.
+// nodeToken gets the token of the node's service account.
 func (p *Provider) nodeToken(ctx context.Context) (accessToken, error) {
 	const suffix = "instance/service-accounts/default/token"
 	body, err := p.metadata(ctx, stepNode, suffix)
@@ -20,22 +19,21 @@ func (p *Provider) nodeToken(ctx context.Context) (accessToken, error) {
 	}
 	token, err := parseOAuth([]byte(body))
 	if err != nil {
-		return accessToken{}, lied(stepNode, http.MethodGet, p.metadataURL(suffix), err)
+		return accessToken{}, badResponse(stepNode, http.MethodGet, p.metadataURL(suffix), err)
 	}
 	return token, nil
 }
 
-// metadata reads one value of the metadata server. Where nobody said where
-// that is, who answers must say that it is Google's: a stranger's may answer at
-// a link-local address, or be what a resolver says. Its errors are those of
-// package remote.
+// metadata gets a value of the metadata server. If no address is configured,
+// the response must have Google's header, because another server may use a
+// link-local address or be returned by a resolver.
 func (p *Provider) metadata(ctx context.Context, step, suffix string) (string, error) {
 	client := p.client()
 	client.Transport = p.server
 	call := remote.Call{
 		Step: step, URL: p.metadataURL(suffix),
 		Header: http.Header{"Metadata-Flavor": {"Google"}},
-		// While a node boots, the server does not know its service account yet.
+		// While a node boots, the server does not know the service account yet.
 		Retry: []int{http.StatusNotFound},
 	}
 	answer, err := client.Do(ctx, call)
@@ -43,7 +41,7 @@ func (p *Provider) metadata(ctx context.Context, step, suffix string) (string, e
 		return "", err
 	}
 	if p.server != http.RoundTripper(p.local) && answer.Header.Get("Metadata-Flavor") != "Google" {
-		return "", lied(step, http.MethodGet, call.URL, errNotGoogle)
+		return "", badResponse(step, http.MethodGet, call.URL, errNotGoogle)
 	}
 	return string(answer.Body), nil
 }

@@ -19,7 +19,7 @@ import (
 
 const scope = "https://www.googleapis.com/auth/cloud-platform" // in every universe
 
-// podToken exchanges the token of the pod's service account for one of Google.
+// podToken exchanges the service account's token for a Google access token.
 func (p *Provider) podToken(ctx context.Context, req *plugin.Request) (accessToken, error) {
 	if req.ServiceAccountToken.IsZero() {
 		return accessToken{}, errNoServiceAccount
@@ -43,10 +43,10 @@ func (p *Provider) podToken(ctx context.Context, req *plugin.Request) (accessTok
 	return p.impersonate(ctx, token, p.accounts()+url.PathEscape(account)+":generateAccessToken")
 }
 
-// jwtType is that of service accounts' tokens.
+// jwtType is the type of service-account tokens.
 const jwtType = "urn:ietf:params:oauth:token-type:jwt"
 
-// exchange asks the Security Token Service (RFC 8693) at an address.
+// exchange calls the Security Token Service (RFC 8693).
 func (p *Provider) exchange(ctx context.Context, address, audience, tokenType string, subject plugin.Secret) (accessToken, error) {
 	call, err := post(stepPod, address, map[string]string{
 		"audience":             audience,
@@ -65,13 +65,13 @@ func (p *Provider) exchange(ctx context.Context, address, audience, tokenType st
 	}
 	token, err := parseOAuth(answer.Body)
 	if err != nil {
-		return accessToken{}, lied(stepPod, http.MethodPost, call.URL, err)
+		return accessToken{}, badResponse(stepPod, http.MethodPost, call.URL, err)
 	}
 	return token, nil
 }
 
-// impersonate asks the IAM credentials service for a token of the Google service
-// account that an address there names.
+// impersonate gets a token of a Google service account from the IAM credentials
+// service.
 func (p *Provider) impersonate(ctx context.Context, as accessToken, address string) (accessToken, error) {
 	account := accountOf(address)
 	step := fmt.Sprintf("impersonate %q", clip(account))
@@ -91,17 +91,18 @@ func (p *Provider) impersonate(ctx context.Context, as accessToken, address stri
 	}
 	token, err := parseImpersonated(answer.Body, now)
 	if err != nil {
-		return accessToken{}, lied(step, http.MethodPost, call.URL, err)
+		return accessToken{}, badResponse(step, http.MethodPost, call.URL, err)
 	}
 	return token, nil
 }
 
-// accounts is where the IAM credentials service has service accounts.
+// accounts returns the address of service accounts in the IAM credentials
+// service.
 func (p *Provider) accounts() string {
 	return "https://iamcredentials." + p.opts.UniverseDomain + "/v1/projects/-/serviceAccounts/"
 }
 
-// accountOf is the last part of the address of a service account's action.
+// accountOf returns the account in the address of an action.
 func accountOf(address string) string {
 	name := strings.TrimSuffix(address[strings.LastIndexByte(address, '/')+1:], ":generateAccessToken")
 	if account, err := url.PathUnescape(name); err == nil {
@@ -110,7 +111,7 @@ func accountOf(address string) string {
 	return name
 }
 
-// post makes a call with a body in JSON.
+// post returns a call with a JSON body.
 func post(step, address string, body any) (remote.Call, error) {
 	data, err := json.Marshal(body)
 	return remote.Call{

@@ -12,17 +12,16 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// accessToken is a token of OAuth.
+// accessToken is an OAuth access token.
 type accessToken struct {
 	value plugin.Secret
-	life  time.Duration // that is left; 0 is not known
+	life  time.Duration // remaining; 0 is unknown
 }
 
-// margin is how long before its end a token is given out for the last time:
-// the pull that begins with it goes on for a while.
+// margin is subtracted from a token's lifetime, because the pull takes time.
 const margin = 5 * time.Minute
 
-// cacheable is how long an answer with the token may be reused.
+// cacheable returns the cache duration of a response with the token.
 func (t accessToken) cacheable() time.Duration {
 	return max(min(t.life/2, t.life-margin), 0).Truncate(time.Second)
 }
@@ -33,12 +32,12 @@ var (
 	errExpired = errors.New("the access token in the response has already expired")
 )
 
-// maxLife bounds the life that is believed. Google's tokens live for an hour,
-// at most for twelve.
+// maxLife limits the lifetime. Google's tokens live for an hour, at most
+// twelve.
 const maxLife = 12 * time.Hour
 
-// parseOAuth reads an answer of the metadata server or of STS (RFC 6749,
-// section 5.1). Its errors hold nothing of it.
+// parseOAuth parses a response of the metadata server or STS (RFC 6749, section
+// 5.1). Errors contain nothing of it.
 func parseOAuth(body []byte) (accessToken, error) {
 	var answer struct {
 		AccessToken string      `json:"access_token"`
@@ -60,8 +59,8 @@ func parseOAuth(body []byte) (accessToken, error) {
 	return newToken(answer.AccessToken, life)
 }
 
-// parseImpersonated reads an answer of generateAccessToken, which says when
-// the token ends by the clock of the endpoint.
+// parseImpersonated parses a generateAccessToken response, whose expiry is a
+// time of the endpoint's clock.
 func parseImpersonated(body []byte, now time.Time) (accessToken, error) {
 	var answer struct {
 		AccessToken string `json:"accessToken"`
@@ -86,8 +85,8 @@ func newToken(value string, life time.Duration) (accessToken, error) {
 	return accessToken{plugin.NewSecret(value), life}, nil
 }
 
-// isPrintable reports whether s is one word of printable ASCII: nothing else
-// can be a token (RFC 6749, appendix A.12).
+// isPrintable reports whether s is printable ASCII without spaces, as tokens
+// are (RFC 6749, appendix A.12).
 func isPrintable(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }
