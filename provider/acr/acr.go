@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package acr gets credentials for Azure Container Registry: a token of
-// Microsoft Entra ID, for the identity of the node or of the pod's service
-// account, is exchanged for a refresh token of the registry.
+// Package acr gets credentials for Azure Container Registry. It exchanges a
+// Microsoft Entra ID token of the node's or the pod's identity for a refresh token
+// of the registry.
 //
 //	provider, err := acr.New(acr.Options{ConfigFile: "/etc/kubernetes/azure.json"})
 //	resp, err := provider.GetCredentials(ctx, &plugin.Request{Image: "example.azurecr.io/app"})
 //
-// It is what cmd/acr-credential-provider is made of; docs/plugins/acr.md says
-// what every option is for, and where it differs from the plugin of the
-// cloud-provider-azure project on purpose.
+// cmd/acr-credential-provider is the plugin. docs/plugins/acr.md describes the
+// options and the differences from the plugin of cloud-provider-azure.
 //
-// Tokens go to two kinds of hosts alone: the token endpoints of the cloud that
-// the configuration names, and registries whose name is one of ACR, label by
-// label. The host is looked at before anything is read or asked.
+// Tokens are sent only to the token endpoints of the configured cloud and to ACR
+// registries. The host is checked before any file is read or request sent.
 package acr
 
 import (
@@ -33,7 +31,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Provider gets credentials for Azure Container Registry. It is safe for
+// Provider is a [plugin.Provider] for Azure Container Registry. It is safe for
 // concurrent use.
 type Provider struct {
 	opts    Options
@@ -42,7 +40,8 @@ type Provider struct {
 	arc     arcAgent
 }
 
-// New checks the options. The configuration is read for each answer.
+// New returns a provider. It validates the options; the configuration file is
+// read for each request.
 func New(opts Options) (*Provider, error) {
 	if opts.ConfigFile == "" && opts.pod == nil {
 		return nil, errors.New("the path of the cloud configuration (azure.json) is missing")
@@ -76,9 +75,9 @@ func New(opts Options) (*Provider, error) {
 	return &Provider{opts: opts, rules: rules, mirrors: mirrors, arc: arcOf(runtime.GOOS, opts.Getenv)}, nil
 }
 
-// GetCredentials answers for images of ACR, and of the sources of mirrors.
-// Others are [Options.OtherHosts]. The refresh token is good for all of the
-// registry, so the answer is too, unless a mirror serves a part of it.
+// GetCredentials returns a credential for images of ACR and of the sources of
+// mirrors. The refresh token is valid for the whole registry, and so is the
+// response, unless a mirror covers a part of a host.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Budget, fmt.Errorf("no response within %v", p.opts.Budget))
 	defer cancel()
@@ -94,11 +93,11 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	switch {
 	case err != nil:
 	case known:
-		resp, err = p.answer(ctx, s, reg, rule)
+		resp, err = p.authenticate(ctx, s, reg, rule)
 	case mirrored:
 		err = foreignTarget(rule)
 	case p.mirrors.Divides(host):
-		return registry.EmptyOthers.Response(host, "", "") // the part that no mirror serves
+		return registry.EmptyOthers.Response(host, "", "") // outside the mirrored path
 	default:
 		return registry.OtherHosts(p.opts.OtherHosts).Response(host, "not part of "+owner, "if the host is a proxy or alias of a registry, add the host with --allow-host")
 	}
@@ -120,18 +119,18 @@ func (p *Provider) newSession(req *plugin.Request) *session {
 	return s
 }
 
-// answer gets a token for the registry, exchanges it, and says how long the
-// result may be kept. The rule is that of the mirror, if the image has one.
-func (p *Provider) answer(ctx context.Context, s *session, reg acrHost, rule registry.MirrorRule) (*plugin.Response, error) {
+// authenticate gets a token, exchanges it for the registry's refresh token, and
+// returns the response. rule is the image's mirror, or zero.
+func (p *Provider) authenticate(ctx context.Context, s *session, reg acrHost, rule registry.MirrorRule) (*plugin.Response, error) {
 	who, err := s.identity(rule.Source != "")
 	if err != nil {
 		return nil, err
 	}
 	if who.static != nil {
-		return s.staticAnswer(ctx, reg, *who.static)
+		return s.staticResponse(ctx, reg, *who.static)
 	}
-	// Both at once: the registry's challenge needs no token.
-	asked := s.askChallenge(ctx, reg)
+	// The challenge does not need the token, so both are requested at once.
+	asked := s.startChallenge(ctx, reg)
 	defer asked.end()
 	token, err := who.token(ctx)
 	if err != nil {
@@ -157,9 +156,9 @@ func (p *Provider) answer(ctx context.Context, s *session, reg acrHost, rule reg
 	}, nil
 }
 
-// staticAnswer hands out the secret of the configuration under the keys of
-// upstream, and under the host of the image if none of those covers it.
-func (s *session) staticAnswer(ctx context.Context, reg acrHost, secret plugin.AuthConfig) (*plugin.Response, error) {
+// staticResponse returns the secret of the configuration under the upstream
+// plugin's keys, and under the image's host if none of them matches it.
+func (s *session) staticResponse(ctx context.Context, reg acrHost, secret plugin.AuthConfig) (*plugin.Response, error) {
 	env, err := s.environment(ctx)
 	if err != nil {
 		return nil, err
@@ -177,13 +176,13 @@ func (s *session) staticAnswer(ctx context.Context, reg acrHost, secret plugin.A
 	return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(maxCache), Auth: auth}, nil
 }
 
-// maxCache bounds how long an answer is kept, as upstream does.
+// maxCache limits the cache duration, as in the upstream plugin.
 const maxCache = time.Hour
 
-// cacheFor is half of what is left of the refresh token's life, which is three
-// hours with the real registries. Its own clock bounds that life too, since
-// the token is fresh: a node that is behind would keep it for too long. A
-// token that does not say when it ends is not kept.
+// cacheFor returns half of the refresh token's remaining lifetime, which is
+// three hours with real registries. The lifetime by the token's own times is a
+// limit too, for nodes whose clock is behind. A token without expiry is not
+// cached.
 func (s *session) cacheFor(refresh string) time.Duration {
 	claims, err := jwt.Parse(refresh)
 	if err != nil || claims.Expires.IsZero() {
@@ -197,10 +196,9 @@ func (s *session) cacheFor(refresh string) time.Duration {
 	return max(min(left/2, maxCache), 0).Truncate(time.Second)
 }
 
-// anonymousKey is in every answer of upstream, without user and password. It
-// lets an image of a registry with anonymous pull through if the registry
-// refuses the identity.
+// anonymousKey is in every response of the upstream plugin, without a
+// credential. It allows anonymous pulls if the registry rejects the identity.
 const anonymousKey = "*.azurecr.*"
 
-// refreshUser is the user name that says that the password is a refresh token.
+// refreshUser is the user name for a refresh token.
 const refreshUser = "00000000-0000-0000-0000-000000000000"

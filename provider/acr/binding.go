@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// bound is the identity that is bound to the service account. The token
+// bound returns the identity that is bound to the service account. The token
 // endpoint knows the tenant.
 func (s *session) bound(clientID, tenant string) (identity, error) {
 	if clientID == "" {
@@ -42,8 +42,8 @@ func (s *session) bound(clientID, tenant string) (identity, error) {
 	}}, nil
 }
 
-// bindingClient trusts the cluster's authority alone and takes no proxy, which
-// would not know the name.
+// bindingClient returns a client that trusts only the cluster's CA and uses no
+// proxy, which could not resolve the name.
 func (s *session) bindingClient() (remote.Client, error) {
 	b := s.opts.Binding
 	path := b.CAFile

@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/jwt"
 )
 
-// certificateToken proves the identity by a client certificate.
+// certificateToken gets a token with a client certificate.
 func (s *session) certificateToken(ctx context.Context, cfg *config) (string, error) {
 	data, err := readFile(cfg.ClientCertPath, true)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *session) certificateToken(ctx context.Context, cfg *config) (string, er
 	return token, nil
 }
 
-// parseCertificate finds in PEM an RSA key, and the certificate that it is of.
+// parseCertificate returns the RSA key in PEM data and its certificate.
 func parseCertificate(data []byte) (*x509.Certificate, *jwt.Key, error) {
 	key, err := jwt.ParseKey(data)
 	if err == nil {
@@ -68,12 +68,12 @@ func parseCertificate(data []byte) (*x509.Certificate, *jwt.Key, error) {
 	}
 }
 
-// signedFor is how long what is signed here is good. Microsoft suggests five
-// to ten minutes.
+// signedFor is the lifetime of signed assertions. Microsoft recommends five to
+// ten minutes.
 const signedFor = 10 * time.Minute
 
-// sign states in a JSON Web Token who asks the token endpoint, as Microsoft
-// Entra ID wants it (learn.microsoft.com/entra/identity-platform/certificate-credentials).
+// sign returns the client assertion for Microsoft Entra ID
+// (learn.microsoft.com/entra/identity-platform/certificate-credentials).
 func sign(cert *x509.Certificate, key *jwt.Key, clientID, audience string, now time.Time) (string, error) {
 	thumbprint := sha256.Sum256(cert.Raw)
 	return key.Sign(map[string]string{"x5t#S256": base64.RawURLEncoding.EncodeToString(thumbprint[:])}, map[string]any{

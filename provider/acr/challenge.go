@@ -5,14 +5,13 @@ package acr
 
 import "strings"
 
-// challenge is one of those in WWW-Authenticate (RFC 9110, section 11.6.1).
+// challenge is a challenge of WWW-Authenticate (RFC 9110, section 11.6.1).
 type challenge struct {
 	scheme string            // in lower case
-	params map[string]string // names in lower case; of several of one name the first
+	params map[string]string // names in lower case; the first of duplicates
 }
 
-// parseChallenges reads the lines of WWW-Authenticate. What makes no sense is
-// passed over: the lines come from anybody.
+// parseChallenges parses the lines of WWW-Authenticate and skips invalid parts.
 func parseChallenges(lines []string) []challenge {
 	var list []challenge
 	for _, line := range lines {
@@ -33,7 +32,7 @@ func parseChallengeLine(line string) []challenge {
 		case -1:
 			n = len(line)
 		case 0:
-			line = line[1:] // not a token, and not what we look for
+			line = line[1:] // not a token
 			continue
 		}
 		name := strings.ToLower(line[:n])
@@ -53,8 +52,8 @@ func parseChallengeLine(line string) []challenge {
 	}
 }
 
-// cutValue takes a quoted string, or what is there up to the next comma or
-// blank: a URL without quotes is no token, but what was meant is plain.
+// cutValue cuts a quoted string, or the text up to the next comma or space: an
+// unquoted URL is not a valid token, but is accepted.
 func cutValue(s string) (value, rest string) {
 	if !strings.HasPrefix(s, `"`) {
 		n := strings.IndexAny(s, " \t,")
@@ -73,10 +72,10 @@ func cutValue(s string) (value, rest string) {
 		}
 		b.WriteByte(s[i])
 	}
-	return b.String(), "" // it does not end
+	return b.String(), "" // unterminated
 }
 
-// isTokenRune is tchar of RFC 9110, section 5.6.2.
+// isTokenRune reports whether r is a tchar of RFC 9110, section 5.6.2.
 func isTokenRune(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':

@@ -14,18 +14,18 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// environment is what differs from cloud to cloud.
+// environment holds the settings that differ between clouds.
 type environment struct {
-	authority string // of Microsoft Entra ID: a URL without a slash at the end
-	from      string // what names the authority, if it is none of the known ones
-	suffix    string // of login servers; "" if it is one of those that are always known
+	authority string // URL of Microsoft Entra ID, without a trailing slash
+	from      string // the setting with the authority, unless it is built in
+	suffix    string // of registries; "" if it is built in
 }
 
 // stackCloud is the only cloud whose environment file is read.
 const stackCloud = "AzureStackCloud"
 
-// authorities are the clouds that need no description, in lower case. All
-// others are taken for the public one.
+// authorities are the built-in clouds, in lower case. Others use the public
+// cloud's.
 var authorities = map[string]string{
 	"azurechinacloud":        "https://login.chinacloudapi.cn",
 	"azureusgovernment":      "https://login.microsoftonline.us",
@@ -34,8 +34,8 @@ var authorities = map[string]string{
 
 const publicAuthority = "https://login.microsoftonline.com"
 
-// environment finds the cloud of the configuration: what is known about it,
-// then what its resource manager says, then the environment file.
+// environment returns the settings of the configured cloud: the built-in ones,
+// then the resource manager's, then the environment file's.
 func (s *session) environment(ctx context.Context) (environment, error) {
 	if s.env != nil {
 		return *s.env, nil
@@ -52,7 +52,7 @@ func (s *session) environment(ctx context.Context) (environment, error) {
 		env.set(pod.authority, "", envAuthority)
 	}
 	if cfg.ResourceManagerEndpoint != "" {
-		if err := s.askResourceManager(ctx, cfg, &env); err != nil {
+		if err := s.queryResourceManager(ctx, cfg, &env); err != nil {
 			return environment{}, err
 		}
 	}
@@ -67,9 +67,9 @@ func (s *session) environment(ctx context.Context) (environment, error) {
 	return env, nil
 }
 
-// registry looks the host up. Only for a host that is none in the public
-// clouds is anything read, and only for a cloud with a resource manager of its
-// own is anything asked, without a credential: what its registries are called.
+// registry returns the registry of a host. It reads the configuration only for
+// hosts outside the public clouds, and queries the resource manager, without a
+// credential, only in a custom cloud.
 func (s *session) registry(ctx context.Context, host string) (acrHost, bool, error) {
 	if reg, ok := s.rules.find(host); ok || host == "" {
 		return reg, ok, nil
@@ -85,7 +85,7 @@ func (s *session) registry(ctx context.Context, host string) (acrHost, bool, err
 
 func (s *session) environmentFile() string { return s.opts.Getenv("AZURE_ENVIRONMENT_FILEPATH") }
 
-// set takes over what is not empty.
+// set overrides settings with those that are not empty.
 func (e *environment) set(authority, suffix, from string) {
 	if authority != "" {
 		e.authority, e.from = strings.TrimRight(authority, "/"), from
@@ -95,9 +95,9 @@ func (e *environment) set(authority, suffix, from string) {
 	}
 }
 
-// askResourceManager asks for the endpoints of a cloud that is none of ours.
-// Secrets go where it says, so it must be who it is taken for.
-func (s *session) askResourceManager(ctx context.Context, cfg *config, env *environment) error {
+// queryResourceManager gets the endpoints of a custom cloud. Secrets are sent
+// to these endpoints, so TLS is required.
+func (s *session) queryResourceManager(ctx context.Context, cfg *config, env *environment) error {
 	if !isHTTPS(cfg.ResourceManagerEndpoint) {
 		return fmt.Errorf("cloud configuration %q: resourceManagerEndpoint must be an https URL, because its response determines where secrets are sent", s.opts.ConfigFile)
 	}
@@ -116,14 +116,14 @@ func (s *session) askResourceManager(ctx context.Context, cfg *config, env *envi
 	return nil
 }
 
-// isHTTPS reports whether a text is the address of a server over TLS.
+// isHTTPS reports whether a text is an https URL.
 func isHTTPS(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil
 }
 
-// parseMetadata finds the cloud of that name, or the first if it has none. A
-// name that is not in the list changes nothing, as with upstream.
+// parseMetadata returns the cloud with this name, or the first if the name is
+// empty. An unknown name changes nothing, as in the upstream plugin.
 func parseMetadata(body []byte, cloud string) (environment, error) {
 	var list []struct {
 		Name           string `json:"name"`
@@ -145,9 +145,9 @@ func parseMetadata(body []byte, cloud string) (environment, error) {
 	return environment{}, nil
 }
 
-// tokenURL is the address of the tenant's token endpoint. A region has its own
-// in the public cloud, as with Microsoft's libraries. They would find it out for
-// TryAutoDetect, which takes another request.
+// tokenURL returns the tenant's token endpoint. In the public cloud a region
+// can have its own, as in Microsoft's libraries; the value TryAutoDetect, which
+// needs another request, is ignored.
 func (e environment) tokenURL(tenant, region string) (string, error) {
 	if !consistsOf(tenant, ".-") || tenant[0] == '.' {
 		return "", fmt.Errorf("invalid tenant ID %.100q: use letters, digits, \".\" and \"-\"", tenant)

@@ -15,9 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
-// config is what the plugin needs of azure.json. Keys are matched without
-// regard to case, and others are ignored: the file is written for the cloud
-// controller first.
+// config holds the used fields of azure.json. Keys are case-insensitive and
+// others are ignored, because the file is written for the cloud controller.
 type config struct {
 	Cloud                   string `json:"cloud"`
 	TenantID                string `json:"tenantId"`
@@ -37,8 +36,8 @@ type config struct {
 	DataPlaneIdentity    string `json:"aadMSIDataPlaneIdentityPath"`
 }
 
-// readConfig reads azure.json. Its errors hold nothing of the file, which has
-// a secret in it.
+// readConfig reads azure.json. Errors contain nothing of the file, which has a
+// secret.
 func readConfig(path string) (*config, error) {
 	files, err := secretfile.Read(path)
 	if err != nil {
@@ -54,8 +53,8 @@ func readConfig(path string) (*config, error) {
 	return cfg, nil
 }
 
-// hasSecret reports whether the file is nothing for others to read. AKS has
-// "msi" in the place of a secret that there is none of.
+// hasSecret reports whether the file contains a secret. AKS writes "msi" if
+// there is no secret.
 func (c *config) hasSecret() bool {
 	return c.ClientSecret != "" && c.ClientSecret != "msi" || c.ClientCertPassword != ""
 }
@@ -68,7 +67,7 @@ func parseConfig(data []byte) (*config, error) {
 	return cfg, nil
 }
 
-// environmentFile is the part of an Azure environment file that matters here.
+// environmentFile holds the used fields of an Azure environment file.
 type environmentFile struct {
 	ActiveDirectoryEndpoint string `json:"activeDirectoryEndpoint"`
 	RegistrySuffix          string `json:"containerRegistryDNSSuffix"`
@@ -86,8 +85,9 @@ func readEnvironmentFile(path string) (environmentFile, error) {
 	return env, nil
 }
 
-// guard refuses a file that others may write: each says where secrets go, or
-// whom to trust. One with a secret is not theirs to read either.
+// guard rejects a file that other users can write, because it configures where
+// secrets are sent or which CA is trusted. A file with a secret must not be
+// readable either.
 func guard(file secretfile.File, secret bool) error {
 	if secret {
 		return file.Private()
@@ -95,7 +95,7 @@ func guard(file secretfile.File, secret bool) error {
 	return file.Unwritable()
 }
 
-// readFile reads a file that is guarded. Its errors begin with the file's name.
+// readFile reads a guarded file. Errors begin with the file name.
 func readFile(path string, secret bool) ([]byte, error) {
 	files, err := secretfile.Read(path)
 	if err == nil {
@@ -107,10 +107,10 @@ func readFile(path string, secret bool) ([]byte, error) {
 	return files[0].Data, nil
 }
 
-// unmarshal reads YAML, and so JSON, as upstream does.
+// unmarshal parses YAML, and so JSON, as the upstream plugin does.
 func unmarshal(data []byte, into any) error {
 	if json.Unmarshal(data, into) == nil {
-		return nil // as nearly everywhere, and in a fraction of the time
+		return nil // JSON, the common case, is much faster
 	}
 	if err := yaml.Unmarshal(bytes.TrimSpace(data), into); err != nil {
 		return withoutText(err.Error())
@@ -118,9 +118,9 @@ func unmarshal(data []byte, into any) error {
 	return nil
 }
 
-// withoutText makes an error of what a parser says, which may quote the text
-// that it did not understand: of that, line and field are shown. (The patterns
-// are compiled here since few runs need them.)
+// withoutText returns a parser's error with only line and field, because the
+// message may quote the file. The patterns are compiled here because few runs
+// need them.
 func withoutText(said string) error {
 	if m := regexp.MustCompile(`Go struct field [a-zA-Z]+\.([a-zA-Z]+) of type (bool|string)`).FindStringSubmatch(said); m != nil {
 		return fmt.Errorf("%s is not a %s", m[1], map[string]string{"bool": "boolean", "string": "string"}[m[2]])
@@ -131,14 +131,14 @@ func withoutText(said string) error {
 	return errors.New("not a JSON or YAML object")
 }
 
-// podIdentity is what azure.json would say of a pod, and the authority, which
-// that names by its cloud.
+// podIdentity is the configuration of a pod, and the authority, which
+// azure.json has only as the cloud's name.
 type podIdentity struct {
 	config    config
 	authority string
 }
 
-// The variables of a pod, which [InPod] reads.
+// Variables that [InPod] reads.
 const (
 	envClientID  = "AZURE_CLIENT_ID"
 	envTenantID  = "AZURE_TENANT_ID"

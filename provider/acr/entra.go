@@ -14,11 +14,11 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// resource is who tokens are for, in every cloud.
+// resource is the audience of tokens, in every cloud.
 const resource = "https://containerregistry.azure.net"
 
-// assertion is the proof of an identity by a token of somebody else's (RFC
-// 7523, section 2.2).
+// assertion returns the parameters of a client assertion (RFC 7523, section
+// 2.2).
 func assertion(token string) url.Values {
 	return url.Values{
 		"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
@@ -26,8 +26,8 @@ func assertion(token string) url.Values {
 	}
 }
 
-// entraToken asks the token endpoint of the tenant, in one request: what the
-// SDK asks first, where that endpoint is, is known.
+// entraToken gets a token from the tenant's token endpoint in one request. The
+// SDK would discover the endpoint first.
 func (s *session) entraToken(ctx context.Context, clientID, tenant string, proof url.Values) (string, error) {
 	env, err := s.environment(ctx)
 	if err != nil {
@@ -42,8 +42,8 @@ func (s *session) entraToken(ctx context.Context, clientID, tenant string, proof
 	return clientCredentials(ctx, client, "get a token from Microsoft Entra ID", address, clientID, proof)
 }
 
-// clientCredentials gets a token by the grant of that name (RFC 6749, section
-// 4.4). The proof is added to.
+// clientCredentials gets a token by the client credentials grant (RFC 6749,
+// section 4.4). It adds fields to proof.
 func clientCredentials(ctx context.Context, client remote.Client, step, address, clientID string, proof url.Values) (string, error) {
 	proof.Set("grant_type", "client_credentials")
 	proof.Set("client_id", clientID)
@@ -59,7 +59,7 @@ func clientCredentials(ctx context.Context, client remote.Client, step, address,
 	return token, nil
 }
 
-// members are those of an answer, a JSON object.
+// members is a JSON object.
 type members map[string]any
 
 func parseMembers(body []byte) (members, error) {
@@ -70,7 +70,7 @@ func parseMembers(body []byte) (members, error) {
 	return m, nil
 }
 
-// token is the member of that name. An answer without is none.
+// token returns a member that is a token, or an error.
 func (m members) token(name string) (string, error) {
 	token, _ := m[name].(string)
 	switch {
@@ -90,8 +90,8 @@ func parseToken(body []byte, name string) (string, error) {
 	return m.token(name)
 }
 
-// isToken reports whether s has nothing but what a token may have: what can be
-// seen of ASCII, and blanks (RFC 6749, appendix A.12).
+// isToken reports whether s is printable ASCII, as tokens are (RFC 6749,
+// appendix A.12).
 func isToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }

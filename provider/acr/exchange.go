@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// exchange trades the access token for a refresh token of the registry.
+// exchange exchanges the access token for a refresh token of the registry.
 func (s *session) exchange(ctx context.Context, reg acrHost, asked *pending, tenant, token string) (string, error) {
 	address, service, err := s.challenge(ctx, reg, asked)
 	if err != nil {
@@ -22,22 +22,21 @@ func (s *session) exchange(ctx context.Context, reg acrHost, asked *pending, ten
 	return s.refresh(ctx, address, service, tenant, token)
 }
 
-// pending is the question to a registry where it wants to be given the token,
-// which is under way.
+// pending is a challenge request in progress.
 type pending struct {
 	cancel context.CancelFunc
-	done   chan struct{} // closed when answer or err is there
+	done   chan struct{} // closed when answer or err is set
 	answer *remote.Answer
 	err    error
 }
 
 const challengeStep = "get the registry's authentication challenge"
 
-// askChallenge begins to ask. End it.
-func (s *session) askChallenge(ctx context.Context, reg acrHost) *pending {
+// startChallenge starts the challenge request. The caller must call end.
+func (s *session) startChallenge(ctx context.Context, reg acrHost) *pending {
 	ctx, cancel := context.WithCancel(ctx)
 	a := &pending{cancel: cancel, done: make(chan struct{})}
-	client := s.client // the session is not for two at once
+	client := s.client // the session is not safe for concurrent use
 	go func() {
 		defer close(a.done)
 		a.answer, a.err = client.Do(ctx, remote.Call{
@@ -47,14 +46,14 @@ func (s *session) askChallenge(ctx context.Context, reg acrHost) *pending {
 	return a
 }
 
-// end leaves nobody asking.
+// end cancels the request.
 func (a *pending) end() {
 	a.cancel()
 	<-a.done
 }
 
-// challenge waits for the registry to say where it wants to be given the
-// token, and under which name.
+// challenge returns the address and the service name for the exchange, from the
+// registry's challenge.
 func (s *session) challenge(ctx context.Context, reg acrHost, asked *pending) (address, service string, err error) {
 	<-asked.done
 	answer, err := asked.answer, asked.err
@@ -62,7 +61,7 @@ func (s *session) challenge(ctx context.Context, reg acrHost, asked *pending) (a
 		return "", "", hint(err, "check the registry name, and check that the node can reach the registry")
 	}
 	if reg.suffix == "" {
-		// What a host that was allowed by name stands before may be in a cloud of its own.
+		// An allowed host may front a registry in a custom cloud.
 		env, err := s.environment(ctx)
 		if err != nil {
 			return "", "", err
@@ -77,7 +76,7 @@ func (s *session) challenge(ctx context.Context, reg acrHost, asked *pending) (a
 	return address, service, nil
 }
 
-// readChallenge finds out where to exchange the token, and for which service.
+// readChallenge returns the address and the service in the challenge.
 func (r hostRules) readChallenge(reg acrHost, lines []string) (address, service string, err error) {
 	for _, c := range parseChallenges(lines) {
 		if c.scheme != "bearer" {
@@ -97,7 +96,7 @@ func (s *session) refresh(ctx context.Context, address, service, tenant, token s
 		"grant_type":    {"access_token_refresh_token"},
 		"service":       {service},
 		"access_token":  {token},
-		"refresh_token": {token}, // upstream sends both
+		"refresh_token": {token}, // as in the upstream plugin
 	}
 	if tenant != "" {
 		form.Set("tenant", tenant)

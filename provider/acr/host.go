@@ -14,12 +14,13 @@ import (
 	"github.com/regcred/regcred/internal/registry"
 )
 
-// suffixes are those of the public clouds. All are known in every cloud.
+// suffixes returns the domains of the public clouds, which are known in every
+// cloud.
 func suffixes() []string { return strings.Fields(registry.AzureDomains) }
 
-// registryName takes apart what precedes the suffix: the name of a registry,
-// with the hash of a domain name label or without, and the region of a
-// regional endpoint.
+// registryName parses the part before the suffix: the name of a registry, which
+// may have the hash of a domain name label, and the region of a regional
+// endpoint.
 func registryName(s string) (name string, ok bool) {
 	name, regional, isRegional := strings.Cut(s, ".")
 	if isRegional {
@@ -34,8 +35,8 @@ func registryName(s string) (name string, ok bool) {
 
 func isAlphanumeric(s string) bool { return consistsOf(s, "") }
 
-// consistsOf reports whether s has nothing but letters and digits of ASCII and
-// what is in more, and is not empty.
+// consistsOf reports whether s is not empty and has only ASCII letters, digits
+// and the characters in more.
 func consistsOf(s, more string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		switch {
@@ -46,15 +47,15 @@ func consistsOf(s, more string) bool {
 	})
 }
 
-// registry is a host that tokens may be sent to.
+// acrHost is a host that may receive tokens.
 type acrHost struct {
-	key    string // as the image has it
+	key    string // as in the image
 	server string // host and port, in lower case
-	name   string // without region; "" of a host that was allowed by name
-	suffix string // "" likewise
+	name   string // without region; "" for an allowed host
+	suffix string // "" for an allowed host
 }
 
-// hostRules say which hosts are registries.
+// hostRules decide which hosts are registries.
 type hostRules struct {
 	suffixes []string
 	allowed  []string
@@ -74,8 +75,8 @@ func newHostRules(allowed []string) (hostRules, error) {
 	return rules, nil
 }
 
-// withSuffix adds the suffix of a cloud of its own. One with a single label
-// would make everybody's hosts registries, and is left out.
+// withSuffix adds the suffix of a custom cloud. It ignores a suffix with one
+// label, which would match third-party hosts.
 func (r hostRules) withSuffix(suffix string) hostRules {
 	suffix = cleanSuffix(suffix)
 	if !strings.Contains(suffix, ".") || slices.Contains(r.suffixes, suffix) {
@@ -85,13 +86,13 @@ func (r hostRules) withSuffix(suffix string) hostRules {
 	return r
 }
 
-// cleanSuffix takes off the dot or star that some environments begin with.
+// cleanSuffix removes the leading dot or * that some environments have.
 func cleanSuffix(suffix string) string {
 	return strings.ToLower(strings.TrimLeft(strings.TrimSpace(suffix), "*."))
 }
 
-// find compares label by label: "evilazurecr.io" and "azurecr.io.example" are
-// other people's.
+// find returns the registry of a host. It compares whole labels, so
+// "evilazurecr.io" and "azurecr.io.example" do not match.
 func (r hostRules) find(host string) (acrHost, bool) {
 	found := acrHost{key: host, server: withoutDefaultPort(strings.ToLower(host))}
 	name := hostname(found.server)
@@ -105,10 +106,9 @@ func (r hostRules) find(host string) (acrHost, bool) {
 	return found, hostpattern.Any(r.allowed, found.server)
 }
 
-// exchangeURL is where the token may be exchanged, if the realm of the
-// registry's challenge is a place to send it to: the registry itself, or
-// another endpoint of it, as a regional one may name the global one. A host
-// that was allowed by name may stand before any registry.
+// exchangeURL returns the address of the exchange. The realm of the registry's
+// challenge must be on the registry itself or on another of its endpoints, as a
+// regional one may name the global one. An allowed host may name any registry.
 func (r hostRules) exchangeURL(reg acrHost, realm string) (string, error) {
 	u, err := url.Parse(realm)
 	if err != nil || u.Host == "" {
@@ -129,7 +129,7 @@ func (r hostRules) exchangeURL(reg acrHost, realm string) (string, error) {
 	return "https://" + other.server + "/oauth2/exchange", nil
 }
 
-// withoutDefaultPort takes off the port that every registry has.
+// withoutDefaultPort removes port 443.
 func withoutDefaultPort(server string) string {
 	if name, port, _ := strings.Cut(server, ":"); port == "443" {
 		return name

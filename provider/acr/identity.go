@@ -14,22 +14,22 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The annotations of a service account that name its identity.
+// Annotations of a service account with its identity.
 const (
 	clientIDAnnotation = "kubernetes.azure.com/acr-client-id"
 	tenantIDAnnotation = "kubernetes.azure.com/acr-tenant-id"
 )
 
-// identity is who asks the registry.
+// identity is the identity for the registry.
 type identity struct {
 	tenant string // for the exchange
 	token  func(context.Context) (string, error)
-	static *plugin.AuthConfig // to be handed out as it is
+	static *plugin.AuthConfig // returned unchanged
 }
 
-// identity decides by the credential at hand who asks: the source of a mirror
-// is the node's business; else a service account that has a token asks for
-// itself; else the node, unless pods are bound to identities.
+// identity selects the identity: the node's for the source of a mirror; else
+// the service account's, if the request has a token; else the node's, unless
+// identity bindings are configured.
 func (s *session) identity(mirrored bool) (identity, error) {
 	bound, hasToken := s.opts.Binding.SNIName != "", !s.req.ServiceAccountToken.IsZero()
 	switch {
@@ -44,8 +44,8 @@ func (s *session) identity(mirrored bool) (identity, error) {
 	return s.pod(s.opts.DefaultClientID, s.opts.DefaultTenantID, s.federated)
 }
 
-// pod is the identity that the service account's annotations name, or the
-// defaults in place of what is not there.
+// pod returns the identity in the service account's annotations, or the
+// defaults.
 func (s *session) pod(clientID, tenant string, by func(clientID, tenant string) (identity, error)) (identity, error) {
 	own, hasClient := s.req.ServiceAccountAnnotations[clientIDAnnotation]
 	if hasClient {
@@ -63,7 +63,7 @@ func (s *session) pod(clientID, tenant string, by func(clientID, tenant string) 
 	return who, err
 }
 
-// missingError says that a service account does not name its identity.
+// missingError returns the error for a service account without an identity.
 type missingError struct{ subject, annotation string }
 
 func (e missingError) Error() string {
@@ -71,7 +71,7 @@ func (e missingError) Error() string {
 		"add the annotation and list its key in tokenAttributes in the provider's configuration, or set a default value with the plugin's flags", e.subject, e.annotation)
 }
 
-// subject names the service account of the request.
+// subject returns the service account of the request.
 func (s *session) subject() string {
 	claims, err := jwt.Parse(s.req.ServiceAccountToken.Reveal())
 	if err == nil {
@@ -82,7 +82,7 @@ func (s *session) subject() string {
 	return "the service account"
 }
 
-// federated trades the service account's token for one of Microsoft Entra ID
+// federated exchanges the service account's token for an Entra ID token
 // (workload identity federation).
 func (s *session) federated(clientID, tenant string) (identity, error) {
 	switch {
@@ -101,7 +101,7 @@ func (s *session) federated(clientID, tenant string) (identity, error) {
 	}}, nil
 }
 
-// node is the identity that the cloud configuration names.
+// node returns the identity in the cloud configuration.
 func (s *session) node() (identity, error) {
 	cfg, err := s.config()
 	if err != nil {
@@ -142,8 +142,8 @@ func (s *session) nobody(why string) error {
 
 func (s *session) federatedToken(ctx context.Context, cfg *config) (string, error) {
 	name := s.opts.settingHint("aadFederatedTokenFile", envTokenFile)
-	// In a pod, others may read it: the kubelet gives it the mode 0644 unless
-	// the pod has a user or group of its own.
+	// In a pod, other users may read it: the kubelet gives it the mode 0644
+	// unless the pod has its own user or group.
 	data, err := readFile(cfg.FederatedTokenFile, s.opts.pod == nil)
 	if err != nil {
 		return "", fmt.Errorf("%s %w", name, err)

@@ -17,13 +17,13 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// The managed identity of a node has an endpoint on the node or on its link,
-// without TLS: that of virtual machines (IMDS), of the agent of Azure Arc, or
-// what IDENTITY_ENDPOINT names in the form of App Service.
+// Managed identities have an endpoint on the node or its link, without TLS: the
+// metadata server of virtual machines (IMDS), the Azure Arc agent, or
+// IDENTITY_ENDPOINT in the form of App Service.
 
 const managedStep = "get a token for the node's managed identity"
 
-// imds is scheme and host of the metadata server of a virtual machine.
+// imds is the scheme and host of a virtual machine's metadata server.
 const imds = "http://169.254.169.254"
 
 const identityPath = "/metadata/identity/oauth2/token"
@@ -31,15 +31,15 @@ const identityPath = "/metadata/identity/oauth2/token"
 // source is an endpoint of managed identities.
 type source struct {
 	address    string
-	version    string // of its API
-	header     string // that shows that the caller may ask
-	value      string // of that header
+	version    string // API version
+	header     string // for authorization
+	value      string // of the header
 	resourceID string // the parameter that names an identity by its resource ID
-	arc        bool   // it wants to be shown a file
+	arc        bool   // requires the content of a key file
 }
 
-// managedToken gets the token of a managed identity of the node: that of the
-// client ID or resource ID in the configuration, or the system-assigned one.
+// managedToken gets the token of a managed identity of the node: the configured
+// client ID or resource ID, or the system-assigned identity.
 func (s *session) managedToken(ctx context.Context, cfg *config) (string, error) {
 	id := cfg.UserAssignedIdentityID
 	token, err := s.askManaged(ctx, id)
@@ -89,9 +89,9 @@ func (s *session) askManaged(ctx context.Context, id string) (string, error) {
 	return token, nil
 }
 
-// source finds the endpoint by the environment, in the order of Microsoft's
-// libraries. What is of places where no kubelet runs is refused: to go on
-// would be to pull as somebody else.
+// source selects the endpoint from the environment, in the order of Microsoft's
+// libraries. It rejects the variables of platforms without a kubelet, because
+// ignoring them would use another identity.
 func (s *session) source() (source, error) {
 	env := s.opts.Getenv
 	endpoint, header := env("IDENTITY_ENDPOINT"), env("IDENTITY_HEADER")
@@ -117,8 +117,9 @@ func (s *session) source() (source, error) {
 	return from, nil
 }
 
-// parameter is the one that names an identity; "" for the system-assigned
-// one. Client IDs and resource IDs are told apart as upstream does.
+// parameter returns the name of the parameter for the identity, or "" for the
+// system-assigned one. It distinguishes client IDs and resource IDs as the
+// upstream plugin does.
 func (from source) parameter(id string) string {
 	switch {
 	case id == "":
@@ -129,8 +130,8 @@ func (from source) parameter(id string) string {
 	return "client_id"
 }
 
-// call asks for a token. While a metadata server is updated, it answers 404,
-// 410 or anything of 5xx.
+// call requests a token. During an update, a metadata server responds with 404,
+// 410 or 5xx.
 func (from source) call(parameter, id string) (remote.Call, error) {
 	u, err := url.Parse(from.address)
 	if err != nil {
@@ -153,8 +154,8 @@ func (from source) call(parameter, id string) (remote.Call, error) {
 	}, nil
 }
 
-// localClient asks endpoints on the node or the link, which no proxy reaches
-// or may see.
+// localClient returns a client for endpoints on the node or the link, without a
+// proxy.
 func (s *session) localClient() remote.Client {
 	client := s.client
 	client.UserAgent = s.tokenUserAgent()
@@ -166,13 +167,14 @@ func (s *session) localClient() remote.Client {
 	return client
 }
 
-// arcAgent is where the agent of Azure Arc is; the zero value is for nowhere.
+// arcAgent describes the Azure Arc agent; the zero value means that there
+// cannot be one.
 type arcAgent struct {
-	program string // it runs where this is
-	keys    string // directory of the keys that show that the caller may read them
+	program string // exists if the agent is installed
+	keys    string // directory of the key files
 }
 
-// arcOf returns the places of a system; Arc has agents for two.
+// arcOf returns the agent of an operating system; Arc supports two.
 func arcOf(goos string, getenv func(string) string) arcAgent {
 	const windows = "AzureConnectedMachineAgent"
 	switch goos {
@@ -189,8 +191,8 @@ func (a arcAgent) installed() bool {
 	return a.program != "" && err == nil
 }
 
-// arcHeader is how the agent of Azure Arc wants to be asked: it names a file
-// that not everybody can read, and wants to be told what is in it.
+// arcHeader returns the authorization for the Azure Arc agent: the content of
+// the file that its challenge names, which only privileged users can read.
 func (s *session) arcHeader(ctx context.Context, client remote.Client, call remote.Call) (http.Header, error) {
 	call.Accept = []int{http.StatusUnauthorized}
 	answer, err := client.Do(ctx, call)
@@ -206,11 +208,11 @@ func (s *session) arcHeader(ctx context.Context, client remote.Client, call remo
 	return header, nil
 }
 
-// maxArcKey bounds a key of the agent in bytes, as Microsoft's libraries do.
+// maxArcKey bounds a key of the agent in bytes, as in Microsoft's libraries.
 const maxArcKey = 4096
 
-// key reads the file that a challenge names. Whoever listens at the agent's
-// port gets what is in it, so it must be a key of the agent.
+// key reads the file named in a challenge. The process on the agent's port
+// receives its content, so only keys of the agent are allowed.
 func (a arcAgent) key(ctx context.Context, lines []string) (string, error) {
 	path := ""
 	for _, c := range parseChallenges(lines) {
@@ -243,8 +245,8 @@ func (a arcAgent) key(ctx context.Context, lines []string) (string, error) {
 	return key, nil
 }
 
-// confirms reports whether an answer of the agent of Azure Arc names the
-// identity that was asked for.
+// confirms reports whether a response of the Azure Arc agent names the
+// requested identity.
 func confirms(m members, parameter, id string) bool {
 	for _, name := range []string{parameter, "mi_res_id"} {
 		if said, _ := m[name].(string); said != "" {

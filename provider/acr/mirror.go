@@ -12,9 +12,9 @@ import (
 
 const owner = "Azure Container Registry"
 
-// parseMirrors makes one map of both flags. A target of --registry-mirror may
-// be in a cloud of its own, whose registries are not known before azure.json
-// is read; for an image it is held to the same rule as any host.
+// parseMirrors parses the values of both flags. A target of --registry-mirror
+// may be in a custom cloud, whose registries are unknown until azure.json is
+// read; each request checks the target again.
 func parseMirrors(opts Options, rules hostRules) (registry.Mirrors, error) {
 	entries, later := append([]string{}, opts.Mirrors...), map[string]bool{}
 	for _, list := range opts.RegistryMirrors {
@@ -46,7 +46,7 @@ func parseMirrors(opts Options, rules hostRules) (registry.Mirrors, error) {
 	})
 }
 
-// foreignTarget says that a mirror is none of ACR.
+// foreignTarget returns the error for a mirror outside ACR.
 func foreignTarget(rule registry.MirrorRule) error {
 	return fmt.Errorf("mirror of %s: the target %s is not part of %s; allow it with --allow-host", rule.Source, rule.Target, owner)
 }

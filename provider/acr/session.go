@@ -12,21 +12,21 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// session is the work on one request. What it reads or asks, it reads or asks
+// session handles one request. It reads each file and queries each endpoint
 // once.
 type session struct {
 	opts       *Options
 	req        *plugin.Request
-	rules      hostRules // the provider's, and those of a cloud of its own
+	rules      hostRules // including the custom cloud's
 	arc        arcAgent
 	client     remote.Client
-	transports []*remote.Transport // our own, to be closed
+	transports []*remote.Transport // to be closed
 
 	cfg *config
 	env *environment
 }
 
-// own makes a transport that is closed with the session.
+// own returns a transport that is closed with the session.
 func (s *session) own(base *http.Transport) *remote.Transport {
 	t := remote.Wrap(base)
 	s.transports = append(s.transports, t)
@@ -39,7 +39,7 @@ func (s *session) close() {
 	}
 }
 
-// userAgent is that of upstream, by which registries know it in their logs.
+// userAgent is the upstream plugin's, which registries log.
 const userAgent = "kubernetes-credentialprovider-acr"
 
 func (s *session) config() (*config, error) {
@@ -56,7 +56,7 @@ func (s *session) config() (*config, error) {
 	return s.cfg, nil
 }
 
-// tokenUserAgent is what Microsoft Entra ID and metadata servers are told.
+// tokenUserAgent is sent to Microsoft Entra ID and metadata servers.
 func (s *session) tokenUserAgent() string {
 	if s.cfg != nil && s.cfg.UserAgent != "" {
 		return s.cfg.UserAgent
@@ -64,7 +64,7 @@ func (s *session) tokenUserAgent() string {
 	return userAgent
 }
 
-// hint adds what the operator can do, unless the error says that itself.
+// hint adds a fix, unless the error already has one.
 func hint(err error, what string) error {
 	if _, ok := errors.AsType[*remote.AuthorityError](err); ok {
 		return err
@@ -72,11 +72,11 @@ func hint(err error, what string) error {
 	return fmt.Errorf("%w; %s", err, what)
 }
 
-// unreachable is what to do if an endpoint in the cloud gave no answer.
+// unreachable is the fix if an endpoint in the cloud sends no response.
 const unreachable = "check that the node can reach the endpoint, directly or through HTTPS_PROXY"
 
-// entraHint is hint for what Microsoft Entra ID refused. If nothing came from
-// there at all, the identity is not at fault.
+// entraHint adds a fix to an error of Microsoft Entra ID. Without a response,
+// the identity is not the cause.
 func entraHint(err error, what string) error {
 	if isSilence(err) {
 		what = unreachable
@@ -84,7 +84,7 @@ func entraHint(err error, what string) error {
 	return hint(err, what)
 }
 
-// isSilence reports whether an endpoint gave no answer at all.
+// isSilence reports whether an endpoint sent no response.
 func isSilence(err error) bool {
 	failed, ok := errors.AsType[*remote.Error](err)
 	return ok && failed.Status == 0

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package dockerconfig is a [plugin.Provider] that answers from a docker
-// config.json or a podman auth.json, and from the docker-credential-* helpers
-// that it names. The file is read on each run. docs/plugins/dockerconfig.md
-// describes it for operators.
+// Package dockerconfig is a [plugin.Provider] that returns credentials from a
+// docker config.json or podman auth.json, and from the docker-credential-*
+// helpers that the file configures. It reads the file for each request.
+// docs/plugins/dockerconfig.md describes the plugin.
 //
-// How such a file is read is the business of the package dockerconfig at the
-// root of this module; this one turns what it finds into an answer that a
-// kubelet can use.
+// The public package dockerconfig parses the file; this package converts the
+// entries into a response that the kubelet can use.
 package dockerconfig
 
 import (
@@ -26,40 +25,39 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// DefaultCacheDuration is how long an answer may be reused. It is the interval
-// at which a kubelet re-reads its own docker config files
-// (pkg/credentialprovider/provider.go). The defaultCacheDuration of a
-// configuration, often copied from that of a cloud as 12h, would outlive
-// tokens of helpers, which do not say when they expire.
+// DefaultCacheDuration is the interval at which the kubelet re-reads its own
+// docker config files (pkg/credentialprovider/provider.go). A
+// defaultCacheDuration of 12h, often copied from a cloud's configuration, would
+// be longer than the lifetime of helpers' tokens, which have no expiry.
 const DefaultCacheDuration = 5 * time.Minute
 
-// emptyCacheDuration is the most for which an answer without credentials may
-// be reused: an entry that is added should soon be seen.
+// emptyCacheDuration limits the cache duration of responses without
+// credentials, so that new entries are used soon.
 const emptyCacheDuration = time.Minute
 
-// Options are the settings of a [Provider]. Path is required.
+// Options configure a [Provider]. Path is required.
 type Options struct {
-	Path     string // of the file
-	Optional bool   // no file means no credentials, and no error
+	Path     string // required
+	Optional bool   // a missing file is not an error
 
-	// HelperDir is where helpers are; "" means PATH in Environ.
+	// HelperDir is the directory of the helpers; "" means PATH in Environ.
 	HelperDir string
 
-	// Environ is the environment of helpers, as "key=value"; nil means that
-	// of this process.
+	// Environ is the environment of helpers, as "key=value"; nil means the
+	// environment of this process.
 	Environ []string
 
-	// CacheDuration is how long an answer may be reused; 0 means not at all.
+	// CacheDuration is the cache duration of responses; 0 disables caching.
 	CacheDuration time.Duration
 
 	// Logger receives the steps (Info) and warnings; nil discards.
 	Logger *slog.Logger
 }
 
-// Provider answers from a file. It is safe for concurrent use.
+// Provider is a [plugin.Provider]. It is safe for concurrent use.
 type Provider struct{ opts Options }
 
-// New returns a Provider. Its error concerns opts alone: the file is read for
+// New returns a provider. It validates only the options; the file is read for
 // each request.
 func New(opts Options) (*Provider, error) {
 	switch {
@@ -74,8 +72,8 @@ func New(opts Options) (*Provider, error) {
 	return &Provider{opts}, nil
 }
 
-// GetCredentials implements [plugin.Provider]. The answer is for the registry,
-// or for the image alone if the file has entries for parts of the registry.
+// GetCredentials implements [plugin.Provider]. The response is valid for the
+// registry, or for the image if the file has entries for parts of the registry.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	registry := req.Registry()
 	if registry == "" {
@@ -102,7 +100,7 @@ func (p *Provider) answer(ctx context.Context, registry, repository string) (*pl
 		return &plugin.Response{CacheKeyType: plugin.CacheRegistry}, nil
 	}
 	if name, server := file.Helper(registry); name != "" {
-		return p.askHelper(ctx, registry, name, server)
+		return p.callHelper(ctx, registry, name, server)
 	}
 	resp := &plugin.Response{CacheKeyType: plugin.CacheRegistry}
 	if file.HasPaths(registry) {
@@ -118,7 +116,7 @@ func (p *Provider) answer(ctx context.Context, registry, repository string) (*pl
 	return resp, nil
 }
 
-// read reads the file anew. It returns nil if there is none and it is optional.
+// read reads the file. It returns nil if the file is missing and optional.
 func (p *Provider) read() (*dockerconfig.File, error) {
 	files, err := secretfile.Read(p.opts.Path)
 	if err == nil {
@@ -140,8 +138,9 @@ func (p *Provider) read() (*dockerconfig.File, error) {
 	return file, nil
 }
 
-// askHelper answers for the whole registry, since that is all a helper is told.
-func (p *Provider) askHelper(ctx context.Context, registry, name, server string) (*plugin.Response, error) {
+// callHelper returns a response for the whole registry, because helpers get no
+// path.
+func (p *Provider) callHelper(ctx context.Context, registry, name, server string) (*plugin.Response, error) {
 	helper := dockerconfig.Helper{Name: name, Dir: p.opts.HelperDir, Environ: p.opts.Environ}
 	auth, err := helper.Get(ctx, server)
 	if err != nil {
@@ -159,8 +158,8 @@ func (p *Provider) askHelper(ctx context.Context, registry, name, server string)
 	return resp, nil
 }
 
-// usable returns what of the matches a kubelet can use. It is an error if
-// there are some and it can use none.
+// usable returns the matches that the kubelet can use, or an error if it can
+// use none of them.
 func (p *Provider) usable(matches []dockerconfig.Match) (map[string]plugin.AuthConfig, error) {
 	auths := map[string]plugin.AuthConfig{}
 	var tokens []dockerconfig.Match
@@ -186,8 +185,8 @@ func (p *Provider) usable(matches []dockerconfig.Match) (map[string]plugin.AuthC
 
 const tokenCure = "which the kubelet cannot use; log in with a user name and a password or access token"
 
-// kubeletCanUse reports whether a credential is more than a token that has to
-// be exchanged, or sent by itself.
+// kubeletCanUse reports whether a credential has a user name and password, and
+// is not only a token.
 func kubeletCanUse(auth dockerconfig.Auth) bool {
 	return !auth.Password.IsZero() || auth.IdentityToken.IsZero() && auth.RegistryToken.IsZero()
 }
@@ -199,11 +198,12 @@ func tokenKind(auth dockerconfig.Auth) string {
 	return "a registry token"
 }
 
-// authKey returns the key by which a kubelet finds the credential of a scope.
+// authKey returns the key under which the kubelet finds the credential of a
+// scope.
 //
-// kubelet: of a key's path, a first segment v1 or v2 is removed, so that the
-// key of a namespace of that name would match nothing. Then it is the host,
-// which matches: the answer is for this image alone.
+// kubelet: it removes a first path segment v1 or v2 of a key, so the key of a
+// namespace with this name would match nothing. The key is then the host, and
+// the response is valid for this image only.
 func authKey(scope string) string {
 	host, path, _ := strings.Cut(scope, "/")
 	if strings.HasPrefix(path, "v1/") || strings.HasPrefix(path, "v2/") {
@@ -212,8 +212,8 @@ func authKey(scope string) string {
 	return scope
 }
 
-// repository returns an image without scheme, tag and digest. A kubelet sends
-// none; a person who tries the plugin may.
+// repository returns an image without scheme, tag and digest. The kubelet sends
+// none, but a user who tests the plugin may.
 func repository(image string) string {
 	if _, after, found := strings.Cut(image, "://"); found {
 		image = after

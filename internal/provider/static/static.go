@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package static is a [plugin.Provider] that answers with one user name and
-// password from files, for the registries that it is told. The files are read
-// on each run. docs/plugins/static.md describes it for operators.
+// Package static is a [plugin.Provider] that returns one user name and password
+// from files, for the configured registries. It reads the files for each
+// request. docs/plugins/static.md describes the plugin.
 package static
 
 import (
@@ -24,13 +24,12 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// DefaultCacheDuration is how long an answer may be reused: after that time at
-// the latest a kubelet uses a password that has been replaced. It is the
-// interval at which a kubelet re-reads its own docker config files.
+// DefaultCacheDuration is the interval at which the kubelet re-reads its own
+// docker config files. It bounds how long a replaced password is used.
 const DefaultCacheDuration = 5 * time.Minute
 
-// Options are the settings of a [Provider]. A user name, a password and at
-// least one host are required.
+// Options configure a [Provider]. A user name, a password and at least one host
+// are required.
 type Options struct {
 	Username     string // or UsernameFile
 	UsernameFile string
@@ -38,25 +37,26 @@ type Options struct {
 	PasswordFile       string // or PasswordCredential
 	PasswordCredential string // name of a systemd credential
 
-	// CredentialsDir is where systemd has put the credentials of this unit:
-	// its variable CREDENTIALS_DIRECTORY.
+	// CredentialsDir is the value of CREDENTIALS_DIRECTORY, where systemd puts
+	// a unit's credentials.
 	CredentialsDir string
 
-	// Hosts are the registries that get the password, as host[:port], where *
-	// stands for any text within one label. The last two labels have none.
+	// Hosts are the registries that receive the password, as host[:port]. *
+	// matches within one label, and is not allowed in the last two.
 	Hosts []string
 
-	// CacheDuration is how long an answer may be reused; 0 means not at all.
+	// CacheDuration is the cache duration of responses; 0 disables caching.
 	CacheDuration time.Duration
 
-	// OtherHosts is what is done about a registry that is none of Hosts.
+	// OtherHosts is the response for other hosts: "fail", which is the default,
+	// or "empty".
 	OtherHosts string
 }
 
-// Provider answers from files. It is safe for concurrent use.
+// Provider is a [plugin.Provider]. It is safe for concurrent use.
 type Provider struct{ opts Options }
 
-// New returns a Provider. Its error concerns opts alone: files are read for
+// New returns a provider. It validates only the options; the files are read for
 // each request.
 func New(opts Options) (*Provider, error) {
 	if err := opts.check(); err != nil {
@@ -94,8 +94,8 @@ func (o Options) check() error {
 	return registry.OtherHosts(o.OtherHosts).Validate()
 }
 
-// GetCredentials implements [plugin.Provider]. No file is read for a registry
-// that is not named.
+// GetCredentials implements [plugin.Provider]. It reads no file for other
+// hosts.
 func (p *Provider) GetCredentials(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 	host := req.Registry()
 	if host == "" {
@@ -114,7 +114,7 @@ func (p *Provider) GetCredentials(_ context.Context, req *plugin.Request) (*plug
 	}, nil
 }
 
-// read reads user name and password, of one moment if both are in files.
+// read reads user name and password, consistently if both are in files.
 func (p *Provider) read() (plugin.AuthConfig, error) {
 	paths := []string{p.opts.PasswordFile}
 	if p.opts.UsernameFile != "" {
@@ -122,7 +122,7 @@ func (p *Provider) read() (plugin.AuthConfig, error) {
 	}
 	files, err := secretfile.Read(paths...)
 	if err == nil {
-		err = files[0].Private() // of the password
+		err = files[0].Private() // the password
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -144,7 +144,8 @@ func (p *Provider) read() (plugin.AuthConfig, error) {
 	return auth, nil
 }
 
-// checkUsername does not show the name: somebody may have swapped the files.
+// checkUsername validates a user name. Errors do not contain the name, because
+// the files may have been swapped.
 func checkUsername(name string) error {
 	switch {
 	case name == "":
@@ -157,7 +158,7 @@ func checkUsername(name string) error {
 	return nil
 }
 
-// line returns data without one line end, which editors and echo add.
+// line returns data without one line ending, which editors and echo add.
 func line(data []byte) string {
 	if rest, ok := bytes.CutSuffix(data, []byte("\n")); ok {
 		data = bytes.TrimSuffix(rest, []byte("\r"))

@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// attempt is what errors call the exchange.
+// attempt is the description of the exchange in errors.
 func (v values) attempt() string {
 	switch {
 	case v.token.text == "":
@@ -29,9 +29,9 @@ func (v values) attempt() string {
 	return "exchange the service-account token"
 }
 
-// trade asks one endpoint after the other. What does not need the token is
-// done first, while the connections are made.
-func (p *Provider) trade(ctx context.Context, v values) (cred credential, err error) {
+// callSteps calls the endpoints in order. What does not need the token is done
+// first, while connections are established.
+func (p *Provider) callSteps(ctx context.Context, v values) (cred credential, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, remote.Budget, fmt.Errorf("no response within %v", remote.Budget))
 	defer cancel()
 	l, err := p.connect(ctx)
@@ -45,7 +45,7 @@ func (p *Provider) trade(ctx context.Context, v values) (cred credential, err er
 	v.answers = map[string]any{}
 	var expires time.Time
 	for _, s := range p.exchange.steps {
-		if cred, err = p.ask(ctx, l, s, v); err != nil {
+		if cred, err = p.callStep(ctx, l, s, v); err != nil {
 			return credential{}, err
 		}
 		expires = sooner(expires, cred.expires)
@@ -55,7 +55,7 @@ func (p *Provider) trade(ctx context.Context, v values) (cred credential, err er
 	return cred, nil
 }
 
-// check looks at the token, and fills in what concerns no step alone.
+// check validates the token, and sets the values that all steps share.
 func (p *Provider) check(v values) (_ values, err error) {
 	if p.needsToken {
 		if err := p.identify(&v.token); err != nil {
@@ -73,7 +73,7 @@ func (p *Provider) check(v values) (_ values, err error) {
 	return v, nil
 }
 
-// warn says what is odd about a credential that is given nevertheless.
+// warn logs problems of a credential that is returned nevertheless.
 func (p *Provider) warn(cred credential, v values) {
 	if v.token.path == "" && cred.secret == v.token.text {
 		p.log.Warn("the endpoint returned the service-account token, which the kubelet rejects unless cacheType is Token", "registry", v.registry)
@@ -83,13 +83,14 @@ func (p *Provider) warn(cred credential, v values) {
 	}
 }
 
-// ask does one step. Its answer is for later steps, or the credential.
-func (p *Provider) ask(ctx context.Context, l links, s *step, v values) (credential, error) {
+// callStep runs one step. Its response is for later steps, or contains the
+// credential.
+func (p *Provider) callStep(ctx context.Context, l links, s *step, v values) (credential, error) {
 	attempt := v.attempt()
 	if s.name != "" {
 		attempt += fmt.Sprintf(", step %q", s.name)
 	}
-	call, err := s.call(v)
+	call, err := s.request(v)
 	if err != nil {
 		return credential{}, fmt.Errorf("%s: %w", attempt, err)
 	}
@@ -108,7 +109,7 @@ func (p *Provider) ask(ctx context.Context, l links, s *step, v values) (credent
 	return cred, nil
 }
 
-// explain adds to the error of an endpoint what may be done about it.
+// explain adds a fix to an endpoint's error.
 func (p *Provider) explain(err error, s *step, v values) error {
 	var failed *remote.Error
 	if !errors.As(err, &failed) {
@@ -128,8 +129,8 @@ func (p *Provider) explain(err error, s *step, v values) error {
 	return err
 }
 
-// call fills in the templates.
-func (c *step) call(v values) (remote.Call, error) {
+// request expands the templates.
+func (c *step) request(v values) (remote.Call, error) {
 	call := remote.Call{Method: c.method, Header: http.Header{}, Accept: []int{http.StatusOK, http.StatusCreated}}
 	var err error
 	if call.URL, err = c.address(v); err != nil {
@@ -151,7 +152,7 @@ func (c *step) call(v values) (remote.Call, error) {
 	if c.json == nil {
 		return call, nil
 	}
-	document, err := fillJSON(c.json, v)
+	document, err := expandJSON(c.json, v)
 	if err != nil {
 		return call, fmt.Errorf("json: %w", err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
-// file is what a configuration file may hold.
+// file is the format of a configuration file.
 type file struct {
 	Registries    []string       `yaml:"registries"`
 	Username      string         `yaml:"username"`
@@ -28,11 +28,11 @@ type file struct {
 	Exchange      *Exchange      `yaml:"exchange"`
 }
 
-// Load reads a configuration file, which says how tokens are exchanged.
+// Load reads a configuration file for the exchange.
 func Load(name string) (Options, error) {
 	files, err := secretfile.Read(name)
 	if err == nil {
-		err = files[0].Unwritable() // who may write it decides who gets the token
+		err = files[0].Unwritable() // the file decides who gets the token
 	}
 	if err != nil {
 		return Options{}, fmt.Errorf("read %w", err)
@@ -44,8 +44,8 @@ func Load(name string) (Options, error) {
 	return opts, nil
 }
 
-// Parse reads a configuration in YAML, strictly. Errors name the line, and
-// hold no values.
+// Parse parses a YAML configuration strictly. Errors name the line and contain
+// no values.
 func Parse(data []byte) (Options, error) {
 	var f file
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
@@ -68,7 +68,7 @@ func Parse(data []byte) (Options, error) {
 	}, nil
 }
 
-// located puts the line in front of an error that begins with a field.
+// located adds the line to an error that begins with a field.
 func located(err error, data []byte) error {
 	var document yaml.Node
 	if yaml.Unmarshal(data, &document) != nil || len(document.Content) == 0 {
@@ -83,8 +83,8 @@ func located(err error, data []byte) error {
 	return fmt.Errorf("line %d: %w", line, err)
 }
 
-// child returns the node that the first name or index of a field leads to,
-// with the rest of the field; nil if it leads to none.
+// child returns the node of the first name or index of a field, and the rest of
+// the field, or nil.
 func child(node *yaml.Node, field string) (*yaml.Node, string) {
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias
@@ -93,7 +93,7 @@ func child(node *yaml.Node, field string) (*yaml.Node, string) {
 		key, value := node.Content[i], node.Content[i+1]
 		rest, found := strings.CutPrefix(field, "."+key.Value)
 		if found && (rest == "" || strings.ContainsRune(".[: ", rune(rest[0]))) {
-			value.Line = key.Line // where the field is, and not what it holds
+			value.Line = key.Line // the line of the key
 			return value, rest
 		}
 	}
@@ -105,8 +105,8 @@ func child(node *yaml.Node, field string) (*yaml.Node, string) {
 	return nil, ""
 }
 
-// yamlError says in our words what the decoder found first, without the values
-// and the Go types that it names.
+// yamlError returns the decoder's first error without values and names of Go
+// types.
 func yamlError(err error) error {
 	if errors.Is(err, io.EOF) {
 		return errors.New("file is empty")

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// parseTemplates parses the values of a map; nil stays nil. The first error is
-// that of the first name, so that it is always the same.
+// parseTemplates parses the values of a map; nil stays nil. Errors are reported
+// in the order of the names.
 func parseTemplates(field string, texts map[string]string, in place) (map[string]template, error) {
 	if texts == nil {
 		return nil, nil
@@ -26,7 +26,7 @@ func parseTemplates(field string, texts map[string]string, in place) (map[string
 	return parsed, nil
 }
 
-// parseJSON returns the document with a template in place of each string.
+// parseJSON replaces each string of a document with a template.
 func parseJSON(field string, value any, in place) (any, error) {
 	switch v := value.(type) {
 	case nil, bool, int, int64, uint64, float64:
@@ -77,8 +77,8 @@ func jsonTemplates(value any) (ts []template) {
 	return ts
 }
 
-// fillJSON returns the document with its templates filled in.
-func fillJSON(value any, v values) (any, error) {
+// expandJSON expands the templates of a document.
+func expandJSON(value any, v values) (any, error) {
 	switch node := value.(type) {
 	case template:
 		return node.expand(v, asIs)
@@ -86,7 +86,7 @@ func fillJSON(value any, v values) (any, error) {
 		filled := make(map[string]any, len(node))
 		for name, member := range node {
 			var err error
-			if filled[name], err = fillJSON(member, v); err != nil {
+			if filled[name], err = expandJSON(member, v); err != nil {
 				return nil, err
 			}
 		}
@@ -95,7 +95,7 @@ func fillJSON(value any, v values) (any, error) {
 		filled := make([]any, len(node))
 		for i, element := range node {
 			var err error
-			if filled[i], err = fillJSON(element, v); err != nil {
+			if filled[i], err = expandJSON(element, v); err != nil {
 				return nil, err
 			}
 		}

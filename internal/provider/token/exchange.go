@@ -16,12 +16,12 @@ import (
 	"github.com/regcred/regcred/internal/registry"
 )
 
-// Exchange says how an endpoint is asked for a credential, or several ones in
-// turn. All values are templates, except where it says otherwise.
+// Exchange configures the request to an endpoint, or several requests in order.
+// All values are templates unless stated otherwise.
 type Exchange struct {
-	// URL is the endpoint. Placeholders may stand in its path and query, where
-	// they are escaped, but none whose value is a secret ({token}, {jwt},
-	// {file:…}, {answer:…}), since addresses are shown and logged.
+	// URL is the endpoint. Its path and query may contain placeholders, which
+	// are escaped, but no secrets ({token}, {jwt}, {file:…}, {answer:…}),
+	// because addresses are printed and logged.
 	URL string `yaml:"url"`
 
 	// Method is GET or POST; "" means POST if there is a Form, a JSON or a
@@ -31,8 +31,8 @@ type Exchange struct {
 	Headers   map[string]string `yaml:"headers"`
 	BasicAuth *BasicAuth        `yaml:"basicAuth"`
 
-	// Form and JSON are the body. The strings in JSON are templates, but not
-	// its member names.
+	// Form and JSON are the body. Strings in JSON are templates, but names of
+	// members are not.
 	Form map[string]string `yaml:"form"`
 	JSON any               `yaml:"json"`
 
@@ -41,20 +41,20 @@ type Exchange struct {
 
 	Response Response `yaml:"response"`
 
-	CAFile       string `yaml:"caFile"`       // in PEM, trusted beside the system's authorities; read on each run; no template
+	CAFile       string `yaml:"caFile"`       // PEM file of CAs to trust in addition to the system's; read for each request; no template
 	InsecureHTTP bool   `yaml:"insecureHTTP"` // allows http to hosts other than loopback
 
-	// JWT is a token that the node signs itself, for {jwt}; nil means none.
+	// JWT configures a token that the node signs, for {jwt}.
 	JWT *JWT `yaml:"jwt"`
 
-	// Steps are exchanges one after the other, in place of all fields above
-	// but JWT. The answer of the last one is the credential.
+	// Steps are exchanges in order, which replace all fields except JWT. The
+	// last response contains the credential.
 	Steps []Step `yaml:"steps"`
 }
 
-// Step is one of several exchanges. It has neither a JWT nor Steps.
+// Step is one of several exchanges. It has no JWT and no Steps.
 type Step struct {
-	// Name is what later steps call its answer by: letters, digits, _ and -.
+	// Name identifies the response for later steps: letters, digits, _ and -.
 	Name     string `yaml:"name"`
 	Exchange `yaml:",inline"`
 }
@@ -75,9 +75,9 @@ type TokenExchange struct {
 	RequestedTokenType string `yaml:"requestedTokenType"`
 }
 
-// Response says where the answer, which is JSON, has what: names of members
-// and indexes of arrays with dots between them, such as "data.auth.0.token".
-// Of a step that is not the last one, it says when what is used of it expires.
+// Response has the paths in the JSON response: names of members and array
+// indexes, separated by dots, such as "data.auth.0.token". Steps before the
+// last have only an expiry.
 type Response struct {
 	Username  string `yaml:"username"`  // "" means the Username of the Options
 	Secret    string `yaml:"secret"`    // "" with TokenExchange means access_token
@@ -85,18 +85,18 @@ type Response struct {
 	ExpiresAt string `yaml:"expiresAt"` // RFC 3339, or seconds or milliseconds since 1970
 }
 
-// maxSteps bounds the steps of an exchange: all of them share one run's time.
+// maxSteps bounds the steps of an exchange, which share one request's time.
 const maxSteps = 8
 
-// exchange is an Exchange that has been checked.
+// exchange is a validated Exchange.
 type exchange struct {
 	signer *signer // nil if there is no {jwt}
 	steps  []*step // at least one
 }
 
-// step is an endpoint to ask.
+// step is a request to an endpoint.
 type step struct {
-	field     string // where the file has it: "exchange", "exchange.steps[0]"
+	field     string // in the file: "exchange", "exchange.steps[0]"
 	name      string // "" if it is the only one
 	place     place  // of its secret texts
 	method    string
@@ -114,7 +114,7 @@ type step struct {
 	caFile    string
 }
 
-// compile checks the exchange. Errors begin with the field, as in
+// compile validates the exchange. Errors begin with the field, as in
 // "exchange.steps[1].url: …".
 func (x Exchange) compile() (c *exchange, err error) {
 	c = &exchange{}
@@ -158,7 +158,7 @@ func (x Exchange) compileSteps() ([]*step, error) {
 	return steps, nil
 }
 
-// checkSteps checks what concerns more than one of the steps.
+// checkSteps validates the list of steps.
 func (x Exchange) checkSteps() error {
 	rest := x
 	rest.JWT, rest.Steps = nil, nil
@@ -205,7 +205,7 @@ func (c *exchange) uses(name string) bool {
 	return slices.ContainsFunc(c.templates(), func(t template) bool { return t.uses(name) })
 }
 
-// last is the step whose answer is the credential.
+// last returns the step whose response contains the credential.
 func (c *exchange) last() *step { return c.steps[len(c.steps)-1] }
 
 func (c *exchange) templates() (ts []template) {
@@ -327,7 +327,7 @@ func (c *step) setBody(x Exchange) (err error) {
 	return err
 }
 
-// fields are those of RFC 8693, section 2.1, without those that are empty.
+// fields returns the fields of RFC 8693, section 2.1, that are not empty.
 func (t TokenExchange) fields() map[string]string {
 	if t.SubjectTokenType == "" {
 		t.SubjectTokenType = "urn:ietf:params:oauth:token-type:jwt"
@@ -374,7 +374,7 @@ func (c *step) setResponse(x Exchange) error {
 	return c.setPaths(x.expiry())
 }
 
-// setExpiry is setResponse of a step that is not the last one.
+// setExpiry sets the paths of a step before the last.
 func (c *step) setExpiry(x Exchange) error {
 	if x.Response.Username != "" || x.Response.Secret != "" {
 		return errors.New("response: username and secret are allowed only in the last step; later steps use this response as {answer:…}")
@@ -382,7 +382,7 @@ func (c *step) setExpiry(x Exchange) error {
 	return c.setPaths(x.expiry())
 }
 
-// expiry is where the answer says when it expires.
+// expiry returns the paths of the expiry.
 func (x Exchange) expiry() map[string]string {
 	r := x.Response
 	if x.TokenExchange != nil && r.ExpiresIn == "" && r.ExpiresAt == "" {

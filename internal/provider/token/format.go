@@ -9,10 +9,10 @@ import (
 	"io"
 )
 
-// An Exchange prints as its address, and no encoder writes it: headers, form,
-// claims and password may hold secrets, which stand in it as text.
+// An Exchange prints as its address and cannot be encoded, because headers,
+// form, claims and password may contain secrets.
 
-// Format writes the address, whatever the verb.
+// Format writes the address for every verb.
 func (e Exchange) Format(f fmt.State, _ rune) { io.WriteString(f, "token.Exchange("+e.URL+")") }
 
 // MarshalJSON always fails.
@@ -21,7 +21,7 @@ func (e Exchange) MarshalJSON() ([]byte, error) { return nil, errNotWritten }
 // GobEncode always fails.
 func (e Exchange) GobEncode() ([]byte, error) { return nil, errNotWritten }
 
-// Format writes the user name, whatever the verb.
+// Format writes the user name for every verb.
 func (a BasicAuth) Format(f fmt.State, _ rune) {
 	io.WriteString(f, "token.BasicAuth("+a.Username+")")
 }
@@ -32,7 +32,7 @@ func (a BasicAuth) MarshalJSON() ([]byte, error) { return nil, errNotWritten }
 // GobEncode always fails.
 func (a BasicAuth) GobEncode() ([]byte, error) { return nil, errNotWritten }
 
-// Format writes the path of the key, whatever the verb.
+// Format writes the path of the key for every verb.
 func (j JWT) Format(f fmt.State, _ rune) { io.WriteString(f, "token.JWT("+j.KeyFile+")") }
 
 // MarshalJSON always fails.

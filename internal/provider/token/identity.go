@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// missingToken says why a request may have no token.
+// missingToken returns the error for a request without a token.
 func missingToken(apiVersion string) error {
 	if apiVersion != "" && apiVersion != plugin.V1 {
 		return fmt.Errorf("no service-account token: %s does not support it; set the provider's apiVersion to %s, and set tokenAttributes", apiVersion, plugin.V1)
@@ -24,8 +24,8 @@ func missingToken(apiVersion string) error {
 		"set --optional to return no credential, or --token-file to use another token")
 }
 
-// tokenFor returns the token of the request, which is the pod's own, or the
-// one of the file if the request has none.
+// tokenFor returns the token of the request, or of the file if the request has
+// none.
 func (p *Provider) tokenFor(req *plugin.Request) (t token, err error) {
 	t.text = req.ServiceAccountToken.Reveal()
 	if t.text != "" || p.tokenFile == "" {
@@ -39,13 +39,14 @@ func (p *Provider) tokenFor(req *plugin.Request) (t token, err error) {
 	return t, err
 }
 
-// notInToken reports what no token of HTTP has in it (RFC 6750, section 2.1).
+// notInToken reports whether a character cannot be in an HTTP token (RFC 6750,
+// section 2.1).
 func notInToken(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~+/=", r)
 }
 
-// identify reads the claims of the token, and checks what the registry would
-// refuse with no more than a 401. A token that is not a JWT has none.
+// identify parses the claims of the token, and checks what the registry would
+// reject with a plain 401. A token that is not a JWT has no claims.
 func (p *Provider) identify(t *token) (err error) {
 	t.claims, err = jwt.Parse(t.text)
 	if err != nil {
@@ -77,8 +78,7 @@ func (p *Provider) identify(t *token) (err error) {
 	return nil
 }
 
-// describe says whose token it is, for the error of an endpoint that does not
-// want it.
+// describe describes the token for an error of an endpoint that rejects it.
 func describe(c jwt.Claims) string {
 	if c.Subject == "" && c.Issuer == "" {
 		return "the token is not a JSON Web Token"
@@ -87,16 +87,16 @@ func describe(c jwt.Claims) string {
 }
 
 const (
-	// margin is what an answer must live longer than it is reused: a pull that
-	// begins with it takes a while.
+	// margin is the minimal remaining lifetime of a cached response, because
+	// the pull takes time.
 	margin = time.Minute
 
-	// maxLifetime bounds the reuse of what lives for years.
+	// maxLifetime limits the cache duration.
 	maxLifetime = 24 * time.Hour
 )
 
-// lifetime is how long an answer that expires then may be reused: for half of
-// its life, never into its last minute, and for a day at most.
+// lifetime returns the cache duration of a response with this expiry: half of
+// the remaining lifetime, but not into its last minute and at most a day.
 func (p *Provider) lifetime(expires time.Time) *time.Duration {
 	if expires.IsZero() {
 		if p.cacheDuration == nil {

@@ -11,12 +11,11 @@ import (
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
-// links are the connections of a run, by the file of authorities that their
-// steps trust beside the system's.
+// links are the connections of a request, by the CA file of the steps.
 type links map[string]*remote.Transport
 
-// connect begins to connect to every host of the exchange: all of them are in
-// the configuration, and none depends on a request or an answer.
+// connect starts connecting to every host of the exchange. All hosts are
+// configured; none depends on a request or a response.
 func (p *Provider) connect(ctx context.Context) (links, error) {
 	l := links{}
 	for _, s := range p.exchange.steps {
@@ -38,14 +37,14 @@ func (l links) close() {
 	}
 }
 
-// trust adds the authorities of the step's file.
+// trust adds the CAs of the step's file.
 func (c *step) trust(transport *remote.Transport) error {
 	if c.caFile == "" {
 		return nil
 	}
 	files, err := secretfile.Read(c.caFile)
 	if err == nil {
-		err = files[0].Unwritable() // who may write it decides who gets the token
+		err = files[0].Unwritable() // the file decides who gets the token
 	}
 	if err != nil {
 		return err

@@ -316,7 +316,7 @@ func FuzzTemplate(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		filled, err := fillJSON(document, v)
+		filled, err := expandJSON(document, v)
 		if err != nil {
 			t.Fatal(err)
 		}

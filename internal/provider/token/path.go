@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// jsonPath leads to a value of a JSON document: names of members and indexes
-// of arrays with dots between them, such as "data.auth.0.token". A backslash
-// before a dot or a backslash makes it part of a name.
+// jsonPath is the path of a value in a JSON document: names of members and
+// array indexes, separated by dots, such as "data.auth.0.token". A backslash
+// escapes a dot or a backslash.
 type jsonPath []string
 
-// maxPath bounds the steps of a path.
+// maxPath bounds the number of names in a path.
 const maxPath = 32
 
 func parsePath(text string) (jsonPath, error) {
@@ -44,7 +44,7 @@ func parsePath(text string) (jsonPath, error) {
 	return path, nil
 }
 
-// String is the path as it was written.
+// String returns the path in its syntax.
 func (p jsonPath) String() string {
 	escaped := make([]string, len(p))
 	for i, step := range p {
@@ -53,7 +53,7 @@ func (p jsonPath) String() string {
 	return strings.Join(escaped, ".")
 }
 
-// find returns what the path leads to; ok is false if that is nothing or null.
+// find returns the value of the path; ok is false if it is missing or null.
 func (p jsonPath) find(document any) (value any, ok bool) {
 	for _, step := range p {
 		switch node := document.(type) {
@@ -72,7 +72,7 @@ func (p jsonPath) find(document any) (value any, ok bool) {
 	return document, document != nil
 }
 
-// text returns the string that the path leads to. Errors hold no value.
+// text returns the string at the path. Errors contain no values.
 func (p jsonPath) text(document any) (string, error) {
 	value, ok := p.find(document)
 	if !ok {
@@ -88,7 +88,7 @@ func (p jsonPath) text(document any) (string, error) {
 	return s, nil
 }
 
-// kind names the type of a value of JSON.
+// kind returns the type of a JSON value.
 func kind(value any) string {
 	switch value.(type) {
 	case map[string]any:

@@ -17,12 +17,12 @@ import (
 type Provider struct {
 	registries    []registryPattern
 	otherHosts    registry.OtherHosts
-	username      *template // nil if the exchange gives it
+	username      *template // nil if the response contains it
 	audience      string
 	tokenFile     string
 	optional      bool
-	needsToken    bool // or it is not looked at
-	sendsToken    bool // off this node
+	needsToken    bool // otherwise the token is ignored
+	sendsToken    bool // to an endpoint or registry
 	cacheDuration *time.Duration
 	cacheKeyType  plugin.CacheKeyType
 	exchange      *exchange
@@ -33,11 +33,11 @@ type Provider struct {
 
 // registryPattern is an entry of Options.Registries.
 type registryPattern struct {
-	host    string // its host alone
+	host    string // without the path
 	pattern match.Pattern
 }
 
-// credential is what an answer is made of.
+// credential is the result of a request.
 type credential struct {
 	username string
 	secret   string

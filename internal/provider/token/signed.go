@@ -15,14 +15,14 @@ import (
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
-// JWT is a JSON Web Token that the node signs with a key of its own (RFC
-// 7519), as the credential of an app or a client (RFC 7523). Issuer, Subject,
-// Audience and the strings in Claims are templates, without {jwt} and
-// {answer:…}. A claim whose text is "" is left out.
+// JWT configures a JSON Web Token (RFC 7519) that the node signs, as the
+// credential of an app or client (RFC 7523). Issuer, Subject, Audience and the
+// strings in Claims are templates, without {jwt} and {answer:…}. Empty claims
+// are omitted.
 type JWT struct {
-	// KeyFile is the absolute path of a private key in PEM, without a
-	// passphrase: of RSA (RS256), P-256 (ES256) or Ed25519 (EdDSA). It is read
-	// on each run.
+	// KeyFile is the absolute path of a private key in PEM without a
+	// passphrase: RSA (RS256), P-256 (ES256) or Ed25519 (EdDSA). It is read for
+	// each request.
 	KeyFile string `yaml:"keyFile"`
 	KeyID   string `yaml:"keyID"` // "" means none
 
@@ -30,11 +30,11 @@ type JWT struct {
 	Subject  string `yaml:"subject"`
 	Audience string `yaml:"audience"`
 
-	// Lifetime is how long the token lives, an hour at most; 0 means five
+	// Lifetime is the lifetime of the token, at most an hour; 0 means five
 	// minutes.
 	Lifetime time.Duration `yaml:"lifetime"`
 
-	// Claims are others than these and those of time.
+	// Claims are additional claims.
 	Claims map[string]any `yaml:"claims"`
 }
 
@@ -42,11 +42,11 @@ const (
 	defaultSignedLifetime = 5 * time.Minute
 	maxSignedLifetime     = time.Hour
 
-	// drift is how far in the past a token is issued, for clocks that are late.
+	// drift is subtracted from the time of issue, for clocks that are behind.
 	drift = time.Minute
 )
 
-// signer is a JWT that has been checked.
+// signer is a validated JWT.
 type signer struct {
 	keyFile  string
 	keyID    string
@@ -54,7 +54,7 @@ type signer struct {
 	claims   map[string]any // with templates
 }
 
-// compile checks the JWT. Errors begin with the field.
+// compile validates the JWT. Errors begin with the field.
 func (j JWT) compile() (*signer, error) {
 	s := &signer{keyFile: j.KeyFile, keyID: j.KeyID, lifetime: j.Lifetime, claims: map[string]any{}}
 	if s.lifetime == 0 {
@@ -91,13 +91,13 @@ func (j JWT) compile() (*signer, error) {
 
 func (s *signer) templates() []template { return jsonTemplates(s.claims) }
 
-// sign reads the key and signs a token for that moment.
+// sign reads the key and signs a token.
 func (s *signer) sign(v values, now time.Time) (string, error) {
 	key, err := s.key()
 	if err != nil {
 		return "", err
 	}
-	filled, err := fillJSON(s.claims, v)
+	filled, err := expandJSON(s.claims, v)
 	if err != nil {
 		return "", fmt.Errorf("claims: %w", err)
 	}
@@ -129,8 +129,8 @@ func (s *signer) key() (*jwt.Key, error) {
 	return key, nil
 }
 
-// describe says what the token claims, for the error of an endpoint that does
-// not want it.
+// describe describes the token's claims for an error of an endpoint that
+// rejects it.
 func (s *signer) describe(signed string) string {
 	c, err := jwt.Parse(signed)
 	if err != nil {

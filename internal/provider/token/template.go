@@ -18,8 +18,8 @@ import (
 
 // template is a text with placeholders: {token}, {jwt}, {image}, {registry},
 // {repository}, {namespace}, {serviceaccount}, {annotation:KEY}, {file:PATH},
-// {answer:STEP.PATH}. {{ and }} are braces. What a placeholder stands for is never looked at
-// again, so that an annotation cannot ask for the token.
+// {answer:STEP.PATH}. {{ and }} are braces. Values are not expanded again, so
+// an annotation cannot insert the token.
 type template []part
 
 // part is a literal or a placeholder.
@@ -30,28 +30,28 @@ type part struct {
 	path    jsonPath // of {answer:…}, whose step is arg
 }
 
-// place says which placeholders may stand in a text.
+// place describes where a template is used, and so which placeholders it may
+// contain.
 type place struct {
-	secrets bool     // those that must not be shown
-	signed  bool     // {jwt}
-	step    int      // the index in steps of the one that the text is of; 0 if there are none
+	secrets bool     // secrets are allowed
+	signed  bool     // {jwt} is allowed
+	step    int      // the index of the text's step in steps; 0 without steps
 	steps   []string // the names of all steps
 }
 
-// visible is where what a placeholder stands for may be seen by others.
+// visible returns the place of texts that are printed or logged.
 func visible() place { return place{} }
 
-// hidden is where it is not.
+// hidden returns the place of texts that are not.
 func hidden() place { return place{secrets: true} }
 
-// isSecret names the placeholders whose values must not be in an address or a
-// user name, which are shown. What an answer holds is a secret until somebody
-// proves that it is none.
+// isSecret reports whether a placeholder's value must not be in an address or a
+// user name, which are printed. A response may contain secrets.
 func isSecret(name string) bool {
 	return name == "token" || name == "file" || name == "jwt" || name == "answer"
 }
 
-// parseTemplate parses a text that stands in such a place.
+// parseTemplate parses a template for a place.
 func parseTemplate(text string, in place) (template, error) {
 	var t template
 	for text != "" {
@@ -117,8 +117,8 @@ func parsePlaceholder(inside string, in place) (part, error) {
 	return part{}, fmt.Errorf("unknown placeholder {%s}; use {token}, {jwt}, {image}, {registry}, {repository}, {namespace}, {serviceaccount}, {annotation:KEY}, {file:PATH} or {answer:STEP.PATH}, or {{ for a literal brace", shownName(inside))
 }
 
-// parseAnswer reads what stands behind "answer:": the name of an earlier step,
-// and where its answer has the value.
+// parseAnswer parses the argument of {answer:…}: the name of an earlier step,
+// and a path in its response.
 func parseAnswer(arg string, in place) (part, error) {
 	step, rest, _ := strings.Cut(arg, ".")
 	path, err := parsePath(rest)
@@ -136,8 +136,8 @@ func parseAnswer(arg string, in place) (part, error) {
 	return part{name: "answer", arg: step, path: path}, nil
 }
 
-// shownName is what of a placeholder may be shown: text that was not meant as
-// one may be a secret.
+// shownName returns the part of a placeholder that may be printed: the rest may
+// be a secret that was not meant as a placeholder.
 func shownName(inside string) string {
 	if len(inside) > 30 || strings.Trim(inside, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:-") != "" {
 		return "…"
@@ -154,7 +154,7 @@ func (t template) uses(name string) bool {
 	return false
 }
 
-// expand replaces the placeholders by values, each escaped for where it stands.
+// expand replaces the placeholders with their values, escaped for the place.
 func (t template) expand(v values, escape func(string) string) (string, error) {
 	var b strings.Builder
 	for _, p := range t {
@@ -171,20 +171,20 @@ func (t template) expand(v values, escape func(string) string) (string, error) {
 	return b.String(), nil
 }
 
-// asIs is the escaping of places that need none, or get theirs later.
+// asIs escapes nothing.
 func asIs(s string) string { return s }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// values are what placeholders stand for.
+// values are the values of placeholders.
 type values struct {
 	req        *plugin.Request
 	registry   string
 	repository string
 	token      token
-	username   string         // of the credential, unless the answer has one
-	signed     string         // what {jwt} stands for
-	answers    map[string]any // of the steps that are done, by their names
+	username   string         // unless the response contains it
+	signed     string         // the value of {jwt}
+	answers    map[string]any // of completed steps, by name
 }
 
 func (v values) get(p part) (string, error) {

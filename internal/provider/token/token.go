@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package token answers with what the pod's service-account token is worth at
-// a registry (KEP-4412): the token itself as the password, or what an endpoint
-// gives for it. Which endpoint, and how it is asked, is configuration.
+// Package token exchanges the pod's service-account token (KEP-4412) for a registry
+// credential: it returns the token as the password, or what a configured endpoint
+// returns for the token.
 //
 //	provider, err := token.New(token.Options{
 //		Registries: []string{"registry.example.com"},
-//		Username:   "jwt",
+//		Audience:   "registry.example.com",
 //	})
 //
-// A token goes to one place only: the runtime that pulls, or the endpoint that
-// is configured. Nothing of a request chooses where that is.
+// A token is sent only to the runtime that pulls, or to the configured endpoints. A
+// request cannot change them.
 package token
 
 import (
@@ -32,53 +32,52 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// DefaultUsername is the user name that goes with a token that is passed
-// through. The registries that take such tokens do not look at it.
+// DefaultUsername is the user name if the token is the password. Registries
+// that accept such tokens ignore it.
 const DefaultUsername = "serviceaccount"
 
 // Options configure a [Provider].
 type Options struct {
-	// Registries are the registries that may be given credentials, as patterns
-	// in the syntax of matchImages, but without a * in the last two labels of
-	// the host, or where owners' names stand under a public suffix. At least
-	// one is required.
+	// Registries are patterns of registries that may receive credentials, in
+	// the syntax of matchImages, but without a * in the last two labels of the
+	// host or directly below a public suffix. At least one is required.
 	Registries []string
 
-	// OtherHosts is what is done about an image of another host.
+	// OtherHosts is the response for other hosts: "fail", which is the default,
+	// or "empty".
 	OtherHosts string
 
-	// Username is a template. "" means [DefaultUsername] for a token that is
-	// passed through, and otherwise that the answer has the user name.
+	// Username is a template. "" means [DefaultUsername] if the token is the
+	// password, and otherwise that the endpoint's response contains the user
+	// name.
 	Username string
 
-	// Audience, if it is not "", is what the token must have been issued for.
-	// It is required for a token that is passed through.
+	// Audience is the required audience of the token; "" accepts any. It must
+	// be set if the token is the password.
 	Audience string
 
-	// TokenFile, if it is not "", is the absolute path of a token for requests
-	// without one. It is read on each run. The token of a request, which is
-	// the pod's own, comes first.
+	// TokenFile is the absolute path of a token for requests without one. It is
+	// read for each request.
 	TokenFile string
 
-	// Optional makes the answer empty where there is no token, instead of an
-	// error.
+	// Optional returns a response without credentials, instead of an error, if
+	// there is no token.
 	Optional bool
 
-	// CacheDuration, if not nil, is how long an answer may be reused at most,
-	// and how long one is whose expiry nothing tells: that is not reused
-	// otherwise.
+	// CacheDuration limits the cache duration. It is also the cache duration if
+	// the expiry is unknown; without it, such responses are not cached.
 	CacheDuration *time.Duration
 
-	// Exchange says how a token is exchanged; nil means that it is passed
-	// through.
+	// Exchange configures the exchange; nil means that the token is the
+	// password.
 	Exchange *Exchange
 
 	Logger *slog.Logger     // nil discards
 	Now    func() time.Time // nil means [time.Now]
 }
 
-// New checks the options, without asking anybody. Files that they name are
-// read when they are needed.
+// New returns a provider. It validates only the options; files are read when
+// they are needed.
 func New(opts Options) (*Provider, error) {
 	p := &Provider{
 		otherHosts: registry.OtherHosts(opts.OtherHosts), audience: opts.Audience, tokenFile: opts.TokenFile, optional: opts.Optional,
@@ -129,7 +128,7 @@ func (p *Provider) setRegistries(opts Options) error {
 		if err != nil {
 			return fmt.Errorf("registry %q: %w", s, err)
 		}
-		if part { // What is right for a part of a registry is not for all of it.
+		if part { // the credential is valid only for a part of the registry
 			p.cacheKeyType = plugin.CacheImage
 		}
 		p.registries = append(p.registries, registryPattern{host, pattern})
@@ -169,8 +168,8 @@ func (p *Provider) setExchange(opts Options) (err error) {
 	return nil
 }
 
-// setToken says what the token is needed for. A node that signs a token of its
-// own does without, unless something asks for what the token says.
+// setToken decides whether a token is required. A node that signs its own token
+// needs none, unless the request uses the token's claims.
 func (p *Provider) setToken() {
 	texts := []template{}
 	if p.username != nil {
@@ -184,7 +183,7 @@ func (p *Provider) setToken() {
 		slices.ContainsFunc(texts, func(t template) bool { return t.uses("namespace") || t.uses("serviceaccount") })
 }
 
-// narrow makes answers hold for one image if they depend on it.
+// narrow limits responses to one image if a template depends on the image.
 func (p *Provider) narrow(templates ...template) {
 	for _, t := range templates {
 		if t.uses("image") || t.uses("repository") {
@@ -193,8 +192,8 @@ func (p *Provider) narrow(templates ...template) {
 	}
 }
 
-// GetCredentials answers with a credential for the registry of the image. A
-// part of a registry that is not configured gets none.
+// GetCredentials returns a credential for the image's registry. Parts of a
+// registry that are not configured get none.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	host, repository := split(req)
 	switch serves, part := p.serves(host, host+"/"+repository); {
@@ -206,7 +205,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 		p.log.Info("no credentials: the image is outside the configured paths of the registry", "registry", host)
 		return none(), nil
 	}
-	cred, err := p.answer(ctx, values{req: req, registry: host, repository: repository})
+	cred, err := p.credential(ctx, values{req: req, registry: host, repository: repository})
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", host, err)
@@ -221,8 +220,9 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	}, nil
 }
 
-// answer returns the credential, or nil if there is no token and need not be.
-func (p *Provider) answer(ctx context.Context, v values) (cred *credential, err error) {
+// credential returns the credential, or nil if there is no token and it is
+// optional.
+func (p *Provider) credential(ctx context.Context, v values) (cred *credential, err error) {
 	if p.needsToken {
 		if v.token, err = p.tokenFor(v.req); err != nil {
 			return nil, err
@@ -234,15 +234,15 @@ func (p *Provider) answer(ctx context.Context, v values) (cred *credential, err 
 			return nil, missingToken(v.req.APIVersion)
 		}
 	}
-	give := p.trade
+	get := p.callSteps
 	if p.exchange == nil {
-		give = p.passThrough
+		get = p.passThrough
 	}
-	found, err := give(ctx, v)
+	found, err := get(ctx, v)
 	return &found, err
 }
 
-// passThrough makes the token itself the password.
+// passThrough returns the token as the password.
 func (p *Provider) passThrough(_ context.Context, v values) (cred credential, err error) {
 	if err := p.identify(&v.token); err != nil {
 		return cred, err
@@ -251,8 +251,8 @@ func (p *Provider) passThrough(_ context.Context, v values) (cred credential, er
 	return credential{username: username, secret: v.token.text, expires: v.token.claims.Expires}, err
 }
 
-// serves reports whether the registry is configured, and whether the part of
-// it is that the image belongs to.
+// serves reports whether the registry is configured, and whether the image is
+// in a configured part of it.
 func (p *Provider) serves(host, image string) (known, part bool) {
 	for _, r := range p.registries {
 		if hostpattern.Match(r.host, host) {
@@ -262,14 +262,14 @@ func (p *Provider) serves(host, image string) (known, part bool) {
 	return known, part
 }
 
-// none is the answer that there are no credentials. It costs nothing to ask
-// again, and the next pod may have a token.
+// none returns a response without credentials. It is not cached, because the
+// next pod may have a token.
 func none() *plugin.Response {
 	return &plugin.Response{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Duration(0))}
 }
 
-// split returns the registry of the image and its repository, without tag and
-// digest, which an image that was typed by hand may have.
+// split returns the registry and the repository of the image, without tag and
+// digest, which only a user who tests the plugin sends.
 func split(req *plugin.Request) (host, repository string) {
 	host = req.Registry()
 	image := req.Image

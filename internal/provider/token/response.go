@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// read keeps the answer for later steps, or takes the credential out of the
-// last one. Errors hold nothing of it.
+// read keeps the response for later steps, or takes the credential from the
+// last one. Errors contain nothing of it.
 func (p *Provider) read(s *step, answer *remote.Answer, v values) (cred credential, err error) {
 	document, err := decode(answer)
 	if err != nil {
@@ -41,7 +41,7 @@ func (p *Provider) read(s *step, answer *remote.Answer, v values) (cred credenti
 	return cred, nil
 }
 
-// take takes the credential out of a document.
+// take takes the credential from a document.
 func (c *step) take(document any, cred *credential) (err error) {
 	if cred.secret, err = c.secret.text(document); err != nil {
 		return err
@@ -75,7 +75,8 @@ func decode(answer *remote.Answer) (any, error) {
 	return document, nil
 }
 
-// contentType says what an answer calls itself, if that explains anything.
+// contentType describes the content type of a response if it explains the
+// error.
 func contentType(h http.Header) string {
 	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	if err != nil || len(media) > 40 || !strings.HasPrefix(media, "text/") {
@@ -84,8 +85,8 @@ func contentType(h http.Header) string {
 	return ", but " + media
 }
 
-// expiry reads when the credential expires. An answer need not say so (RFC
-// 8693, section 2.2.1); what it says must be a time.
+// expiry returns when the credential expires. It is optional (RFC 8693, section
+// 2.2.1), but must be a time.
 func (c *step) expiry(document any, now time.Time) (time.Time, error) {
 	var expires time.Time
 	for _, field := range []struct {
@@ -108,7 +109,7 @@ func (c *step) expiry(document any, now time.Time) (time.Time, error) {
 	return expires, nil
 }
 
-// sooner returns the earlier of two times, of which zero is no time.
+// sooner returns the earlier of two times; zero means none.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
