@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package jwt reads the claims of JSON Web Tokens (RFC 7519), and signs such
-// tokens. It reads them without verifying: who a token is for and how long it
-// lives, as its holder needs to know. Whether it is true is for the registry
-// or the cloud to say.
+// Package jwt reads the claims of JSON Web Tokens (RFC 7519) without verifying them,
+// and signs tokens. A token's holder needs its audience and expiry; the registry or
+// cloud verifies it.
 //
 //	claims, err := jwt.Parse(token)
 //
-// Errors never hold anything of the token.
+// Errors contain nothing of the token.
 package jwt
 
 import (
@@ -22,18 +21,18 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Claims are those that the plugins use; what a token lacks is zero.
+// Claims are the claims that the plugins use; missing ones are zero.
 type Claims struct {
 	Issuer   string
 	Subject  string // of a service account: "system:serviceaccount:NAMESPACE:NAME"
 	Audience []string
 	IssuedAt time.Time
 	Expires  time.Time
-	Access   []Access // of a registry's token; nil if it says nothing of that
+	Access   []Access // in a registry's token; nil if missing
 }
 
-// Access is what a registry's token lets its holder do (distribution
-// specification, "Token Authentication Implementation").
+// Access is a permission in a registry's token (distribution specification,
+// "Token Authentication Implementation").
 type Access struct {
 	Type    string   `json:"type"` // "repository"
 	Name    string   `json:"name"`
@@ -45,7 +44,7 @@ const maxToken = 64 << 10
 
 var errNotJWT = errors.New("not a JSON Web Token")
 
-// Parse reads the claims of a signed token in compact form.
+// Parse parses the claims of a signed token in compact form.
 func Parse(token string) (Claims, error) {
 	if len(token) > maxToken || strings.Count(token, ".") != 2 {
 		return Claims{}, errNotJWT
@@ -63,16 +62,15 @@ func Parse(token string) (Claims, error) {
 		Expires  timestamp `json:"exp"`
 		Access   []Access  `json:"access"`
 	}
-	// By their case: "AUD" is another claim than "aud", as it is for who checks the
-	// signature.
+	// Claim names are case-sensitive, as for the verifier: "AUD" is not "aud".
 	if kjson.UnmarshalCaseSensitivePreserveInts(payload, &wire) != nil {
 		return Claims{}, errNotJWT
 	}
 	return Claims{wire.Issuer, wire.Subject, wire.Audience, wire.IssuedAt.Time, wire.Expires.Time, wire.Access}, nil
 }
 
-// ServiceAccount returns the namespace and name of the service account that
-// the token was issued for; ok is false if it was issued for something else.
+// ServiceAccount returns the namespace and name of the token's service account;
+// ok is false for other tokens.
 func (c Claims) ServiceAccount() (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(c.Subject, "system:serviceaccount:")
 	if !ok {
@@ -82,10 +80,10 @@ func (c Claims) ServiceAccount() (namespace, name string, ok bool) {
 	return namespace, name, ok && namespace != "" && name != ""
 }
 
-// ForAPIServer returns the audience of the token that is its API server's own,
-// "" if there is none: whoever is given such a token can act as its subject.
-// That is the issuer (the default of the API server's --api-audiences), or the
-// name of the API server in a cluster, which others set (EKS).
+// ForAPIServer returns the token's audience that its API server accepts, or "".
+// The recipient of such a token can act as its subject. The audience is the
+// issuer (the default of --api-audiences), or the name of the API server in a
+// cluster (EKS).
 func (c Claims) ForAPIServer() string {
 	for _, audience := range c.Audience {
 		host, _, _ := strings.Cut(strings.TrimPrefix(audience, "https://"), "/")
@@ -97,14 +95,14 @@ func (c Claims) ForAPIServer() string {
 	return ""
 }
 
-// WithoutAudience reports whether it is a service account's token without an
-// audience, as those kept in secrets are: its API server takes it for its own.
+// WithoutAudience reports whether this is a service account's token without an
+// audience, as in Secrets. The API server accepts it.
 func (c Claims) WithoutAudience() bool {
 	_, _, ok := c.ServiceAccount()
 	return ok && len(c.Audience) == 0
 }
 
-// audience is one string or a list (RFC 7519, section 4.1.3).
+// audience is a string or a list (RFC 7519, section 4.1.3).
 type audience []string
 
 func (a *audience) UnmarshalJSON(data []byte) error {

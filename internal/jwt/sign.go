@@ -22,32 +22,32 @@ import (
 	"strings"
 )
 
-// MaxKey bounds a file with a private key in bytes. One of RSA with 16384
-// bits has a fifth of that.
+// MaxKey bounds a private key file in bytes. A 16384-bit RSA key has a fifth of
+// that.
 const MaxKey = 64 << 10
 
-// minRSA and maxRSA bound an RSA key in bits: a smaller one may not sign (RFC
-// 7518, section 3.3), and a larger one takes seconds.
+// minRSA and maxRSA bound an RSA key in bits: smaller ones must not sign (RFC
+// 7518, section 3.3), and larger ones take seconds.
 const (
 	minRSA = 2048
 	maxRSA = 16384
 )
 
-// Key is a private key that signs tokens. It is not printed.
+// Key is a private key that signs tokens. It cannot be printed.
 type Key struct {
 	signer    crypto.Signer
 	algorithm string // RFC 7518, section 3.1, and RFC 8037, section 3.1
 }
 
-// Algorithm is the one that the key signs with: RS256, PS256, ES256 or EdDSA.
+// Algorithm returns the signature algorithm: RS256, PS256, ES256 or EdDSA.
 func (k *Key) Algorithm() string { return k.algorithm }
 
-// Format writes the algorithm, whatever the verb.
+// Format writes the algorithm for every verb.
 func (k *Key) Format(s fmt.State, _ rune) { io.WriteString(s, "jwt.Key("+k.algorithm+")") }
 
-// ParseKey reads a private key in PEM, without a passphrase: PKCS #1, PKCS #8
-// or SEC 1, of RSA, the curve P-256 or Ed25519. What is around the first one,
-// such as the parameters of a curve or certificates, is not looked at.
+// ParseKey parses a private key in PEM without a passphrase: PKCS #1, PKCS #8
+// or SEC 1, of RSA, P-256 or Ed25519. It ignores other blocks, such as curve
+// parameters and certificates.
 func ParseKey(data []byte) (*Key, error) {
 	if len(data) > MaxKey {
 		return nil, fmt.Errorf("larger than %d bytes; check that this is the right file", MaxKey)
@@ -77,8 +77,8 @@ func ParseKey(data []byte) (*Key, error) {
 	return newKey(key)
 }
 
-// firstKey is the first block of PEM that is a private key, the first of all if
-// there is none, and nil if there is no block.
+// firstKey returns the first PEM block with a private key, or the first block,
+// or nil.
 func firstKey(data []byte) (first *pem.Block) {
 	for {
 		block, rest := pem.Decode(data)
@@ -112,10 +112,10 @@ func newKey(key any) (*Key, error) {
 	return nil, errors.New("the key type cannot sign; use RSA, P-256 or Ed25519")
 }
 
-// Public is the other half of the key.
+// Public returns the public key.
 func (k *Key) Public() crypto.PublicKey { return k.signer.Public() }
 
-// PSS returns a key of RSA as one that signs with PS256.
+// PSS returns an RSA key that signs with PS256.
 func (k *Key) PSS() (*Key, error) {
 	if _, ok := k.signer.(*rsa.PrivateKey); !ok {
 		return nil, fmt.Errorf("the key is for %s; use an RSA key", k.algorithm)
@@ -123,8 +123,8 @@ func (k *Key) PSS() (*Key, error) {
 	return &Key{k.signer, "PS256"}, nil
 }
 
-// Sign returns a token in compact form (RFC 7515, section 3.1). Header is what
-// the token's has beside the algorithm and the type: a key ID (kid), say.
+// Sign returns a token in compact form (RFC 7515, section 3.1). Header has
+// fields in addition to algorithm and type, such as the key ID (kid).
 func (k *Key) Sign(header map[string]string, claims map[string]any) (string, error) {
 	text := ""
 	all := map[string]string{"alg": k.algorithm, "typ": "JWT"}
@@ -151,7 +151,7 @@ func (k *Key) sign(text []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		// RFC 7518, section 3.4: both numbers with all their octets, and no ASN.1.
+		// RFC 7518, section 3.4: both numbers with all octets, without ASN.1.
 		signature := make([]byte, 64)
 		r.FillBytes(signature[:32])
 		s.FillBytes(signature[32:])

@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/internal/registry"
 )
 
-// azure differs from the others in what upstream's plugin does: it knows its
-// hosts, and has nothing for others.
+// azure adds the changes for Azure, whose upstream plugin knows its hosts and
+// returns nothing for others.
 func (e *entry) azure() {
 	cloud, known := e.cloudConfig()
 	for _, m := range e.cloud.MirrorArgs(e.Arguments()) {
@@ -47,22 +47,22 @@ func (e *entry) azure() {
 	}
 }
 
-// cloudConfig is what counts here of azure.json.
+// cloudConfig holds the used fields of azure.json.
 type cloudConfig struct {
 	Cloud           string
 	ResourceManager string
 	ManagedIdentity bool
 	ClientID        string
-	ClientSecret    bool  // it has one
-	Refused         error // why our plugin does not take the file
+	ClientSecret    bool  // whether it is set
+	Refused         error // why this plugin rejects the file
 }
 
 func (c cloudConfig) hasOwnNames() bool {
 	return c.ResourceManager != "" || strings.EqualFold(c.Cloud, "AzureStackCloud")
 }
 
-// cloudConfig reads the file that is the plugin's argument, as upstream does:
-// whatever the case of its names.
+// cloudConfig reads the file in the plugin's argument, with case-insensitive
+// names as upstream.
 func (e *entry) cloudConfig() (c cloudConfig, ok bool) {
 	path := e.positional()
 	if path == "" {
@@ -84,8 +84,8 @@ func (e *entry) cloudConfig() (c cloudConfig, ok bool) {
 	if err != nil || json.Unmarshal(data, &file) != nil {
 		return c, false
 	}
-	read.Path = path                                                // as the argument has it
-	secret := file.ClientSecret != "" && file.ClientSecret != "msi" // of AKS, which is none
+	read.Path = path                                                // as in the argument
+	secret := file.ClientSecret != "" && file.ClientSecret != "msi" // AKS writes msi for none
 	refused := read.Unwritable()
 	if secret || file.CertPassword != "" {
 		refused = read.Private()
@@ -93,7 +93,7 @@ func (e *entry) cloudConfig() (c cloudConfig, ok bool) {
 	return cloudConfig{file.Cloud, file.ResourceManager, file.ManagedIdentity, file.ClientID, secret, refused}, true
 }
 
-// positional is the argument that is no flag and no flag's value.
+// positional returns the argument that is neither a flag nor a flag's value.
 func (e *entry) positional() string {
 	args := e.Arguments()
 	for i := 0; i < len(args); i++ {
@@ -107,5 +107,5 @@ func (e *entry) positional() string {
 	return ""
 }
 
-// switches are the flags, upstream's and ours, that take no value.
+// switches are the flags without a value, of both plugins.
 var switches = []string{"--static-client-secret", "--fallback-to-node-identity", "--version", "--help", "-h"}

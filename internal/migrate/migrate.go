@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package migrate says which arguments this repository's plugins need in place
-// of the clouds' own, so that a configuration that works goes on doing so.
+// Package migrate returns the arguments that a configuration of the cloud providers'
+// plugins needs to work with the plugins of this repository.
 //
 //	plan := migrate.New(cfg, readFile)
 //	files, err := convert.AddArgs(cfg, plan.Args())
 //
-// It looks at the configuration and at the cloud configuration that a plugin
-// is given, and runs nothing.
+// It reads the configuration and the plugins' cloud configuration, and runs no
+// plugin.
 package migrate
 
 import (
@@ -24,14 +24,14 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Plan is what a swap of plugins takes.
+// Plan lists the changes for replacing the plugins.
 type Plan struct {
-	Providers int      `json:"providers"` // how many have a plugin of a cloud
+	Providers int      `json:"providers"` // the number with a cloud's plugin
 	Changes   []Change `json:"changes"`
 	Remarks   []Remark `json:"remarks"`
 }
 
-// Change is an argument that keeps what works.
+// Change is an argument that preserves the behavior.
 type Change struct {
 	index    int
 	Provider string `json:"provider"`
@@ -39,13 +39,13 @@ type Change struct {
 	Reason   string `json:"reason"`
 }
 
-// Remark is what an operator has to know or decide.
+// Remark is a fact or a decision for the operator.
 type Remark struct {
 	Provider string `json:"provider"`
 	Text     string `json:"text"`
 }
 
-// Args are the arguments of the changes, by the provider's index.
+// Args returns the arguments of the changes, by the provider's index.
 func (p *Plan) Args() map[int][]string {
 	args := map[int][]string{}
 	for _, c := range p.Changes {
@@ -54,8 +54,8 @@ func (p *Plan) Args() map[int][]string {
 	return args
 }
 
-// New makes a plan for the providers whose name is that of a cloud's plugin.
-// ReadFile reads a cloud configuration on the node.
+// New returns a plan for the providers with the name of a cloud's plugin.
+// readFile reads a cloud configuration on the node.
 func New(cfg *config.Config, readFile func(path string) (secretfile.File, error)) *Plan {
 	plan := &Plan{Changes: []Change{}, Remarks: []Remark{}}
 	for i := range cfg.Providers {
@@ -68,7 +68,7 @@ func New(cfg *config.Config, readFile func(path string) (secretfile.File, error)
 	return plan
 }
 
-// entry is a provider with a plugin of a cloud.
+// entry is a provider with a cloud's plugin.
 type entry struct {
 	*config.Provider
 	plan     *Plan
@@ -77,7 +77,7 @@ type entry struct {
 	readFile func(string) (secretfile.File, error)
 }
 
-// need adds an argument, unless its flag is there.
+// need adds an argument, unless its flag is set.
 func (e *entry) need(arg, format string, args ...any) {
 	flag, _, valued := strings.Cut(arg, "=")
 	if has, _ := e.flag(flag); has && (!valued || flag != "--allow-host") {
@@ -92,7 +92,7 @@ func (e *entry) remark(format string, args ...any) {
 	e.plan.Remarks = append(e.plan.Remarks, Remark{e.Name, fmt.Sprintf(format, args...)})
 }
 
-// flag returns the values of a flag among the arguments.
+// flag returns the values of a flag.
 func (e *entry) flag(name string) (has bool, values []string) {
 	for _, a := range registry.FlagValues(e.Arguments(), name) {
 		has, values = true, append(values, a.Value)
@@ -100,8 +100,8 @@ func (e *entry) flag(name string) (has bool, values []string) {
 	return has, values
 }
 
-// allowed are the hosts that are served beside the cloud's. Google's plugin
-// takes several, and Amazon's a region behind each.
+// allowed returns the hosts that are served in addition to the cloud's.
+// Google's plugin takes a list, and Amazon's a region after each host.
 func (e *entry) allowed() (hosts []string) {
 	_, values := e.flag("--allow-host")
 	for _, value := range values {
@@ -113,7 +113,7 @@ func (e *entry) allowed() (hosts []string) {
 	return hosts
 }
 
-// mirrored are the hosts whose images come from a mirror.
+// mirrored returns the hosts whose images come from a mirror.
 func (e *entry) mirrored() (hosts []string) {
 	for _, m := range e.cloud.MirrorArgs(e.Arguments()) {
 		hosts = append(hosts, m.Host)
@@ -135,8 +135,8 @@ func (e *entry) look() {
 	}
 }
 
-// hosts says of each pattern how the plugin that serves the cloud's hosts
-// alone, and those that it is told, stands to it.
+// hosts classifies the patterns: hosts that the plugin serves, foreign hosts,
+// and mixed ones.
 func (e *entry) hosts() (foreign []string, wide bool) {
 	served := append(e.allowed(), e.mirrored()...)
 	for _, pattern := range e.MatchImages {
@@ -151,8 +151,8 @@ func (e *entry) hosts() (foreign []string, wide bool) {
 	return foreign, wide
 }
 
-// allow keeps hosts that upstream's plugin of Amazon and Google serve because
-// they serve all.
+// allow adds the foreign hosts, because the upstream plugins of Amazon and
+// Google serve all hosts.
 func (e *entry) allow() {
 	if has, values := e.flag("--any-host"); has && values[len(values)-1] != "false" {
 		return
@@ -181,8 +181,8 @@ func (e *entry) amazon() {
 	}
 }
 
-// hasOwnEndpoint reports whether a pattern is for registries whose names say
-// how their API is to be reached.
+// hasOwnEndpoint reports whether a pattern is for registries whose host names
+// select the API endpoint.
 func hasOwnEndpoint(pattern string) bool {
 	host := registry.PatternHost(pattern)
 	return strings.Contains(host, "ecr-fips.") || strings.Contains(host, ".on.aws") || strings.Contains(host, ".on.amazonwebservices.")

@@ -26,8 +26,8 @@ func logger(w io.Writer, name string, verbosity int) *slog.Logger {
 	return slog.New(&warnings{Handler: rest, w: w, name: name})
 }
 
-// warnings writes what is at least a warning as a line like that of an error,
-// "NAME: message: key=\"value\"", and hands the rest on.
+// warnings writes warnings and errors as NAME: message: key="value", and passes
+// other records to Handler.
 type warnings struct {
 	slog.Handler
 	w     io.Writer

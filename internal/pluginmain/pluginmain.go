@@ -36,7 +36,7 @@ import (
 // Program is a plugin with flags.
 type Program struct {
 	Name    string // the file name that configurations use
-	Version string // printed by --version; "" means that of the main module
+	Version string // printed by --version; "" means the version of the main module
 	Args    string // positional arguments for the usage line; "" rejects them
 	Summary string // what it does, for --help: one or a few lines
 	Example string // for --help, indented by two spaces

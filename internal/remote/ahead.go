@@ -12,32 +12,32 @@ import (
 	"time"
 )
 
-// aheadLife is for how long a connection that was opened ahead is kept. One
-// that the server has given up meanwhile would cost a request.
+// aheadLife bounds how long an unused connection is kept. A connection that the
+// server has closed meanwhile would cost a request.
 const aheadLife = 5 * time.Second
 
-// ahead is a connection that nobody has asked for yet.
+// ahead is a connection that no request uses yet.
 type ahead struct {
-	conns  chan net.Conn // of one, to whom asks for it; closed when there is none
+	conns  chan net.Conn // capacity 1; closed without a connection
 	cancel context.CancelFunc
 }
 
-// Ahead begins to connect to the host of a URL, and to shake hands, while
-// something else is asked. The first request to that host takes the
-// connection, and waits for it if need be. It is closed if there is no such
-// request before ctx or five seconds end, or CloseIdleConnections is called. A
-// failure is silent: the request connects anew, with an error of its own.
+// Ahead starts connecting to the host of a URL, including the TLS handshake,
+// while other requests run. The first request to that host takes the
+// connection, and waits for it if necessary. The connection is closed if no
+// request takes it before ctx is done or five seconds have passed, or when
+// CloseIdleConnections is called. A failure is not reported: the request
+// connects again and returns its own error.
 //
-// Nothing is asked of the host, but it learns that somebody connects. So it is
-// one that will be asked in any case. Where a proxy would be asked for it, or
-// the scheme is not https, nothing is opened.
+// Use it only for a host that will be called in any case. It does nothing if
+// the scheme is not https or a proxy would be used.
 func (t *Transport) Ahead(ctx context.Context, address string) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" || u.Host == "" {
 		return
 	}
 	if t.trust.own == nil {
-		systemBundle.start() // of use with a proxy too
+		systemBundle.start() // also needed with a proxy
 	}
 	if proxy, err := t.proxy(&http.Request{Method: http.MethodGet, URL: u, Host: u.Host}); proxy != nil || err != nil {
 		return
@@ -59,7 +59,7 @@ func (t *Transport) Ahead(ctx context.Context, address string) {
 	go t.open(ctx, a, addr)
 }
 
-// open connects, and holds the connection until somebody takes it.
+// open connects, and holds the connection until a request takes it.
 func (t *Transport) open(ctx context.Context, a *ahead, addr string) {
 	defer a.cancel()
 	defer close(a.conns)
@@ -81,8 +81,7 @@ func (t *Transport) open(ctx context.Context, a *ahead, addr string) {
 	}
 }
 
-// taken returns the connection that was opened ahead, which it waits for; nil
-// if there is none.
+// taken waits for the connection that was opened ahead and returns it, or nil.
 func (t *Transport) taken(ctx context.Context, addr string) (net.Conn, error) {
 	addr = strings.ToLower(addr)
 	t.mu.Lock()
@@ -93,7 +92,7 @@ func (t *Transport) taken(ctx context.Context, addr string) (net.Conn, error) {
 		return nil, nil
 	}
 	select {
-	case conn := <-a.conns: // nil if it is closed
+	case conn := <-a.conns: // nil if closed
 		return conn, nil
 	case <-ctx.Done():
 		a.cancel()

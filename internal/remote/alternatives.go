@@ -13,10 +13,11 @@ import (
 	"syscall"
 )
 
-// Alternatives returns a round tripper for a server that has several names or
-// addresses, each with or without a port: it asks the first to which there is
-// a way, whatever host a request names, and that one from then on. A host that
-// refuses is the server: the next one is not asked. Requests have no body.
+// Alternatives returns a round tripper for a server with several names or
+// addresses, with or without a port. It ignores the host of a request and uses
+// the first one that it can connect to, from then on. A host that refuses the
+// connection is the server, so the next one is not tried. Requests must not
+// have a body.
 func Alternatives(next http.RoundTripper, hosts ...string) http.RoundTripper {
 	return &alternatives{next: next, hosts: hosts}
 }
@@ -24,11 +25,11 @@ func Alternatives(next http.RoundTripper, hosts ...string) http.RoundTripper {
 type alternatives struct {
 	next  http.RoundTripper
 	hosts []string
-	found atomic.Int32 // the one that was asked last
+	found atomic.Int32 // the index of the host in use
 }
 
-// RoundTrip is that of [http.RoundTripper]. The error is a [*NoWayError] if
-// there is no way to any of the hosts.
+// RoundTrip implements [http.RoundTripper]. The error is a [*NoWayError] if no
+// host can be reached.
 func (a *alternatives) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := redirected(req); err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func (a *alternatives) RoundTrip(req *http.Request) (*http.Response, error) {
 		to.URL.Host, to.Host, to.Response = a.hosts[at], "", nil
 		resp, err := a.next.RoundTrip(to)
 		if err == nil {
-			resp.Request = req // to which a redirect is relative
+			resp.Request = req // redirects are relative to it
 		}
 		if !isNoWay(req.Context(), err) {
 			a.found.Store(int32(at))
@@ -52,19 +53,20 @@ func (a *alternatives) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, failed
 }
 
-// isNoWay reports whether a host could not be connected to, and does not refuse.
+// isNoWay reports whether a host is unreachable, and did not refuse the
+// connection.
 func isNoWay(ctx context.Context, err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial" && ctx.Err() == nil && !errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// NoWayError says that none of several hosts could be connected to.
+// NoWayError reports that none of several hosts could be reached.
 type NoWayError struct {
 	Hosts []string
-	Errs  []error // of each
+	Errs  []error // one for each host
 }
 
-// Error names each host and why.
+// Error lists the hosts with their errors.
 func (e *NoWayError) Error() string {
 	var texts []string
 	for i, host := range e.Hosts {

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// held is the body of a request that may be sent once more. Package http
-// closes what it could not send.
+// held is the body of a request that may be sent again. net/http closes the
+// body of a request that it could not send.
 type held struct {
 	io.ReadCloser
 	mu            sync.Mutex
@@ -39,7 +39,7 @@ func (h *held) Close() error {
 	return h.ReadCloser.Close()
 }
 
-// release leaves the body to whom it was given.
+// release allows the body to be closed.
 func (h *held) release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -20,20 +20,20 @@ import (
 	"time"
 )
 
-// Error says why an endpoint gave no answer.
+// Error is the error of a call.
 type Error struct {
 	Step       string
 	Method     string
 	Endpoint   string        // scheme, host and path
-	Status     int           // 0 if there was no answer at all
-	Code       string        // the endpoint's own error code; "" if it gave none
-	RequestID  string        // the endpoint's own name for the request; "" if it gave none
-	Attempts   int           // how often it was asked
-	Err        error         // why there was no answer, or why it is none; nil if the status says it
-	retryAfter time.Duration // how long the endpoint asks to wait
+	Status     int           // 0 without a response
+	Code       string        // the endpoint's error code, or ""
+	RequestID  string        // the endpoint's request id, or ""
+	Attempts   int           // number of attempts
+	Err        error         // the cause; nil if it is the status
+	retryAfter time.Duration // the wait that the endpoint requests
 }
 
-// Error names the step, the endpoint and what it said.
+// Error returns the step, the endpoint and the cause.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s %s: ", e.Step, e.Method, e.Endpoint)
@@ -58,7 +58,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// temporary reports whether asking again may help.
+// temporary reports whether a retry may succeed.
 func (e *Error) temporary() bool {
 	if e.Err != nil {
 		return !errors.Is(e.Err, errPermanent)
@@ -71,13 +71,13 @@ func (e *Error) temporary() bool {
 	return false
 }
 
-// AuthorityError says that the node does not know who vouches for a server.
+// AuthorityError reports a server certificate from an unknown CA.
 type AuthorityError struct {
-	Store string // where the node's authorities are; "" is not known
-	Err   error  // of the handshake
+	Store string // the place of the node's trusted CAs; "" if unknown
+	Err   error  // the handshake error
 }
 
-// Error says whose the authority is, where it was looked for, and what to do.
+// Error returns the CA, the place of the trusted CAs, and a fix.
 func (e *AuthorityError) Error() string {
 	text := "the server's certificate was issued by an untrusted CA"
 	if unknown, ok := errors.AsType[x509.UnknownAuthorityError](e.Err); ok && unknown.Cert != nil {
@@ -90,10 +90,10 @@ func (e *AuthorityError) Error() string {
 	return text + ": " + e.Err.Error()
 }
 
-// Unwrap returns the error of the handshake.
+// Unwrap returns the handshake error.
 func (e *AuthorityError) Unwrap() error { return e.Err }
 
-// handshakeTimeout says that a server took too long before the first request.
+// handshakeTimeout reports that the TLS handshake took too long.
 type handshakeTimeout time.Duration
 
 func (t handshakeTimeout) Error() string {
@@ -102,9 +102,9 @@ func (t handshakeTimeout) Error() string {
 func (handshakeTimeout) Timeout() bool   { return true }
 func (handshakeTimeout) Temporary() bool { return true }
 
-// Cause is what an HTTP client's error says, without the address, which may
-// hold a secret in its query, and with the cause of ctx's end if that is why.
-// It is never nil. Clients that are not this package's may use it too.
+// Cause returns the cause of an HTTP client's error without the address, whose
+// query may contain a secret, and with the cause of a canceled ctx. It is never
+// nil. It also accepts errors of other HTTP clients.
 func Cause(ctx context.Context, err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
@@ -139,11 +139,11 @@ func Cause(ctx context.Context, err error) error {
 	return networkCause(err)
 }
 
-// foreignProxy is what a transport that is not of this package says of its
-// proxy: package http has no types for that.
+// foreignProxy returns the proxy error of another transport. net/http has no
+// types for these errors.
 func foreignProxy(err error) (error, bool) {
 	if strings.HasPrefix(err.Error(), "invalid proxy address ") {
-		return errProxyAddress, true // without the address, which Go quotes
+		return errProxyAddress, true // Go quotes the address
 	}
 	for status := 300; status < 600; status++ {
 		if text := http.StatusText(status); text != "" && err.Error() == text {
@@ -153,8 +153,8 @@ func foreignProxy(err error) (error, bool) {
 	return nil, false
 }
 
-// isHandshake reports whether TLS itself came to nothing, so that it would
-// again. Alerts of the other side are not among them: some pass.
+// isHandshake reports whether the TLS handshake failed permanently. Alerts of
+// the server may be temporary.
 func isHandshake(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
@@ -165,7 +165,7 @@ func isHandshake(err error) bool {
 	return errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// networkCause is why there was no connection, or no answer on it.
+// networkCause describes a network error.
 func networkCause(err error) error {
 	var dns *net.DNSError
 	var op *net.OpError
@@ -187,7 +187,7 @@ func networkCause(err error) error {
 	return errors.New("the response is not valid HTTP")
 }
 
-// statusText is the text of a status, or its number if it has none.
+// statusText returns the text of a status, or its number.
 func statusText(status int) string {
 	if text := http.StatusText(status); text != "" {
 		return text
@@ -195,7 +195,8 @@ func statusText(status int) string {
 	return "status " + strconv.Itoa(status)
 }
 
-// requestID is the name under which the endpoint's operator can find a request.
+// requestID returns the id by which the endpoint's operator can find the
+// request.
 func requestID(h http.Header) string {
 	for _, name := range []string{
 		"X-Ms-Correlation-Request-Id", "X-Ms-Request-Id", "X-Amzn-Requestid", "X-Request-Id", "X-Correlation-Id",
@@ -207,11 +208,11 @@ func requestID(h http.Header) string {
 	return ""
 }
 
-// isHarmless reports whether s looks like an error code or a request id. A
+// isHarmless reports whether s looks like an error code or a request id; a
 // token is longer.
 //
-// There are no regular expressions here: to compile one takes longer than most
-// plugins need for an answer in all.
+// It does not use a regular expression: compiling one takes longer than most
+// requests.
 func isHarmless(s string) bool {
 	return s != "" && len(s) <= 80 && !strings.ContainsFunc(s, func(r rune) bool {
 		return !isWord(r) && r != '.' && r != ':' && r != '-'
@@ -222,8 +223,8 @@ func isWord(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_'
 }
 
-// azureCode finds the number that Microsoft Entra ID puts into its
-// descriptions: "AADSTS700016".
+// azureCode returns the code in a description of Microsoft Entra ID:
+// "AADSTS700016".
 func azureCode(description string) string {
 	for word := range strings.FieldsFuncSeq(description, func(r rune) bool { return !isWord(r) }) {
 		digits, ok := strings.CutPrefix(word, "AADSTS")
@@ -234,13 +235,12 @@ func azureCode(description string) string {
 	return ""
 }
 
-// Refused fills in what an answer says that is none: its status, its code and
-// its request id.
+// Refused sets status, code and request id from an error response.
 func (e *Error) Refused(status int, header http.Header, body []byte) {
 	e.Status, e.Code, e.RequestID = status, errorCode(body), requestID(header)
 }
 
-// errorCode finds the code in the body of an error: "error" of OAuth (RFC
+// errorCode returns the code in the body of an error: "error" of OAuth (RFC
 // 6749, section 5.2), "error.status" of Google, "errors[0].code" of a registry.
 func errorCode(body []byte) string {
 	var oauth struct {

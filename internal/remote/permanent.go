@@ -5,13 +5,12 @@ package remote
 
 import "errors"
 
-// IsPermanent reports whether it does not help to ask again after what [Cause]
-// returned.
+// IsPermanent reports whether a retry cannot succeed after an error of [Cause].
 func IsPermanent(cause error) bool { return errors.Is(cause, errPermanent) }
 
 var errPermanent = errors.New("retrying does not help")
 
-// permanent is an error that errors.Is takes for errPermanent.
+// permanent is an error that matches errPermanent.
 type permanent struct{ error }
 
 func (permanent) Is(target error) bool { return target == errPermanent }

@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// Proxy is [http.ProxyFromEnvironment] but for metadata servers, which a proxy
-// cannot reach, and which it must not see: what they answer is the node's
-// identity. Go itself exempts loopback alone. Its error does not quote the
-// address, which may hold a password.
+// Proxy is [http.ProxyFromEnvironment], except that metadata servers are never
+// called through a proxy, which cannot reach them and must not see the node's
+// identity. Go excludes only loopback. Errors do not quote the proxy's address,
+// which may contain a password.
 func Proxy(req *http.Request) (*url.URL, error) {
 	if IsMetadata(req.URL.Hostname()) {
 		return nil, nil
@@ -30,17 +30,17 @@ func Proxy(req *http.Request) (*url.URL, error) {
 
 var errProxyAddress = permanent{errors.New("the proxy address is not a URL; check HTTPS_PROXY and HTTP_PROXY")}
 
-// ProxyError is what a proxy said in place of connecting.
+// ProxyError is the response of a proxy that did not connect.
 type ProxyError struct {
 	Status int
 }
 
-// Error names the status.
+// Error returns the status.
 func (e *ProxyError) Error() string {
 	return "the proxy refused the connection: " + statusText(e.Status)
 }
 
-// proxyAnswer is [http.Transport.OnProxyConnectResponse].
+// proxyAnswer implements [http.Transport.OnProxyConnectResponse].
 func proxyAnswer(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
 	if answer.StatusCode != http.StatusOK {
 		return &ProxyError{answer.StatusCode}
@@ -48,14 +48,14 @@ func proxyAnswer(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Re
 	return nil
 }
 
-// metadataNets is where clouds have metadata servers beside the link-local
-// addresses: AWS and Google over IPv6.
+// metadataNets are the addresses of clouds' metadata servers that are not
+// link-local: AWS and Google over IPv6.
 func metadataNets() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("fd20:ce::/32")}
 }
 
-// IsMetadata reports whether a host, without a port, is the metadata server of
-// a cloud, or an address at which only such a server may be.
+// IsMetadata reports whether a host, without a port, is a cloud's metadata
+// server or an address reserved for one.
 func IsMetadata(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if host == "metadata.google.internal" || host == "metadata" {

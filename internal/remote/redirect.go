@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// maxRedirects is how many redirects are followed one after the other.
+// maxRedirects bounds consecutive redirects.
 const maxRedirects = 3
 
-// RedirectError says why a redirect is not followed: it leads elsewhere, and
-// would take along what was meant for the first host, or in a circle.
+// RedirectError reports a redirect that is not followed, because it leads to
+// another host, which would get the request's secrets, or in a loop.
 type RedirectError struct {
-	Status int    // of the answer that redirects
-	Host   string // where it leads; "" if in a circle
+	Status int    // of the redirect
+	Host   string // the target; "" for a loop
 }
 
-// Error says where it leads.
+// Error returns the target.
 func (e *RedirectError) Error() string {
 	if e.Host == "" {
 		return "redirect loop"
@@ -27,9 +27,9 @@ func (e *RedirectError) Error() string {
 	return fmt.Sprintf("did not follow a redirect to another host, %.100q", e.Host)
 }
 
-// redirected refuses a request that follows a redirect to another scheme or
-// host, or more than [maxRedirects] of them. [http.Client] and the AWS SDK's
-// say in Response which redirect a request follows.
+// redirected rejects redirects to another scheme or host, and more than
+// [maxRedirects]. [http.Client] and the AWS SDK set Response to the redirect
+// that a request follows.
 func redirected(req *http.Request) error {
 	redirects := 0
 	for to := req; to.Response != nil && to.Response.Request != nil; to = to.Response.Request {
@@ -44,13 +44,13 @@ func redirected(req *http.Request) error {
 	return nil
 }
 
-// Guard returns a round tripper that follows redirects as [Transport] does, by
-// itself, whichever client asks and whatever it would follow.
+// Guard returns a round tripper that follows redirects as [Transport] does,
+// whatever the client would follow.
 func Guard(next http.RoundTripper) http.RoundTripper { return guard{next} }
 
 type guard struct{ http.RoundTripper }
 
-// RoundTrip is that of [http.RoundTripper].
+// RoundTrip implements [http.RoundTripper].
 func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := redirected(req); err != nil {
 		closeBody(req)
@@ -59,7 +59,7 @@ func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.RoundTripper.RoundTrip(req)
 }
 
-// CloseIdleConnections is for [http.Client.CloseIdleConnections].
+// CloseIdleConnections implements [http.Client.CloseIdleConnections].
 func (g guard) CloseIdleConnections() {
 	if c, ok := g.RoundTripper.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package remote asks the token endpoints of clouds and registries over HTTP:
-// bounded in time and size, retried where that can help, never redirected to
-// another host, and never through a proxy to a metadata server.
+// Package remote calls the token endpoints of clouds and registries over HTTP. Calls
+// are limited in time and size and retried if that can help. They are never
+// redirected to another host, and never sent to a metadata server through a proxy.
 //
 //	client := remote.Client{UserAgent: "acr-credential-provider"}
 //	answer, err := client.Do(ctx, remote.Call{
 //		Step: "exchange the token", Method: http.MethodPost, URL: endpoint, Form: form,
 //	})
 //
-// Errors name step, endpoint, status and request id. They never hold a query,
-// a header or a body, since those of a token endpoint are secrets; of a body
-// they give the error code, if it has one in a known place.
+// Errors contain step, endpoint, status, request id and, from a known field of the
+// body, the error code. They contain no query, header or body, which have secrets.
 package remote
 
 import (
@@ -27,59 +26,57 @@ import (
 	"time"
 )
 
-// Budget is how long a plugin of this repository may take in all. It is below
-// [plugin.DefaultServeTimeout], so that its error can still name the endpoint
-// that did not answer.
+// Budget is the time limit of one request to a plugin. It is below
+// [plugin.DefaultServeTimeout], so that the error can name the endpoint that
+// did not respond.
 const Budget = 45 * time.Second
 
-// MaxBody bounds the body of an answer in bytes.
+// MaxBody bounds the body of a response in bytes.
 const MaxBody = 1 << 20
 
-// maxAttempts is how often an endpoint is asked.
+// maxAttempts bounds the attempts of a call.
 const maxAttempts = 3
 
-// Client asks endpoints. The zero value is ready to use; it is safe for
+// Client calls endpoints. The zero value is ready to use; it is safe for
 // concurrent use.
 type Client struct {
-	Transport http.RoundTripper // nil means one made by [NewTransport] for each call of Do
+	Transport http.RoundTripper // nil means [NewTransport] for each call of Do
 	UserAgent string
 
 	Timeout time.Duration // of one attempt; 0 means 14 s
 	Backoff time.Duration // before the second attempt, doubled for the third; 0 means 250 ms
 }
 
-// Call is one question to an endpoint.
+// Call is a request to an endpoint.
 type Call struct {
-	Step   string // what is attempted, for errors: "exchange the token"
+	Step   string // for errors: "exchange the token"
 	Method string // "" means GET, or POST if there is a Form or a Body
 	URL    string
 	Header http.Header
 	Form   url.Values // sent as application/x-www-form-urlencoded
-	Body   []byte     // sent as it is; its Content-Type is in Header
+	Body   []byte     // sent unchanged; set Content-Type in Header
 
-	// Accept lists the statuses that are an answer; none means 200 alone.
+	// Accept lists the successful statuses; none means only 200.
 	Accept []int
 
-	// Retry lists statuses after which it is asked again, beside those of
-	// every call.
+	// Retry lists statuses to retry in addition to the default ones.
 	Retry []int
 
-	// Patient is for who may be gone for a while and says so, as metadata
-	// servers are while they are updated: as long as it answers, it is asked
-	// six times, over some 15 seconds.
+	// Patient makes six attempts in about 15 seconds as long as the endpoint
+	// responds, for metadata servers, which are unavailable during updates.
 	Patient bool
 }
 
-// Answer is what an endpoint said.
+// Answer is the response of an endpoint.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
-	URL    *url.URL // that answered; it differs from the call's after a redirect
+	URL    *url.URL // differs from the call's after a redirect
 }
 
-// Do asks until there is an answer, the attempts are used up, or ctx ends.
-// Errors are of type [*Error].
+// Do sends the call until it succeeds, the attempts are used up, or ctx is
+// done. Errors are of type [*Error].
 func (c Client) Do(ctx context.Context, call Call) (*Answer, error) {
 	transport := c.Transport
 	if transport == nil {
@@ -111,7 +108,7 @@ func (c Client) Do(ctx context.Context, call Call) (*Answer, error) {
 	}
 }
 
-// try asks once.
+// try makes one attempt.
 func (c Client) try(ctx context.Context, client *http.Client, call Call) (*Answer, *Error) {
 	timeout := c.Timeout
 	if timeout <= 0 {
@@ -197,7 +194,7 @@ func readBody(r io.Reader) ([]byte, error) {
 	return body, err
 }
 
-// Endpoint is what of an address may be shown: no user, no query.
+// Endpoint returns an address without user and query, for errors.
 func Endpoint(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// maxDelay bounds the pause between two attempts, unless the endpoint asks for
+// maxDelay bounds the pause between two attempts, unless the endpoint requests
 // a longer one.
 const maxDelay = 5 * time.Second
 
-// delay is how long to wait after an attempt: with jitter, since all nodes
-// fail together, and at least as long as the endpoint asks.
+// delay returns the pause after an attempt: with jitter, because all nodes fail
+// at the same time, and at least as long as the endpoint requests.
 func delay(attempt int, base, asked time.Duration) time.Duration {
 	d := min(base<<(attempt-1), maxDelay)
 	d = d/2 + rand.N(d/2+1)
 	return max(d, asked)
 }
 
-// Pause waits, unless ctx would end before it is over: then it returns false
-// at once, so that the error comes before the deadline.
+// Pause waits. It returns false immediately if ctx would end first, so that the
+// error is returned before the deadline.
 func Pause(ctx context.Context, d time.Duration) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
 		return false
@@ -39,12 +39,12 @@ func Pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// maxRetryAfter is the longest wait that an endpoint may ask for.
+// maxRetryAfter bounds the wait that an endpoint can request.
 const maxRetryAfter = time.Hour
 
-// RetryAfter is for how long an answer that came at now asks to wait, from 0
-// to an hour; false if it does not ask, or in words that nobody understands.
-// The header Retry-After has seconds or a date (RFC 9110, section 10.2.3).
+// RetryAfter returns the wait that a response received at now requests, from 0
+// to an hour; false if it has none or it is invalid. The header Retry-After has
+// seconds or a date (RFC 9110, section 10.2.3).
 func RetryAfter(header http.Header, now time.Time) (time.Duration, bool) {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil {

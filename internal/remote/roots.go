@@ -19,10 +19,10 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// bundleFiles and bundleDirs are where package x509 looks on Linux
-// (crypto/x509/root_linux.go): the first file that can be read, and all of the
-// directories. Most systems have every authority in both, and to read the
-// directories takes ten times as long as to read the file.
+// bundleFiles and bundleDirs are the paths of crypto/x509 on Linux
+// (crypto/x509/root_linux.go): the first readable file, and all directories. On
+// most systems both contain every CA, and reading the directories takes ten
+// times as long.
 const (
 	bundleFiles = "/etc/ssl/certs/ca-certificates.crt:/etc/pki/tls/certs/ca-bundle.crt:/etc/ssl/ca-bundle.pem:" +
 		"/etc/pki/tls/cacert.pem:/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem:/etc/ssl/cert.pem"
@@ -34,9 +34,10 @@ const (
 	maxBundle = 16 << 20 // bytes; Debian's has 220 thousand
 )
 
-// systemBundle holds the authorities in the system's file, and systemStore all
-// of the system's. Each is read once a process, as package x509 does it, which
-// would wait for the writer of a named pipe in the store, and read /dev/zero.
+// systemBundle holds the CAs of the system's file, and systemStore all of the
+// system's. Each is read once in a process, as in crypto/x509. Unlike here,
+// crypto/x509 would block on a named pipe in the store and read /dev/zero
+// without end.
 var (
 	systemBundle = roots{read: readBundle, done: make(chan struct{})}
 	systemStore  = roots{read: readStore, done: make(chan struct{})}
@@ -46,14 +47,14 @@ type roots struct {
 	read func(goos string, getenv func(string) string) *x509.CertPool
 	once sync.Once
 	done chan struct{}
-	pool *x509.CertPool // nil: there is nothing that can be read here
+	pool *x509.CertPool // nil if the CAs cannot be read
 }
 
-// Prepare begins to read the system's authorities, which takes a few
-// milliseconds, for who will ask over TLS and has something else to do before.
+// Prepare starts reading the system's CAs, which takes a few milliseconds, for
+// callers that do other work before they use TLS.
 func Prepare() { systemBundle.start() }
 
-// start reads them in the background, unless that was done before.
+// start reads the CAs in the background, once.
 func (r *roots) start() {
 	r.once.Do(func() {
 		go func() {
@@ -63,7 +64,7 @@ func (r *roots) start() {
 	})
 }
 
-// wait returns the authorities, or nil.
+// wait returns the CAs, or nil.
 func (r *roots) wait(ctx context.Context) (*x509.CertPool, error) {
 	r.start()
 	select {
@@ -74,8 +75,8 @@ func (r *roots) wait(ctx context.Context) (*x509.CertPool, error) {
 	}
 }
 
-// readBundle returns nil where the file alone would not do: on systems that
-// verify by themselves, and where it has nothing to offer.
+// readBundle returns nil if the file is not sufficient: on systems with their
+// own verifier, and if it has no CAs.
 func readBundle(goos string, getenv func(string) string) *x509.CertPool {
 	if goos != "linux" {
 		return nil
@@ -91,8 +92,8 @@ func readBundle(goos string, getenv func(string) string) *x509.CertPool {
 	return nil
 }
 
-// readStore reads the bundle and all files of the directories; nil on systems
-// that verify by themselves.
+// readStore reads the bundle and all files of the directories. It returns nil
+// on systems with their own verifier.
 func readStore(goos string, getenv func(string) string) *x509.CertPool {
 	if goos != "linux" {
 		return nil
@@ -104,7 +105,7 @@ func readStore(goos string, getenv func(string) string) *x509.CertPool {
 		}
 	}
 	for _, dir := range certDirs(getenv) {
-		entries, _ := os.ReadDir(dir) // those before an error count
+		entries, _ := os.ReadDir(dir) // use the entries before an error
 		for _, entry := range entries {
 			if path := filepath.Join(dir, entry.Name()); !isLinkWithin(path) {
 				appendFile(pool, path)
@@ -114,15 +115,15 @@ func readStore(goos string, getenv func(string) string) *x509.CertPool {
 	return pool
 }
 
-// isLinkWithin reports whether a name, as a hash, stands for another file of
-// its directory.
+// isLinkWithin reports whether a name is a link to another file of its
+// directory, as hash names are.
 func isLinkWithin(path string) bool {
 	target, err := os.Readlink(path)
 	return err == nil && !strings.Contains(target, "/")
 }
 
-// appendFile adds the authorities of a file in PEM; found says that there are
-// some. An error is one of reading.
+// appendFile adds the CAs of a PEM file; found reports whether it has any. An
+// error is a read error.
 func appendFile(pool *x509.CertPool, path string) (found bool, err error) {
 	data, err := regularfile.Read(context.Background(), path, maxBundle)
 	if err != nil {
@@ -131,7 +132,8 @@ func appendFile(pool *x509.CertPool, path string) (found bool, err error) {
 	return pool.AppendCertsFromPEM(data), nil
 }
 
-// certFiles are the files of which the first that can be read is the bundle.
+// certFiles returns the candidates for the bundle; the first readable one is
+// used.
 func certFiles(getenv func(string) string) []string {
 	if file := getenv(envBundle); file != "" {
 		return []string{file}
@@ -139,13 +141,12 @@ func certFiles(getenv func(string) string) []string {
 	return strings.Split(bundleFiles, ":")
 }
 
-// certDirs are the directories whose files are read too.
+// certDirs returns the directories with CA files.
 func certDirs(getenv func(string) string) []string {
 	return strings.Split(cmp.Or(getenv(envDirs), bundleDirs), ":")
 }
 
-// storeName is where this node has its authorities, for errors; "" if that is
-// not known.
+// storeName returns the place of the node's CAs for errors, or "".
 func storeName(goos string, getenv func(string) string) string {
 	if goos != "linux" {
 		return ""
@@ -157,16 +158,16 @@ func storeName(goos string, getenv func(string) string) string {
 	return strings.Join(places, " and ")
 }
 
-// storePlaces are those of a node's places for authorities that there are.
+// storePlaces returns the existing places of the node's CAs.
 func storePlaces(getenv func(string) string) []string {
 	files := slices.DeleteFunc(certFiles(getenv), isMissing)
 	dirs := slices.DeleteFunc(certDirs(getenv), isMissing)
 	return append(files[:min(len(files), 1)], dirs...)
 }
 
-// Authorities are those that a Go program trusts in whose environment getenv
-// looks, and the names of the files and directories that they are from. On
-// systems that verify by themselves, and have no such files, both are nil.
+// Authorities returns the CAs that a Go program with this environment trusts,
+// and the files and directories that they come from. On systems with their own
+// verifier and without such files, both are nil.
 func Authorities(getenv func(string) string) (pool *x509.CertPool, from []string) {
 	if runtime.GOOS != "linux" {
 		return nil, nil
@@ -179,14 +180,14 @@ func isMissing(path string) bool {
 	return err != nil
 }
 
-// authorities are those that a transport trusts.
+// authorities are the CAs that a transport trusts.
 type authorities struct {
-	own  *x509.CertPool // the only ones; nil means those of the system
-	more []byte         // in PEM, beside those of the system
+	own  *x509.CertPool // the only ones; nil means the system's
+	more []byte         // in PEM, in addition to the system's
 }
 
-// few returns the authorities to try first: those in the system's bundle, or
-// all if it has none.
+// few returns the CAs to try first: those in the system's bundle, or all if it
+// has none.
 func (a *authorities) few(ctx context.Context) (*x509.CertPool, error) {
 	pool, err := systemBundle.wait(ctx)
 	if err != nil {
@@ -202,8 +203,7 @@ func (a *authorities) few(ctx context.Context) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// all returns every authority; nil means those of a system that verifies by
-// itself.
+// all returns all CAs, or nil on systems with their own verifier.
 func (a *authorities) all(ctx context.Context) (*x509.CertPool, error) {
 	if a.own != nil {
 		return a.own, nil
@@ -215,15 +215,15 @@ func (a *authorities) all(ctx context.Context) (*x509.CertPool, error) {
 	if pool != nil {
 		pool = pool.Clone()
 	} else if pool, err = x509.SystemCertPool(); err != nil {
-		pool = x509.NewCertPool() // a system without authorities
+		pool = x509.NewCertPool() // a system without CAs
 	}
 	pool.AppendCertsFromPEM(a.more)
 	return pool, nil
 }
 
-// isUnknown reports whether a handshake failed for want of an authority: none
-// is known, or one that is of no use, as one that has expired where a younger
-// one of the same name exists. For the server's own certificate none helps.
+// isUnknown reports whether a handshake failed because no usable CA is known:
+// an expired CA is unusable where a newer one of the same name exists. More CAs
+// do not help against a bad server certificate.
 func isUnknown(err error) bool {
 	failed, ok := errors.AsType[*tls.CertificateVerificationError](err)
 	if !ok {

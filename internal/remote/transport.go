@@ -20,9 +20,9 @@ import (
 	"time"
 )
 
-// Base returns what [NewTransport] wraps, to be changed and given to [Wrap]:
-// with short times to connect, the proxy of [Proxy], and without connections
-// that outlive a plugin.
+// Base returns the transport that [NewTransport] wraps; callers may change it
+// and pass it to [Wrap]. It has short connect timeouts, uses [Proxy], and keeps
+// no connections that outlive a plugin.
 func Base() *http.Transport {
 	return &http.Transport{
 		Proxy:               Proxy,
@@ -33,21 +33,21 @@ func Base() *http.Transport {
 	}
 }
 
-// NewTransport returns a transport for token endpoints. Its connections are
-// closed by CloseIdleConnections.
+// NewTransport returns a transport for token endpoints. CloseIdleConnections
+// closes its connections.
 func NewTransport() *Transport { return Wrap(Base()) }
 
-// Transport asks over HTTP/1.1. It trusts the authorities in the system's
-// bundle, and all of the system's once one is unknown; it follows no redirect
-// to another host; and it can connect [Transport.Ahead]. It is safe for
+// Transport sends requests over HTTP/1.1. It trusts the CAs in the system's
+// bundle, and all of the system's CAs once one is unknown. It follows no
+// redirect to another host, and can connect [Transport.Ahead]. It is safe for
 // concurrent use.
 //
-// Errors are those of [http.Transport], and [*RedirectError],
-// [*AuthorityError] and [*ProxyError].
+// Errors are the errors of [http.Transport], [*RedirectError], [*AuthorityError] and
+// [*ProxyError].
 type Transport struct {
-	base  *http.Transport // as it was given: read, never used
+	base  *http.Transport // read, never used
 	trust authorities
-	wide  atomic.Bool // one authority was not among the few
+	wide  atomic.Bool // a CA was not in the bundle
 
 	few, all side
 
@@ -55,20 +55,20 @@ type Transport struct {
 	aheads map[string]*ahead // by host:port
 }
 
-// side is a transport with one set of authorities, which package http wants
-// to know from the beginning, for what goes through a proxy.
+// side is a transport with one set of CAs, which net/http requires at creation
+// for connections through a proxy.
 type side struct {
 	*http.Transport
 	roots func(context.Context) (*x509.CertPool, error)
 	once  sync.Once
 }
 
-// Wrap returns a transport that connects as base would: by its proxy, dialer,
-// times and limits. The RootCAs of base, if it has any, are the only
-// authorities. Base is not used, and may not be changed afterwards.
+// Wrap returns a transport with the proxy, dialer, timeouts and limits of base.
+// If base has RootCAs, only these are trusted. Base is not used itself, and
+// must not be changed afterwards.
 //
-// The AWS SDK makes one (BuildableClient.GetTransport), with the authorities
-// of AWS_CA_BUNDLE, which [http.Client] can have in this form.
+// The AWS SDK creates such a base (BuildableClient.GetTransport), with the CAs
+// of AWS_CA_BUNDLE.
 func Wrap(base *http.Transport) *Transport {
 	t := &Transport{base: base, aheads: map[string]*ahead{}}
 	if base.TLSClientConfig != nil {
@@ -78,8 +78,8 @@ func Wrap(base *http.Transport) *Transport {
 	for _, s := range []*side{&t.few, &t.all} {
 		s.Transport = base.Clone()
 		s.TLSClientConfig = t.tlsConfig()
-		// HTTP/1.1 alone: a plugin has nothing to send side by side, and in
-		// HTTP/2 a handshake does not end with the connection being usable.
+		// Only HTTP/1.1: a plugin sends no parallel requests, and with HTTP/2 a
+		// connection is not usable when the handshake ends.
 		s.ForceAttemptHTTP2 = false
 		s.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
 		s.Protocols = new(http.Protocols)
@@ -92,8 +92,8 @@ func Wrap(base *http.Transport) *Transport {
 	return t
 }
 
-// Trust adds authorities in PEM to those of the system. It is called before
-// the first request, and fails if there are none.
+// Trust adds CAs in PEM to the system's. It must be called before the first
+// request, and returns an error if there are none.
 func (t *Transport) Trust(pem []byte) error {
 	if !x509.NewCertPool().AppendCertsFromPEM(pem) {
 		return errors.New("no certificates in PEM format")
@@ -102,7 +102,7 @@ func (t *Transport) Trust(pem []byte) error {
 	return nil
 }
 
-// CloseIdleConnections closes what no request uses, and what was opened ahead.
+// CloseIdleConnections closes unused connections, including those opened ahead.
 func (t *Transport) CloseIdleConnections() {
 	t.mu.Lock()
 	for addr, a := range t.aheads {
@@ -114,7 +114,7 @@ func (t *Transport) CloseIdleConnections() {
 	t.all.CloseIdleConnections()
 }
 
-// RoundTrip is that of [http.RoundTripper].
+// RoundTrip implements [http.RoundTripper].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	err := redirected(req)
 	if err == nil && req.URL.Scheme == "https" {
@@ -127,8 +127,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.all.RoundTrip(req)
 }
 
-// overTLS asks with the few authorities first, and with all of them if the
-// server's is not there. Nothing was sent by then.
+// overTLS sends a request with the bundle's CAs, and with all CAs if the
+// server's is unknown; nothing has been sent by then.
 func (t *Transport) overTLS(req *http.Request) (*http.Response, error) {
 	if t.trust.own != nil || t.wide.Load() {
 		return t.ask(&t.all, req)
@@ -142,20 +142,20 @@ func (t *Transport) overTLS(req *http.Request) (*http.Response, error) {
 	return t.ask(&t.all, req)
 }
 
-// widens reports whether all authorities may do where the few did not, and
-// remembers it: a node that has one of its own mostly meets it everywhere.
+// widens reports whether all CAs may succeed where the bundle did not, and
+// remembers it: a node with a private CA uses it for most servers.
 func (t *Transport) widens(ctx context.Context, err error) bool {
 	if !isUnknown(err) {
 		return false
 	}
 	if pool, err := systemBundle.wait(ctx); pool == nil || err != nil {
-		return false // those were all
+		return false // all CAs were tried
 	}
 	t.wide.Store(true)
 	return true
 }
 
-// ask asks with the authorities of one side.
+// ask sends a request with the CAs of one side.
 func (t *Transport) ask(s *side, req *http.Request) (*http.Response, error) {
 	if proxy, err := t.proxy(req); proxy != nil && err == nil {
 		pool, err := s.roots(req.Context())
@@ -163,7 +163,7 @@ func (t *Transport) ask(s *side, req *http.Request) (*http.Response, error) {
 			closeBody(req)
 			return nil, err
 		}
-		// Only what goes through a proxy makes package http look at them.
+		// net/http uses them only for connections through a proxy.
 		s.once.Do(func() { s.TLSClientConfig.RootCAs = pool })
 	}
 	resp, err := s.RoundTrip(req)
@@ -173,7 +173,7 @@ func (t *Transport) ask(s *side, req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// proxy is that for a request; nil means that there is none.
+// proxy returns the proxy for a request, or nil.
 func (t *Transport) proxy(req *http.Request) (*url.URL, error) {
 	if t.base.Proxy == nil {
 		return nil, nil
@@ -181,7 +181,7 @@ func (t *Transport) proxy(req *http.Request) (*url.URL, error) {
 	return t.base.Proxy(req)
 }
 
-// dialTLS connects to who is asked directly, or takes what was opened ahead.
+// dialTLS connects directly, or takes a connection opened ahead.
 func (t *Transport) dialTLS(ctx context.Context, s *side, network, addr string) (net.Conn, error) {
 	if conn, err := t.taken(ctx, addr); conn != nil || err != nil {
 		return conn, err
@@ -189,7 +189,7 @@ func (t *Transport) dialTLS(ctx context.Context, s *side, network, addr string) 
 	return t.connect(ctx, s, network, addr)
 }
 
-// connect dials and shakes hands.
+// connect dials and performs the TLS handshake.
 func (t *Transport) connect(ctx context.Context, s *side, network, addr string) (net.Conn, error) {
 	if t.trust.own == nil {
 		systemBundle.start()
@@ -234,8 +234,7 @@ func (t *Transport) shake(ctx context.Context, s *side, plain net.Conn, addr str
 	return conn, nil
 }
 
-// shakeError marks what is wrong with the other side's TLS, which has no type
-// of its own, as not worth another attempt.
+// shakeError marks TLS errors of the server, which have no type, as permanent.
 func shakeError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -248,7 +247,7 @@ func shakeError(ctx context.Context, err error) error {
 	return permanent{err}
 }
 
-// tlsConfig is that of the base, for HTTP/1.1.
+// tlsConfig returns the base's TLS configuration for HTTP/1.1.
 func (t *Transport) tlsConfig() *tls.Config {
 	if t.base.TLSClientConfig == nil {
 		return new(tls.Config)

@@ -74,7 +74,7 @@ type described interface {
 // concurrent use and must be closed. No provider is called before the first
 // lookup.
 //
-// The options are those of [regcred.New]; BinDir and InProcess must be empty.
+// The options are passed to [regcred.New]; BinDir and InProcess must be empty.
 // RefreshAhead and Backoff default to the constants above, and a negative value
 // disables them. Responses without a cache duration are not cached.
 func New(opts regcred.Options, providers ...Provider) (*regcred.Keyring, error) {

@@ -228,8 +228,8 @@ func (v values) annotation(key string) (string, error) {
 	return value, nil
 }
 
-// readSecret reads a file of one line that nobody else may read. Errors hold
-// nothing of it.
+// readSecret reads a file with one line that other users cannot read. Errors
+// contain nothing of it.
 func readSecret(name string) (string, error) {
 	files, err := secretfile.Read(name)
 	if err == nil {
@@ -248,7 +248,7 @@ func readSecret(name string) (string, error) {
 	return secret, nil
 }
 
-// token is what is passed through or exchanged; its text is "" if there is none.
+// token is the token that is returned or exchanged; text is "" without one.
 type token struct {
 	text   string
 	path   string // of the file that it was read from; "" means that it is the request's
