@@ -109,8 +109,8 @@ func TestChecksAreDescribed(t *testing.T) {
 	}
 }
 
-// TestNoAnswer: of a plugin that cannot answer here, one finding says so, and
-// nothing is openStdin against it that needs an answer.
+// TestNoAnswer: a plugin that cannot respond here gets one finding about that, and
+// the checks that need a response are skipped.
 func TestNoAnswer(t *testing.T) {
 	var spoken []string
 	skipped := 0

@@ -121,7 +121,7 @@ func checkPod(ctx context.Context, w *World, r *results) {
 }
 
 // checkPullSecrets reads the pod's pull secrets. kubelet: unreadable secrets and secrets
-// of other types are ignored; one that cannot be decoded failureTime the pull.
+// of other types are ignored; one that cannot be decoded fails the pull.
 func checkPullSecrets(ctx context.Context, w *World, r *results) {
 	c := w.Cluster
 	if len(c.pod.PullSecrets) == 0 {

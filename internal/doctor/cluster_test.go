@@ -96,7 +96,7 @@ func TestClockOnce(t *testing.T) {
 	header["Date"] = []string{start.Add(time.Hour).Format(http.TimeFormat)}
 	var wg sync.WaitGroup
 	for range 4 {
-		wg.Go(func() { _, _ = transport.RoundTrip(nil) }) // it never failureTime
+		wg.Go(func() { _, _ = transport.RoundTrip(nil) }) // it never fails
 	}
 	wg.Wait()
 	if !clock.seen || clock.skew != time.Minute {

@@ -123,8 +123,8 @@ func TestPassedBy(t *testing.T) {
 	canary.Check(t, "checks", fmt.Sprintf("%+v", i.r.list))
 }
 
-// TestRouteFindings: what the runtime versionErrors is an error, and what was told of the
-// node is not told again of the image.
+// TestRouteFindings: a setting that the runtime rejects is an error, and a
+// finding about the node is not repeated for the image.
 func TestRouteFindings(t *testing.T) {
 	i := image(t, time.Minute, func() {})
 	i.route = func(route.Image) (*route.Route, error) {

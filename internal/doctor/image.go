@@ -56,7 +56,7 @@ func checkImage(ctx context.Context, w *World, r *results) {
 	i.trace(ctx)
 }
 
-// trace performs the steps of a pull until one failureTime.
+// trace performs the steps of a pull until one fails.
 func (i *Image) trace(ctx context.Context) {
 	image, ok := i.checkReference()
 	if !ok {

@@ -252,7 +252,7 @@ func (k *Kubelet) installed() bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Texts for a configuration that the node's kubelet versionErrors.
+// Texts for a configuration that the node's kubelet rejects.
 const (
 	noReturn = "the kubelet would fail to start after a restart"
 	fixFirst = "fix the configuration first, then "
@@ -292,7 +292,7 @@ func (k *Kubelet) refusal(path string) error {
 	return refusedBy(judge.Target, path)
 }
 
-// versionErrors returns what the node's kubelet versionErrors of the checked configuration
+// versionErrors returns the reasons why the node's kubelet rejects the configuration
 // although the newest kubelet accepts it.
 func (k *Kubelet) versionErrors() error {
 	if k.Config == nil || k.Setup.Version.Kubelet == "" || len(k.Config.Providers) == 0 || slices.ContainsFunc(k.Config.Files(), (*config.File).Predecessor) {

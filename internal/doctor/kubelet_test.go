@@ -59,8 +59,8 @@ func loadConfig(t *testing.T, k *Kubelet) *config.Config {
 	return w.Config
 }
 
-// TestKubeletVersion: what the node's own kubelet versionErrors, of the file as it is written
-// and by its feature gates, and the command that says so too.
+// TestKubeletVersion: errors that only the node's own kubelet version reports, caused by the
+// file or by feature gates, and a command that reports them too.
 func TestKubeletVersion(t *testing.T) {
 	const gate = "KubeletServiceAccountTokenForCredentialProviders"
 	k := kubeadm(t)

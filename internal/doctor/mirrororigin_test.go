@@ -89,9 +89,9 @@ func TestFindContainerd(t *testing.T) {
 	const of = "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\nconfig_path = \"/etc/containerd/certs.d\"\n"
 	const k3s = "var/lib/rancher/k3s/agent/etc/containerd/config.toml"
 	for name, tt := range map[string]struct {
-		packaged    string
-		want        int
-		failureTime string
+		packaged string
+		want     int
+		wantErr  string
 	}{
 		"Docker's": {"disabled_plugins = [\"cri\"]\n", 1, ""},
 		"two":      {of, 2, ""},
@@ -102,8 +102,8 @@ func TestFindContainerd(t *testing.T) {
 			place(t, root, "config.toml", tt.packaged)
 			place(t, root, "../../"+k3s, of)
 			got, err := findContainerd(node.Node{Root: root})
-			if len(got) != tt.want || (err == nil) != (tt.failureTime == "") || err != nil && !strings.Contains(err.Error(), tt.failureTime) {
-				t.Errorf("got %d and %v, want %d and %q", len(got), err, tt.want, tt.failureTime)
+			if len(got) != tt.want || (err == nil) != (tt.wantErr == "") || err != nil && !strings.Contains(err.Error(), tt.wantErr) {
+				t.Errorf("got %d and %v, want %d and %q", len(got), err, tt.want, tt.wantErr)
 			}
 		})
 	}
