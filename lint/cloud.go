@@ -51,7 +51,7 @@ func checkNoSuchRegistry(p *pattern) []rules.Result {
 	if instead.Host, instead.Port = near.Instead, ""; !ok || p.hasSibling(instead.String()) {
 		return nil
 	}
-	return rules.New(instead.String(), "%q does not match any %s host: the nearest form is %s, but %s", p.shown, near.Owner, near.Form, near.Reason)
+	return rules.New(instead.String(), "%q does not match any %s host: the most similar host form is %s, but %s", p.shown, near.Owner, near.Form, near.Reason)
 }
 
 // mirrors returns the mirrors in the arguments of a cloud provider's plugin.
@@ -74,7 +74,7 @@ func checkMirrorOrigin(p *config.Provider) (rs []rules.Result) {
 		rs = rules.Append(rs, rules.InField(config.FieldPath{"args", m.Index},
 			"set server in hosts.toml to the mirror, and pass --mirror-origin="+string(registry.OriginNone),
 			"the original registry can receive this credential: containerd sends it there if the mirror fails, "+
-				"and CRI-O and podman send it only to that registry")...)
+				"while CRI-O and podman send it only to the original registry")...)
 	}
 	return rs
 }

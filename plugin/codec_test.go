@@ -450,7 +450,7 @@ func checkFuzzError(t *testing.T, data []byte, err error) {
 	if !errors.As(err, &e) {
 		t.Fatalf("got an error of type %T, want *DecodeError", err)
 	}
-	if e.Stage == StageDecode && strings.HasPrefix(e.Msg, "does not match the protocol") {
+	if e.Stage == StageDecode && strings.HasPrefix(e.Msg, "the document does not match the protocol's definition of its kind") {
 		t.Error("the place of the mistake was not found")
 	}
 	if e.Offset > int64(len(data)) {

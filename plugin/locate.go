@@ -58,7 +58,7 @@ func locate(data []byte, kind, apiVersion string) *DecodeError {
 	if err := w.object("", kind); err != nil {
 		return err
 	}
-	return decodeError(protocol.KindIn(apiVersion, kind), StageDecode, "", "does not match the protocol")
+	return decodeError(protocol.KindIn(apiVersion, kind), StageDecode, "", "the document does not match the protocol's definition of its kind")
 }
 
 // tokens returns a decoder that accepts numbers of any size.

@@ -98,7 +98,7 @@ func checkStable(s *suite, resp *plugin.Response) []Finding {
 		if what != "" {
 			return found(finding.SeverityWarning, did, fmt.Sprintf("run %d differs: %s", nth+1, what),
 				"Different pulls of the same image might use different credentials.",
-				"Always return the same response to the same request. Sort the candidate credentials before choosing one, and fail instead of omitting one.")
+				"Always return the same response to the same request. Sort the candidate credentials before choosing one, and exit with an error instead of omitting a candidate.")
 		}
 	}
 	if s.rotating() {

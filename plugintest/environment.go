@@ -35,10 +35,10 @@ func (s *suite) inEnvironment(severity finding.Severity, where string, base *plu
 
 func checkEnvEmpty(s *suite, base *plugin.Response) []Finding {
 	if names := s.redirected(); len(names) > 0 {
-		return skip("the inherited environment sets a custom cloud endpoint (%s), and without this setting, the plugin might contact the real cloud; "+
+		return skip("the inherited environment sets a custom cloud endpoint (%s), but this check would remove that setting, so the plugin might contact the real cloud; "+
 			"pass the plugin's whole configuration with --env (Command.Env)", strings.Join(names, ", "))
 	}
-	return s.inEnvironment(finding.SeverityWarning, "with only the configured environment", base,
+	return s.inEnvironment(finding.SeverityWarning, "with only the configured environment variables", base,
 		func(c *plugin.Command) {
 			c.Environ = slices.DeleteFunc(s.environ(), func(entry string) bool { return !vital(entry) })
 		},
@@ -123,7 +123,7 @@ func checkDirReadOnly(s *suite, base *plugin.Response) []Finding {
 		dir = "/proc" // where root cannot create files either
 	}
 	if writable(dir) {
-		return skip("the current user can write to any directory")
+		return skip("the check needs a read-only directory, but the current user can write to any directory")
 	}
 	return s.inEnvironment(finding.SeverityError, "in a read-only directory", base,
 		func(c *plugin.Command) { c.Dir = dir },

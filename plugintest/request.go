@@ -138,7 +138,7 @@ func rejects(m malformed) func(*suite) []Finding {
 			return skip("the plugin fails in the same way for a valid request; see the base-answer check")
 		case r.x.ExitCode == 0 && r.silent():
 			return found(m.answer, m.did, "exit code 0 and nothing on standard output",
-				"The kubelet never sends this request, but other callers treat exit code 0 as success.", m.fix)
+				"The kubelet never sends this request, but other callers that send it treat exit code 0 as success.", m.fix)
 		case r.x.ExitCode == 0:
 			return found(m.answer, m.did, fmt.Sprintf("exit code 0 and %s on standard output", plural(len(r.x.Stdout.Reveal()), "byte")),
 				"The kubelet never sends this request, but a caller that sends it by mistake gets a credential.", m.fix)

@@ -80,7 +80,7 @@ func (s *suite) wrongFor(image string, cached, own *plugin.Response) string {
 	}
 	samePassword := func(a, b plugin.AuthConfig) bool { return a.Password.Equal(b.Password) }
 	if !s.rotating() && !slices.EqualFunc(got, want, samePassword) && !s.renewed() {
-		return fmt.Sprintf("the password for %q differs, although identical requests get the same password", image)
+		return fmt.Sprintf("the password for %q differs from the password in the plugin's response for that image, although identical requests get the same password", image)
 	}
 	return ""
 }

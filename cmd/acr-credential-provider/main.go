@@ -25,7 +25,7 @@ func program() pluginmain.Program {
 	flags.StringArrayVarP(&opts.RegistryMirrors, "registry-mirror", "r", nil,
 		"`SOURCE:TARGET` as in the upstream plugin, or SOURCE=TARGET if a host has a port; separate several pairs with commas")
 	flags.StringArrayVar(&opts.AllowHosts, "allow-host", nil,
-		"also serve this `host[:port]` outside the ACR domains; * matches any part of one DNS label; repeatable")
+		"also return credentials for this `host[:port]`, which is outside the ACR domains; * matches any part of one DNS label; repeatable")
 	pluginmain.OtherHosts(flags, &opts.OtherHosts)
 	flags.StringVar(&opts.Binding.SNIName, "ib-sni-name", "", "TLS server `name` for identity bindings")
 	flags.StringVar(&opts.Binding.APIServer, "ib-apiserver-ip", "", "`address` or name of the API server for identity bindings")

@@ -21,9 +21,9 @@ func program() pluginmain.Program {
 	var opts ecr.Options
 	flags := pluginmain.Flags()
 	flags.StringArrayVar(&opts.AllowHosts, "allow-host", nil,
-		"also serve this `HOST[=REGION]` outside the ECR domains; * matches any part of one DNS label; repeatable")
+		"also return credentials for this `HOST[=REGION]`, which is outside the ECR domains; * matches any part of one DNS label; repeatable")
 	flags.BoolVar(&opts.AnyHost, "any-host", false,
-		"serve every host, as the upstream plugin does; this sends the ECR password to every registry that matchImages matches")
+		"return credentials for every host, as the upstream plugin does; this sends the ECR password to every registry that matchImages matches")
 	pluginmain.OtherHosts(flags, &opts.OtherHosts)
 	pluginmain.Mirrors(flags, &opts.Mirrors, &opts.MirrorOrigin)
 	flags.StringArrayVar(&opts.Roles, "role", nil,

@@ -64,7 +64,7 @@ func (r *agentFlags) register(cmd *cobra.Command) {
 	f.StringVar(&r.Revision, "revision", "", "`name` of the ConfigMap with the configuration")
 	f.StringVar(&r.Config, "config", "/config", "`path` of the configuration")
 	f.StringVar(&r.State, "state", "/state/state", "`file` that contains present or absent; nothing is changed while the file contains anything else")
-	f.StringVar(&r.Plugins, "plugins", "/plugins", "`directory` with plugins from other images; searched first")
+	f.StringVar(&r.Plugins, "plugins", "/plugins", "`directory` with plugins from other images; it is searched before --image-plugins")
 	f.StringVar(&r.ImagePlugins, "image-plugins", "/plugins", "`directory` that contains this image's plugins")
 	f.StringVar(&r.Work, "work", agentWork, "`directory` where the node's --host-work directory is mounted; its content survives container restarts")
 	f.StringVar(&r.hostWork, "host-work", "", "`path` of the --work directory on the node")
@@ -77,7 +77,7 @@ func (r *agentFlags) register(cmd *cobra.Command) {
 	f.DurationVar(&i.MaxStale, "max-stale", generation.DefaultMaxStale, "maximum `time` that the kubelet may cache a response")
 	f.IntVar(&i.Keep, "keep", 5, "`number` of generations to keep")
 	f.StringVar(&i.StateDir, "state-dir", generation.DefaultDir, "`directory` on the node where generations are stored")
-	f.BoolVar(&i.Reapplied, "reapplied", false, "install even if the node's operating system reverts the change; the agent then reapplies it")
+	f.BoolVar(&i.Reapplied, "reapplied", false, "install even if the node's operating system reverts the change at boot; the agent reapplies the change each time")
 	f.DurationVar(&i.Timeout, "timeout", 4*time.Minute, "maximum `time` for a restarted kubelet to become healthy before the change is rolled back")
 	f.DurationVar(&r.Interval, "interval", time.Minute, "`time` between checks of the node")
 	// Not a string: an empty one is a value.
@@ -111,7 +111,7 @@ func (r *agentFlags) complete() (err error) {
 		return err
 	}
 	if r.Dispatcher = besideUs(generation.Dispatcher); r.Dispatcher == "" {
-		return usageError("use the chart's image, which contains both executables", "there is no %s next to regcred", generation.Dispatcher)
+		return usageError("use the chart's image, which contains regcred and this executable", "there is no %s next to regcred", generation.Dispatcher)
 	}
 	return nil
 }

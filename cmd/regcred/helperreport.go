@@ -176,7 +176,7 @@ func (r *helperReport) text(t *terminal.Text) {
 			t.Detail("without the helper: %s", commas(f.Missing))
 		}
 		if len(f.LeftOver) > 0 {
-			t.Detail("not in the configuration: %s", commas(f.LeftOver))
+			t.Detail("entries for hosts that are not in the configuration: %s", commas(f.LeftOver))
 		}
 	}
 }

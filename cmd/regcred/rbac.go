@@ -105,7 +105,7 @@ func (a *app) rules(f *rbacFlags, who rbacv1.Subject, audiences []string) []rbac
 		}
 	}
 	if len(rules) == 0 {
-		a.Note("no provider has tokenAttributes, so %s no permissionss", needs)
+		a.Note("no provider has tokenAttributes, so %s no permissions", needs)
 	}
 	return rules
 }

@@ -47,7 +47,7 @@ func decode(command string, stdout []byte, code int, codes []int, answer any) er
 	ended := fmt.Sprintf("regcred %s exited with code %d on the node", command, code)
 	switch {
 	case len(stdout) == 0:
-		return fmt.Errorf("%s but returned no result; see this pod's log", ended)
+		return fmt.Errorf("%s and printed no result; see this pod's log", ended)
 	case len(stdout) > maxResult:
 		return fmt.Errorf("%s, but its result is longer than %d bytes", ended, maxResult)
 	case json.Unmarshal(stdout, &version) != nil || json.Unmarshal(stdout, answer) != nil:

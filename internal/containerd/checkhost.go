@@ -45,10 +45,10 @@ func (c *checker) checkPath(f *hostsFile, h *host) {
 	switch {
 	case strings.LastIndex(h.name, "://") > len("https"):
 		c.add(rule, finding.SeverityWarning, f.path, h.lineOrFirst(), fmt.Sprintf("write https://%s", lastURL(h.name)),
-			"%s%s contains more than one URL: %s gets requests for %s/NAME/manifests/TAG", h.key(), shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
+			"%s%s contains more than one URL, so containerd sends %s requests for %s/NAME/manifests/TAG", h.key(), shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
 	case h.table.OverridePath && !strings.Contains(h.url.Path+"/", "/v2/"):
 		c.add(rule, finding.SeverityWarning, f.path, h.at(f.file, "override_path"), fmt.Sprintf("add /v2 to the path (https://%s/v2%s), or remove override_path", h.url.Host, route.Masked(strings.TrimSuffix(written, "/"))),
-			"with override_path, the path is used unchanged: %s gets requests for %s/NAME/manifests/TAG, without the /v2 that registries expect", h.url.Host, route.Masked(strings.TrimSuffix(h.url.Path, "/")))
+			"with override_path, containerd does not add /v2 to the path: %s gets requests for %s/NAME/manifests/TAG, without the /v2 that registries expect", h.url.Host, route.Masked(strings.TrimSuffix(h.url.Path, "/")))
 	case !h.table.OverridePath && strings.HasPrefix(written, "/v2/") && written != "/v2/" && !strings.HasSuffix(written, "/v2/"):
 		c.add(rule, finding.SeverityWarning, f.path, h.lineOrFirst(), "add override_path = true",
 			"containerd adds /v2 to the path of %s, which already contains /v2: %s gets requests for %s/NAME/manifests/TAG", shownURL(h.name), h.url.Host, route.Masked(h.url.Path))

@@ -103,7 +103,7 @@ func (w *planner) loadError() string {
 	switch {
 	case w.invalidPath:
 		file, line := w.runtime.at("registry", "config_path")
-		return fmt.Sprintf("%s:%d: the CRI plugin does not load: config_path is not a string", file, line)
+		return fmt.Sprintf("%s:%d: config_path is not a string, so the CRI plugin does not load", file, line)
 	case len(w.certs) == 0:
 		return ""
 	case len(w.mirrors) > 0:

@@ -78,7 +78,7 @@ func checkUnchanged(f File) (fs.FileInfo, error) {
 		return nil, err
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
-		return nil, fmt.Errorf("%s is a symbolic link and will not be replaced; convert its target, or write the result elsewhere", f.Name)
+		return nil, fmt.Errorf("%s is a symbolic link and will not be replaced; convert the file that the link points to, or write the converted file to another path", f.Name)
 	}
 	data, err := regularfile.Read(context.Background(), f.Name, int64(len(f.Source)))
 	_, longer := errors.AsType[*regularfile.TooLargeError](err)

@@ -138,7 +138,7 @@ func checkPullSecrets(ctx context.Context, w *World, r *results) {
 		if why := PassedOver(&secrets[i]); why != "" {
 			r.add(finding.SeverityWarning, "", "%s is a Secret %s; the kubelet ignores it", name, why)
 		} else if err := parseSecret(&secrets[i]); err != nil {
-			r.add(finding.SeverityError, "fix the secret, or remove it from the pod", "%s: %v; the kubelet does not pull any image for this pod", name, err)
+			r.add(finding.SeverityError, "fix the secret, or remove it from the pod", "%s: %v; because of this secret, the kubelet does not pull any image for this pod", name, err)
 		} else {
 			read++
 			addSecretFindings(r, &secrets[i])

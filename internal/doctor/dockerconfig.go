@@ -115,7 +115,7 @@ func checkHome(ctx context.Context, r *results, n *node.Reading, o *node.Origin)
 	if !filepath.IsAbs(at) {
 		at = filepath.Join(o.Dir, at)
 	}
-	f.Message = fmt.Sprintf("the kubelet's HOME %q %s: the kubelet looks for credentials in %q", home, why, at)
+	f.Message = fmt.Sprintf("the kubelet's HOME %q %s, so the kubelet looks for credentials in %q", home, why, at)
 	f.Fix = fmt.Sprintf("set Environment=HOME=%s, or put the credentials into %s", strings.TrimSuffix(meant, "/"), DockerPaths(o).Files()[0])
 	r.report(f)
 }

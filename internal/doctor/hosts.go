@@ -56,7 +56,7 @@ func (i *Image) queryHosts(ctx context.Context, image route.Image, way *route.Ro
 		i.reportTimeout(asked, rest, probe.Ended(ctx))
 		return
 	case rest != nil:
-		i.r.addStep("pull", finding.SeveritySkipped, "", "not queried, because %s has the image: %s", hostOf(got), strings.Join(rest, ", "))
+		i.r.addStep("pull", finding.SeveritySkipped, "", "%s has the image, so these hosts are not queried: %s", hostOf(got), strings.Join(rest, ", "))
 	}
 	i.reportPull(way, asked, got, creds)
 	if passed != nil {

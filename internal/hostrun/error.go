@@ -111,7 +111,7 @@ func (e *KilledError) Error() string { return fmt.Sprintf("%s was stopped: %s", 
 type LostError struct{ Unit string }
 
 func (e *LostError) Error() string {
-	return fmt.Sprintf("%s was stopped by another user and no longer exists, so its result is unknown", e.Unit)
+	return fmt.Sprintf("the unit %s was stopped by another user and no longer exists, so the program's result is unknown", e.Unit)
 }
 
 // BegunError means that a program was started, and that its result or output is unknown.

@@ -148,7 +148,7 @@ func (r MirrorRule) check(opts MirrorOptions) error {
 		return fmt.Errorf("the target %s is not part of %s; allow it with --allow-host", r.Target, opts.Owner)
 	case opts.Origin == "" && !opts.Own(source):
 		return fmt.Errorf("if the runtime falls back to %s, it sends this credential there; set --mirror-origin=%s if the runtime cannot fall back "+
-			"(regcred doctor checks whether it can), or --mirror-origin=%s if %s is allowed to receive it", source, OriginNone, OriginTrusted, source)
+			"(regcred doctor checks whether it can), or --mirror-origin=%s if %s is allowed to receive the credential", source, OriginNone, OriginTrusted, source)
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func (c *Credential) Note() string {
 	case c.Anonymous():
 		return "it has no " + c.Lacks + ": the kubelet passes it to the runtime, which pulls anonymously"
 	}
-	return "it has no " + c.Lacks + ": the user name is sent without one"
+	return "it has no " + c.Lacks + ": the user name is sent with an empty password"
 }
 
 // Origin is the source of a credential.

@@ -122,7 +122,7 @@ func openDir(dir string) (*os.Root, error) {
 	}
 	if now, err := root.Stat("."); err != nil || !os.SameFile(info, now) {
 		root.Close()
-		return nil, errors.New("the directory was replaced in the meantime")
+		return nil, errors.New("the directory was replaced after it was checked")
 	}
 	return root, nil
 }

@@ -105,7 +105,7 @@ func controlName(s string) string {
 func checkOuterSpace(e *entry) []rules.Result {
 	for _, part := range []struct{ field, name, text string }{{"username", "user name", e.user}, {"password", "password", e.password}} {
 		if text := strings.TrimFunc(part.text, unicode.IsControl); text == part.text && strings.TrimSpace(text) != text {
-			return e.result(part.field, "remove the space unless it is intended", "the %s for %s begins or ends with a space, which is sent to the registry", part.name, e.shown())
+			return e.result(part.field, "remove the space unless it is part of the value", "the %s for %s begins or ends with a space, which is sent to the registry", part.name, e.shown())
 		}
 	}
 	return nil

@@ -63,7 +63,7 @@ func unmatchableReason(key string, at match.Location) string {
 	_, scheme := cutScheme(key)
 	switch {
 	case scheme != "" && scheme != "https://" && scheme != "http://":
-		return "the kubelet strips only lowercase https:// and http://, and treats any other scheme as the host"
+		return "the kubelet removes only lowercase https:// and http:// from the key, and treats any other scheme as the host"
 	case at.Host == "":
 		return "it has no host"
 	case strings.IndexFunc(key, unicode.IsSpace) >= 0:

@@ -56,7 +56,7 @@ func (s *session) bindingClient() (remote.Client, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(pem) {
-		return remote.Client{}, fmt.Errorf("read the identity binding CA %q: no certificate in PEM format", path)
+		return remote.Client{}, fmt.Errorf("read the identity binding CA %q: the file contains no certificate in PEM format", path)
 	}
 	dial, base := (&net.Dialer{Timeout: 10 * time.Second}).DialContext, remote.Base()
 	base.Proxy = nil

@@ -102,7 +102,7 @@ func parse(args []string) (*order, error) {
 	}
 	for platform := range o.boms {
 		if o.programs[platform] == nil {
-			return nil, fmt.Errorf("-bom has %s, but -programs does not", platform)
+			return nil, fmt.Errorf("-bom includes platform %s, but -programs does not", platform)
 		}
 	}
 	return o, nil

@@ -41,4 +41,4 @@ func (j JWT) MarshalJSON() ([]byte, error) { return nil, errNotWritten }
 // GobEncode always fails.
 func (j JWT) GobEncode() ([]byte, error) { return nil, errNotWritten }
 
-var errNotWritten = errors.New("cannot be marshalled because it might contain secrets")
+var errNotWritten = errors.New("this value cannot be marshalled, because it might contain secrets")

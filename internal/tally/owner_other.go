@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
+//go:build !unix
+
 package tally
 
 import "io/fs"
 
-// ours cannot tell: a file has no owner there that a mode would be for.
+// ours returns true, because only Unix files have an owner and a mode.
 func ours(fs.FileInfo) bool { return true }
 
 func onlyOwnerWrites(fs.FileMode) bool { return true }
