@@ -5,16 +5,16 @@ package node
 
 import "testing"
 
-// Ability is something that not every kubelet has.
+// Ability describes a feature that only some kubelets have.
 type Ability struct {
 	what   string
-	since  int    // the minor release of Kubernetes 1 that has it as it comes
-	gate   string // the feature gate with which earlier ones have it; "" if there is none
-	gated  int    // the first that knows the gate
-	inside bool   // none has it, but for the one with regcred in it
+	since  int    // minor release of Kubernetes 1 that first enables it by default
+	gate   string // feature gate that enables it in earlier releases; may be ""
+	gated  int    // first minor release with the gate
+	inside bool   // only the kubelet with embedded regcred has it
 }
 
-// What kubelets have learnt about credentials since 1.32.
+// Credential features that kubelets gained after 1.32.
 //
 // Sources: pkg/features/kube_features.go and pkg/credentialprovider/plugin of 1.33.13,
 // 1.34.4, 1.35.4 and 1.36.3.
@@ -28,14 +28,14 @@ var (
 	NamedFailures     = Ability{what: "the names of provider and image with each failure in its log", since: 35}
 )
 
-// What the kubelet with regcred in it has besides: docs/project/upstream.md.
+// Features only of the kubelet with embedded regcred: docs/project/upstream.md.
 var (
 	TellsPods    = Ability{what: "the failures of its plugins in the events of pods", inside: true}
 	RunsAtOnce   = Ability{what: "plugins that run side by side", inside: true}
 	SharesTokens = Ability{what: "one token for all pods of a service account that share an answer", inside: true}
 )
 
-// Has reports whether the run's kubelets have it as they come.
+// Has reports whether the run's kubelet has the feature enabled by default.
 func (a Ability) Has() bool {
 	if a.inside {
 		return chosen.inside
@@ -44,7 +44,7 @@ func (a Ability) Has() bool {
 	return err == nil && minor >= a.since
 }
 
-// Need skips a test of what the run's kubelets have not, whatever they are told.
+// Need skips the test if the run's kubelet lacks the feature and has no gate to enable it.
 func (a Ability) Need(t testing.TB) {
 	t.Helper()
 	if minor, err := minorOf(chosen.kubelet); err != nil || !a.Has() && (a.gate == "" || minor < a.gated) {
@@ -52,8 +52,9 @@ func (a Ability) Need(t testing.TB) {
 	}
 }
 
-// On is what a KubeletConfiguration needs for it, to be given as
-// [KubeletOptions.Config]; nil if nothing. It skips a test as [Ability.Need] does.
+// On returns the KubeletConfiguration fields that enable the feature, for
+// [KubeletOptions.Config], or nil if it is on by default. Like [Ability.Need], it skips
+// the test if the kubelet lacks the feature.
 func (a Ability) On(t testing.TB) map[string]any {
 	t.Helper()
 	a.Need(t)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// auditPolicy is about what a pull asks for.
+// auditPolicy logs requests for the resources that an image pull needs.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -20,15 +20,15 @@ rules:
 - level: None
 `
 
-// Call is a call of the API server about a service account, a token
-// ("serviceaccounts/token") or a secret, from its audit log.
+// Call is an audit log entry for a request about a service account, a token
+// ("serviceaccounts/token") or a secret.
 type Call struct {
 	User, Verb, Resource string
 	Namespace, Name      string
 	Code                 int
 }
 
-// Calls are those of a user so far; "" means everybody.
+// Calls returns a user's requests so far; "" selects all users.
 func (c *ControlPlane) Calls(t testing.TB, user string) (calls []Call) {
 	t.Helper()
 	for _, line := range grep(t, filepath.Join(c.dir, "audit.log"), "") {
@@ -39,7 +39,7 @@ func (c *ControlPlane) Calls(t testing.TB, user string) (calls []Call) {
 			ResponseStatus struct{ Code int }
 		}
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			continue // a line that is being written
+			continue // the line is still being written
 		}
 		if user == "" || e.User.Username == user {
 			resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")

@@ -24,21 +24,21 @@ import (
 // UpstreamECR is the name of AWS's own plugin in [BinDir].
 const UpstreamECR = "upstream-" + plugins.ECR
 
-// BinDir is the directory with this repository's plugins, and AWS's own one
-// as [UpstreamECR].
+// BinDir returns the directory with this repository's plugins and AWS's plugin
+// [UpstreamECR].
 func BinDir() string { return filepath.Join(dir(), "bin") }
 
-// Regcred is the path of the program regcred.
+// Regcred returns the path of the regcred program.
 func Regcred() string { return program("regcred") }
 
-// Dispatcher is the path of the plugin that "regcred install" gives a kubelet.
+// Dispatcher returns the path of the plugin that "regcred install" installs for a kubelet.
 func Dispatcher() string { return program(plugins.Dispatcher) }
 
-// program is the path of what was built for the run and is no plugin.
+// program returns the path of a program that was built for the run and is not a plugin.
 func program(name string) string { return filepath.Join(dir(), "programs", name) }
 
-// buildAll builds into a directory of the run, more programs of the control plane
-// among it.
+// buildAll builds all programs into the run's directory, including additional control
+// plane programs in more.
 func buildAll(ctx context.Context, dir string, more ...string) error {
 	bin, programs := filepath.Join(dir, "bin"), filepath.Join(dir, "programs")
 	for _, d := range []string{bin, programs} {
@@ -58,7 +58,7 @@ func buildAll(ctx context.Context, dir string, more ...string) error {
 	return parallel(jobs)
 }
 
-// kubernetesJobs build the chosen kubelet, and the programs of its control plane.
+// kubernetesJobs returns jobs that build the chosen kubelet and its control plane.
 func kubernetesJobs(ctx context.Context, programs string, control []string) []func() error {
 	ofKubelet := []string{"kubelet"}
 	if chosen.control == chosen.kubelet && !chosen.inside {
@@ -74,7 +74,7 @@ func kubernetesJobs(ctx context.Context, programs string, control []string) []fu
 	return jobs
 }
 
-// parallel runs a few jobs at a time.
+// parallel runs at most one job per CPU at a time.
 func parallel(jobs []func() error) error {
 	free := make(chan struct{}, runtime.NumCPU())
 	errs := make([]error, len(jobs))
@@ -90,8 +90,8 @@ func parallel(jobs []func() error) error {
 	return errors.Join(errs...)
 }
 
-// buildKubernetes builds programs of a release, with what the release is built with.
-// They are kept in the user's cache: a release does not change.
+// buildKubernetes builds programs of a Kubernetes release with that release's
+// dependencies. It keeps them in the user's cache, since a release does not change.
 func buildKubernetes(ctx context.Context, version, programs string, names ...string) error {
 	r, err := release.Open(ctx, version)
 	if err != nil {
@@ -122,7 +122,7 @@ func buildKubernetes(ctx context.Context, version, programs string, names ...str
 	return nil
 }
 
-// buildOnce builds a program of a release, unless it is there, from this Go.
+// buildOnce builds a program of a release unless it was already built with this version of Go.
 func buildOnce(ctx context.Context, r *release.Release, path string) error {
 	if info, err := buildinfo.ReadFile(path); err == nil && info.GoVersion == runtime.Version() {
 		return nil
@@ -134,7 +134,7 @@ func buildOnce(ctx context.Context, r *release.Release, path string) error {
 	if err := r.Build(ctx, path+".part", "k8s.io/kubernetes/cmd/"+name, "-ldflags", flags); err != nil {
 		return err
 	}
-	if r.Version == kubelet.Version { // built with our go.mod
+	if r.Version == kubelet.Version { // built with this module's go.mod
 		info, err := buildinfo.ReadFile(path + ".part")
 		if err == nil {
 			err = kubelet.CheckRelease(info)
@@ -146,7 +146,8 @@ func buildOnce(ctx context.Context, r *release.Release, path string) error {
 	return os.Rename(path+".part", path)
 }
 
-// turn waits until nobody else builds the same: it would take both as long again.
+// turn locks path, waiting for other processes that build the same programs: building
+// them twice would take as long again.
 func turn(path string) (done func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

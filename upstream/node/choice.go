@@ -13,27 +13,26 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// withRegcred is the -kubelet that has regcred in it.
+// withRegcred is the -kubelet value that selects the kubelet with embedded regcred.
 const withRegcred = "inside"
 
-// choice is the kubelet of a run, and the API server that it is run with.
+// choice holds the versions of a run's kubelet and API server.
 type choice struct {
-	kubelet, control string // releases: "v1.33.13"
-	inside           bool   // the kubelet has regcred in it
+	kubelet, control string // releases such as "v1.33.13"
+	inside           bool   // the kubelet has regcred embedded
 }
 
-// chosen is what -kubelet says.
+// chosen is the choice made by -kubelet.
 var chosen = choice{kubelet: kubelet.Version, control: kubelet.Version}
 
-// releases are one of each minor release that can be had, in order. Kubelets are run
-// with the next one's API server, as while a cluster is upgraded.
+// releases returns one available patch release of each minor release, in ascending order.
+// A kubelet runs with the API server of the next minor release, as during a cluster upgrade.
 func releases() []string {
 	return []string{"v1.32.13", "v1.33.13", "v1.34.4", "v1.35.4", "v1.36.3", "v1.37.2"}
 }
 
-// choose is what a value of -kubelet means. The API server of the default, and of
-// what is newer, is of the kubelet's own release: packages other than cluster are
-// about that one.
+// choose parses a -kubelet value. The default release and newer ones get an API server
+// of the same release, because packages other than cluster test that release.
 func choose(name string) (choice, error) {
 	if name == withRegcred {
 		return choice{kubelet: kubelet.Version, control: kubelet.Version, inside: true}, nil
@@ -56,7 +55,7 @@ func choose(name string) (choice, error) {
 	return c, nil
 }
 
-// minorOf is the 33 of v1.33.13.
+// minorOf returns the minor version, for example 33 for v1.33.13.
 func minorOf(version string) (int, error) {
 	parts := strings.Split(version, ".")
 	if len(parts) == 3 && parts[0] == "v1" {
@@ -67,7 +66,7 @@ func minorOf(version string) (int, error) {
 	return 0, fmt.Errorf("not a release of Kubernetes: write it as 1.33.13")
 }
 
-// Default skips a test that is about the default kubelet alone.
+// Default skips a test that applies only to the default kubelet.
 func Default(t testing.TB, why string) {
 	t.Helper()
 	if chosen.kubelet != kubelet.Version {
@@ -75,9 +74,9 @@ func Default(t testing.TB, why string) {
 	}
 }
 
-// KubeletVersion is the release of the run's kubelets: "v1.36.3".
+// KubeletVersion returns the release of the run's kubelets, for example "v1.36.3".
 func KubeletVersion() string { return chosen.kubelet }
 
-// ServerVersion is the release of the run's control planes: "v1.36.3", or what goes
-// with -kubelet.
+// ServerVersion returns the release of the run's control planes, for example "v1.36.3". It
+// depends on -kubelet.
 func ServerVersion() string { return chosen.control }

@@ -38,7 +38,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// withKubelet makes the run's kubelet another one.
+// withKubelet sets the version of the run's kubelet until the test ends.
 func withKubelet(t *testing.T, version string) {
 	t.Helper()
 	before := chosen
@@ -65,8 +65,8 @@ func TestAbility(t *testing.T) {
 	}
 }
 
-// kubeletLogs are what two kubelets write of the same: a run, a plugin that fails, a
-// token that is refused, and one that the plugin has returned.
+// kubeletLogs holds the logs of two kubelets for the same events: a plugin run, a failing
+// plugin, a failed token request, and a plugin that returns its token.
 var kubeletLogs = map[string]string{
 	"v1.34.4": `I1123 18:00:00.000000 1 plugin.go:683] Getting image a.example/app credentials from external exec plugin first
 E1123 18:00:00.000000 1 plugin.go:520] Failed getting credential from external registry credential provider: error execing credential provider plugin first for image a.example/app: exit status 1: no
@@ -82,7 +82,7 @@ E1123 18:00:00.000000 1 plugin.go:418] "Failed to provide credentials for image"
 `,
 }
 
-// TestKubeletLogs: what is read in the log is the same of every kubelet.
+// TestKubeletLogs checks that the logs of all kubelets are parsed to the same result.
 func TestKubeletLogs(t *testing.T) {
 	for version, log := range kubeletLogs {
 		t.Run(version, func(t *testing.T) {

@@ -21,29 +21,30 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// ClusterOptions are what a cluster is made of. Net is required.
+// ClusterOptions configures a cluster. Net is required.
 type ClusterOptions struct {
-	Net *testcloud.Net // what the nodes' containerds reach
+	Net *testcloud.Net // network that containerd on the nodes can reach
 
-	// Nodes are its machines, by name and in this order. Those without a Net have the
-	// cluster's.
+	// Nodes are the cluster's machines, in the order in which they get addresses. Net
+	// defaults to the cluster's.
 	Nodes []MachineOptions
 }
 
-// Cluster is a control plane with all its parts, and machines that are its nodes,
-// each in a network of its own: service accounts and the pods of DaemonSets and Jobs
-// come and go by themselves. Pods have addresses of their own, but there are no
-// services besides "kubernetes", for which the API server listens itself. There can be
-// one at a time, in a package whose TestMain calls [MainCluster].
+// Cluster is a full control plane, including controllers and scheduler, and machines as
+// its nodes, each in its own network namespace. Pods have their own addresses, but the
+// only service is "kubernetes", on whose address the API server listens.
+//
+// A run can have only one cluster at a time, in a package whose TestMain calls
+// [MainCluster].
 type Cluster struct {
 	*ControlPlane
 	Nodes []*Machine
 }
 
-// NodeGrace is how long a node may be silent until it is not ready.
+// NodeGrace is the time without a heartbeat after which a node is marked not ready.
 const NodeGrace = 8 * time.Second
 
-// StartCluster starts a cluster, and waits until its nodes are ready.
+// StartCluster starts a cluster and waits until its nodes are ready.
 func StartCluster(t testing.TB, o ClusterOptions) *Cluster {
 	t.Helper()
 	c := &Cluster{ControlPlane: startControlPlane(t, serviceAddresses), Nodes: make([]*Machine, len(o.Nodes))}
@@ -69,7 +70,7 @@ func StartCluster(t testing.TB, o ClusterOptions) *Cluster {
 	return c
 }
 
-// startControllers starts what makes the API server's objects happen.
+// startControllers starts the controller manager and the scheduler.
 func (c *Cluster) startControllers(t testing.TB) {
 	t.Helper()
 	c.startController(t, "kube-controller-manager", "--use-service-account-credentials", "--controllers=*",
@@ -78,7 +79,7 @@ func (c *Cluster) startControllers(t testing.TB) {
 	c.startController(t, "kube-scheduler")
 }
 
-// startController starts one of them, as the user who bears its name.
+// startController starts one component as the user system:NAME.
 func (c *Cluster) startController(t testing.TB, name string, args ...string) {
 	t.Helper()
 	address := testenv.FreeAddr(t)
@@ -96,7 +97,7 @@ func (c *Cluster) startController(t testing.TB, name string, args ...string) {
 	})
 }
 
-// Node is the machine with a name.
+// Node returns the machine with that name.
 func (c *Cluster) Node(t testing.TB, name string) *Machine {
 	t.Helper()
 	for _, m := range c.Nodes {
@@ -108,8 +109,7 @@ func (c *Cluster) Node(t testing.TB, name string) *Machine {
 	return nil
 }
 
-// WaitNode waits until the API server says of a node that it is ready, or is not,
-// or that nobody knows.
+// WaitNode waits until the node's Ready condition is True, False or Unknown, as given.
 func (c *Cluster) WaitNode(t testing.TB, name string, ready corev1.ConditionStatus) {
 	t.Helper()
 	Eventually(t, readyTimeout, func(ctx context.Context) error {
@@ -129,7 +129,7 @@ func (c *Cluster) WaitNode(t testing.TB, name string, ready corev1.ConditionStat
 	})
 }
 
-// joinFiles are what makes a machine the node of a control plane.
+// joinFiles returns the files that join the machine to its control plane.
 func (m *Machine) joinFiles(t testing.TB) map[string]string {
 	t.Helper()
 	data, err := clientcmd.Write(m.options.control.kubeconfig(t, "system:node:"+m.Name(), "system:nodes"))
@@ -142,15 +142,15 @@ func (m *Machine) joinFiles(t testing.TB) map[string]string {
 	}
 }
 
-// podConfig gives each pod an address and a pair of interfaces, by the plugins of
-// Debian's containernetworking-plugins.
+// podConfig is a CNI configuration that gives each pod an address and a veth pair. It
+// uses the plugins in Debian's containernetworking-plugins.
 const podConfig = `{
   "cniVersion": "0.4.0", "name": "pods",
   "plugins": [{"type": "ptp", "ipam": {"type": "host-local", "subnet": "%s", "dataDir": "/run/cni-pods", "routes": [{"dst": "0.0.0.0/0"}]}}]
 }
 `
 
-// joinConfig is what the KubeletConfiguration of a cluster's node has besides.
+// joinConfig adds the KubeletConfiguration fields that only cluster nodes have.
 func (m *Machine) joinConfig(config map[string]any) {
 	maps.Copy(config, map[string]any{
 		"address": "0.0.0.0", "healthzBindAddress": "127.0.0.1",
@@ -160,8 +160,8 @@ func (m *Machine) joinConfig(config map[string]any) {
 	m.Kubelet.readOnly = fmt.Sprintf("http://%s:%d", m.options.link.address, config["readOnlyPort"])
 }
 
-// Reach makes what listens at an address of the run's loopback interface, such as a
-// registry without a name, answer there in the machine, too, until the test ends.
+// Reach forwards an address in the machine to the same address on the run's loopback
+// interface, such as a registry without a host name, until the test ends.
 func (m *Machine) Reach(t testing.TB, address string) {
 	t.Helper()
 	if m.options.link != nil {
@@ -169,7 +169,7 @@ func (m *Machine) Reach(t testing.TB, address string) {
 	}
 }
 
-// Address is that of the machine.
+// Address returns the machine's IP address.
 func (m *Machine) Address() string {
 	if m.options.link != nil {
 		return m.options.link.address
@@ -177,7 +177,7 @@ func (m *Machine) Address() string {
 	return Address
 }
 
-// client asks what listens in the machine.
+// client returns an HTTP client that connects from inside the machine.
 func (m *Machine) client() *http.Client {
 	if m.options.link != nil {
 		return m.options.link.client()

@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// Containerd is a runtime.
+// Containerd is a running containerd and a client for it.
 type Containerd struct {
 	runtimeapi.ImageServiceClient
 	runtimeapi.RuntimeServiceClient
@@ -29,8 +29,8 @@ type Containerd struct {
 	process *process
 }
 
-// containerdConfig has the directory and the image of the sandboxes. The
-// paths are those that would be outside of the directory.
+// containerdConfig is a template for the runtime's directory and the sandbox image. It
+// moves all paths that are outside that directory by default.
 const containerdConfig = `version = 2
 root = "%[1]s/root"
 state = "%[1]s/state"
@@ -48,19 +48,18 @@ state = "%[1]s/state"
     conf_dir = "%[1]s/cni/conf"
 `
 
-// containerdHosts has the runtime read hosts.toml files.
+// containerdHosts enables hosts.toml files.
 const containerdHosts = `  [plugins."io.containerd.grpc.v1.cri".registry]
     config_path = "%s/certs.d"
 `
 
-// StartContainerd starts a runtime that reaches the registries of a net.
+// StartContainerd starts a runtime that can reach the registries of net.
 func StartContainerd(t testing.TB, net *testcloud.Net) *Containerd {
 	t.Helper()
 	return StartContainerdWith(t, net, nil)
 }
 
-// StartContainerdWith is [StartContainerd] with hosts.toml files, by the host
-// of images.
+// StartContainerdWith is [StartContainerd] with hosts.toml files, keyed by registry host.
 func StartContainerdWith(t testing.TB, net *testcloud.Net, hosts map[string]string) *Containerd {
 	t.Helper()
 	dir := tempDir(t, "containerd")
@@ -85,10 +84,10 @@ func StartContainerdWith(t testing.TB, net *testcloud.Net, hosts map[string]stri
 	return c
 }
 
-// Endpoint is the address of the runtime's socket, "unix://…".
+// Endpoint returns the URL of the runtime's socket, "unix://…".
 func (c *Containerd) Endpoint() string { return "unix://" + filepath.Join(c.dir, "containerd.sock") }
 
-// Config is the path of its config.toml.
+// Config returns the path of config.toml.
 func (c *Containerd) Config() string { return filepath.Join(c.dir, "config.toml") }
 
 // Start starts containerd again after [Containerd.Stop].
@@ -96,7 +95,7 @@ func (c *Containerd) Start(t testing.TB) {
 	t.Helper()
 	c.process.start(t, "--log-level", "warn", "--config", filepath.Join(c.dir, "config.toml"))
 	c.process.waitReady(t, func(ctx context.Context) error {
-		// Without a look at the socket the client would complain on stderr.
+		// The gRPC client logs to stderr while the socket does not exist.
 		if _, err := os.Stat(strings.TrimPrefix(c.Endpoint(), "unix://")); err != nil {
 			return err
 		}
@@ -105,7 +104,7 @@ func (c *Containerd) Start(t testing.TB) {
 	})
 }
 
-// Stop kills containerd. The containers go on.
+// Stop kills containerd. Containers keep running.
 func (c *Containerd) Stop() { c.process.stop() }
 
 // HasImage reports whether the runtime has an image.
@@ -118,8 +117,8 @@ func (c *Containerd) HasImage(t testing.TB, image string) bool {
 	return answer.GetImage() != nil
 }
 
-// removeSandboxes ends what runs. What it leaves ends with the namespaces, so
-// that it may fail.
+// removeSandboxes removes all pod sandboxes. It ignores errors, since anything left ends
+// with the namespaces.
 func (c *Containerd) removeSandboxes() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

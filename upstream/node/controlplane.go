@@ -23,8 +23,8 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// ControlPlane is etcd and an API server, without controllers: no service
-// account "default" appears by itself, for instance.
+// ControlPlane runs etcd and an API server, but no controllers. For example, no "default"
+// service accounts are created.
 type ControlPlane struct {
 	URL    string               // of the API server
 	Issuer string               // of service-account tokens
@@ -45,11 +45,11 @@ func StartControlPlane(t testing.TB) *ControlPlane {
 	return startControlPlane(t, testenv.FreeAddr(t))
 }
 
-// serviceAddresses are all that this machine has, and the port of the service
-// "kubernetes", whose address is one of them.
+// serviceAddresses makes the API server listen on all addresses, because the address of
+// the service "kubernetes" is one of them, at that service's port.
 const serviceAddresses = "0.0.0.0:443"
 
-// startControlPlane starts both, with an API server that listens at an address.
+// startControlPlane starts etcd, and an API server that listens on the given address.
 func startControlPlane(t testing.TB, listen string) *ControlPlane {
 	t.Helper()
 	url := "https://" + listen
@@ -126,20 +126,19 @@ func (c *ControlPlane) Start(t testing.TB) {
 	})
 }
 
-// file is one of the control plane's.
 func (c *ControlPlane) file(name string) string { return filepath.Join(c.dir, name) }
 
-// Stop kills the API server. etcd goes on.
+// Stop kills the API server. etcd keeps running.
 func (c *ControlPlane) Stop() { c.api.stop() }
 
-// Config is how a user, who is in some groups, reaches the API server.
+// Config returns a client configuration for a user who is a member of groups.
 func (c *ControlPlane) Config(t testing.TB, user string, groups ...string) *rest.Config {
 	t.Helper()
 	cert, key := c.ca.client(t, user, groups...)
 	return &rest.Config{Host: c.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.pem, CertData: cert, KeyData: key}}
 }
 
-// Kubeconfig writes a file with [ControlPlane.Config] and returns its path.
+// Kubeconfig writes [ControlPlane.Config] to a kubeconfig file and returns its path.
 func (c *ControlPlane) Kubeconfig(t testing.TB, user string, groups ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(tempDir(t, "kubeconfig"), "kubeconfig")
@@ -160,13 +159,13 @@ func (c *ControlPlane) kubeconfig(t testing.TB, user string, groups ...string) c
 	return *file
 }
 
-// NodeKubeconfig is the kubeconfig of a node's own identity.
+// NodeKubeconfig writes a kubeconfig with a node's identity and returns its path.
 func (c *ControlPlane) NodeKubeconfig(t testing.TB, node string) (path string) {
 	t.Helper()
 	return c.Kubeconfig(t, "system:node:"+node, "system:nodes")
 }
 
-// registered says why a node is not registered.
+// registered returns an error if the node is not registered.
 func (c *ControlPlane) registered(ctx context.Context, name string) error {
 	_, err := c.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	return err

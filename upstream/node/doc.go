@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package node runs what a Kubernetes node consists of on this machine:
-// registries, containerd, etcd, kube-apiserver and kubelet, all of them real.
-// It is for the tests of package cluster.
+// Package node runs the components of a Kubernetes node on this machine: registries,
+// containerd, etcd, kube-apiserver and kubelet, all of them real. It is for the tests of
+// package cluster.
 //
-// [Main] runs a package's tests in namespaces of their own: a network that has
-// the loopback interface alone, mounts that nobody else sees, and processes
-// that end with the tests, however these end. What is started in there needs
-// no care: it cannot reach anything, and leaves nothing behind.
+// [Main] runs a package's tests in separate namespaces: a network with only a loopback
+// interface, private mounts, and processes that are killed when the tests end. Processes
+// in there cannot reach the outside and leave nothing behind, so tests need no cleanup.
 //
 //	func TestMain(m *testing.M) { node.Main(m) }
 //
@@ -28,9 +27,9 @@
 //		t.Log(registry.Pulls("team/app"), kubelet.PluginCounts(t))
 //	}
 //
-// [StartMachine] boots a whole computer instead: systemd is its first process,
-// in a root filesystem of its own, and runs containerd and the kubelet, laid
-// out as by kubeadm. It is for what changes a node, and restarts its kubelet:
+// [StartMachine] boots a full system instead: systemd runs as process 1 in its own root
+// filesystem and starts containerd and the kubelet, with kubeadm's file layout. Use it to
+// test changes to a node and kubelet restarts:
 //
 //	m := node.StartMachine(t, node.MachineOptions{
 //		Net: net, Programs: map[string]string{"/usr/local/bin/regcred": node.Regcred()},
@@ -39,11 +38,11 @@
 //	t.Log(m.Run(t, "regcred", "status"))
 //	m.Restart(t, "kubelet")
 //
-// [StartCluster] has all of the control plane, and several machines as its nodes.
+// [StartCluster] starts a full control plane and several machines as its nodes.
 //
-// What happened can be read from the registry's access log, the kubelet's log
-// and metrics, a pod's events, and the API server's audit log.
+// Tests can inspect the registry's access log, the kubelet's log and metrics, a pod's
+// events, and the API server's audit log.
 //
-// Every function that takes a [testing.TB] ends the test if it cannot do what
-// it says, and ends what it started with the test.
+// Functions that take a [testing.TB] fail the test on error, and stop what they started
+// when the test ends.
 package node

@@ -20,16 +20,16 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// DockerRegistry is Debian's docker-registry, at a port of 127.0.0.1, with
-// htpasswd.
+// DockerRegistry is Debian's docker-registry on a port of 127.0.0.1, with htpasswd
+// authentication.
 type DockerRegistry struct {
-	Host string // in image references
+	Host string // host in image references
 
 	process *process
 	users   map[string]string
 }
 
-// StartDockerRegistry starts a registry with these users: password by name.
+// StartDockerRegistry starts a registry. users maps user names to passwords.
 func StartDockerRegistry(t testing.TB, users map[string]string) *DockerRegistry {
 	t.Helper()
 	dir := tempDir(t, "registry")
@@ -50,7 +50,7 @@ auth: {htpasswd: {realm: test, path: %s}}
 	return r
 }
 
-// htpasswd is the content of a file with these users.
+// htpasswd returns the content of an htpasswd file with these users.
 func htpasswd(t testing.TB, users map[string]string) string {
 	t.Helper()
 	var lines strings.Builder
@@ -66,7 +66,7 @@ func htpasswd(t testing.TB, users map[string]string) string {
 	return lines.String()
 }
 
-// PushApp is that of [Registry.PushApp]; it needs a user.
+// PushApp works like [Registry.PushApp]. The registry must have at least one user.
 func (r *DockerRegistry) PushApp(t testing.TB, repo, tag string) (image string) {
 	t.Helper()
 	users := slices.Sorted(maps.Keys(r.users))
@@ -78,7 +78,7 @@ func (r *DockerRegistry) PushApp(t testing.TB, repo, tag string) (image string) 
 	return image
 }
 
-// Log returns the lines of the registry's log that hold all of these texts.
+// Log returns the lines of the registry's log that contain all texts.
 func (r *DockerRegistry) Log(t testing.TB, texts ...string) []string {
 	t.Helper()
 	return r.process.grep(t, texts...)

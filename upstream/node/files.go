@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// tempDir makes a directory in that of the run, with a short path.
+// tempDir creates a directory with a short path in the run's directory.
 func tempDir(t testing.TB, name string) string {
 	t.Helper()
 	d, err := os.MkdirTemp(dir(), name)
@@ -33,7 +33,7 @@ func writeFile(t testing.TB, content string, path ...string) string {
 	return name
 }
 
-// grep returns the lines of a file that hold all of these texts.
+// grep returns the lines of a file that contain all texts.
 func grep(t testing.TB, path string, texts ...string) (lines []string) {
 	t.Helper()
 	data, err := os.ReadFile(path)

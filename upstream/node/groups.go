@@ -11,25 +11,25 @@ import (
 	"time"
 )
 
-// What of a run is not within its namespaces are the control groups of
-// containers that nobody removed, and of machines.
+// Namespaces do not clean up control groups, so a run must remove the groups of its
+// machines and of leftover containers.
 
-// containerGroup is the control group in which containerd puts all containers.
+// containerGroup is the parent control group of all containerd containers.
 const containerGroup = "k8s.io"
 
-// removeGroups removes the control groups of the containers that are left in a
-// directory, and of its machines, from every hierarchy. A group can be removed
-// when its last process is gone, for which the kernel takes a moment.
+// removeGroups removes the control groups of a run's machines and remaining containers
+// from every hierarchy. It retries, because the kernel needs a moment after a group's last
+// process exits.
 func removeGroups(dir string) error {
 	if err := removeMachineGroups(machineGroup(dir) + "*"); err != nil {
 		return err
 	}
-	// By the names of containers and sandboxes, below containerd's root.
+	// Containerd names a directory after each container and sandbox.
 	left, _ := filepath.Glob(filepath.Join(dir, "containerd*", "root", "io.containerd.grpc.v1.cri", "*", "*"))
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		left = slices.DeleteFunc(left, func(path string) bool { return removeGroup(filepath.Base(path)) })
 		if len(left) == 0 {
-			removeGroup("") // or fail, if there are others in it
+			removeGroup("") // fails if other groups are left in it
 			return nil
 		}
 		if time.Now().After(deadline) {
@@ -38,7 +38,7 @@ func removeGroups(dir string) error {
 	}
 }
 
-// removeGroup reports whether a container has no group any more.
+// removeGroup removes a container's groups and reports whether all are gone.
 func removeGroup(id string) bool {
 	gone := true
 	for _, hierarchy := range []string{"", "*"} {
@@ -50,11 +50,11 @@ func removeGroup(id string) bool {
 	return gone
 }
 
-// machineGroup is what the names of the groups of a run's machines begin with.
+// machineGroup returns the prefix of the control group names of a run's machines.
 func machineGroup(dir string) string { return filepath.Base(dir) + "-" }
 
-// removeMachineGroups removes the groups of a name, which may be a pattern, and
-// what is left in them, from every hierarchy.
+// removeMachineGroups removes the groups that match a name or pattern, with their
+// subgroups, from every hierarchy.
 func removeMachineGroups(name string) error {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		var left []string
@@ -74,7 +74,7 @@ func removeMachineGroups(name string) error {
 	}
 }
 
-// removeTree removes a group with those below it, which must go first.
+// removeTree removes a group's subgroups, and then the group.
 func removeTree(group string) {
 	below, _ := filepath.Glob(filepath.Join(group, "*", "cgroup.procs"))
 	for _, procs := range below {

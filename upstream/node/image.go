@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// waiterImage is an image whose program waits for a signal. Those with another
-// label are other images, with a layer in common.
+// waiterImage returns an image that runs waiter. The label makes the image's digest
+// unique; all of these images share a layer.
 func waiterImage(label string) (v1.Image, error) {
 	layer, err := programLayer(program("waiter"), "waiter")
 	if err != nil {
@@ -38,7 +38,7 @@ func waiterImage(label string) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// programLayer has one file.
+// programLayer returns a layer with one executable file.
 func programLayer(path, name string) (v1.Layer, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {

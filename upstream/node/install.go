@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// policyFile keeps Debian's packages from starting their services (invoke-rc.d(8)).
+// policyFile prevents Debian packages from starting their services (invoke-rc.d(8)).
 const policyFile = "/usr/sbin/policy-rc.d"
 
-// install installs packages where it may: on Debian, as root. Elsewhere, and
-// if it fails, [Require] says what is missing.
+// install installs packages if it runs as root on Debian. Otherwise, or if it fails,
+// [Require] reports what is missing.
 func install(packages []string) {
 	aptGet, err := exec.LookPath("apt-get")
 	if len(packages) == 0 || err != nil || os.Getuid() != 0 {
@@ -36,7 +36,7 @@ func install(packages []string) {
 	}
 }
 
-// withoutServices calls f while no package may start a service.
+// withoutServices calls f while packages cannot start services.
 func withoutServices(f func() error) error {
 	file, err := os.OpenFile(policyFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
 	if errors.Is(err, fs.ErrExist) {
@@ -53,7 +53,7 @@ func withoutServices(f func() error) error {
 	return f()
 }
 
-// quietly runs a command, and shows what it says if it fails.
+// quietly runs a command. Its output is shown only in the error.
 func quietly(ctx context.Context, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")

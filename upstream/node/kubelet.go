@@ -22,19 +22,18 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// KubeletOptions are how a kubelet is started. Runtime is required, and
-// belongs to this kubelet alone.
+// KubeletOptions configures a kubelet. Runtime is required; kubelets cannot share it.
 type KubeletOptions struct {
 	Runtime      *Containerd
-	ControlPlane *ControlPlane // nil means none: static pods alone
+	ControlPlane *ControlPlane // nil means standalone: only static pods
 	Name         string        // of the node; "" means "node"
-	Program      string        // path; "" means the kubelet that was built for the run
+	Program      string        // path; "" means the kubelet built for the run
 
 	ProviderConfig string // path of a file or directory; "" means no plugins
 	BinDir         string
-	Environ        []string // beside PATH and HOME, an empty directory
+	Environ        []string // in addition to PATH and HOME; HOME is an empty directory
 
-	// Config is merged over the KubeletConfiguration, by top-level field.
+	// Config overrides top-level fields of the KubeletConfiguration.
 	Config map[string]any
 }
 
@@ -43,13 +42,13 @@ type Kubelet struct {
 	Options KubeletOptions
 
 	dir      string
-	readOnly string // URL of the port that demands no login
+	readOnly string // URL of the read-only port
 	kube     string // path of the kubeconfig, or ""
 	process  *process
 }
 
-// StartKubelet starts a kubelet, and with a control plane waits until its node
-// is registered.
+// StartKubelet starts a kubelet and, if there is a control plane, waits until its node is
+// registered.
 func StartKubelet(t testing.TB, o KubeletOptions) *Kubelet {
 	t.Helper()
 	o.Name = cmp.Or(o.Name, "node")
@@ -65,8 +64,8 @@ func StartKubelet(t testing.TB, o KubeletOptions) *Kubelet {
 	return k
 }
 
-// Restart kills the kubelet and starts it with changed options; nil changes
-// nothing. Pods go on. The log goes on, too; the metrics begin anew.
+// Restart kills the kubelet and starts it again with the options as modified by change,
+// which may be nil. Pods keep running and the log is appended to; the metrics are reset.
 func (k *Kubelet) Restart(t testing.TB, change func(*KubeletOptions)) {
 	t.Helper()
 	k.process.stop()
@@ -95,10 +94,10 @@ func (k *Kubelet) args(t testing.TB) []string {
 	t.Helper()
 	o := k.Options
 	args := []string{
-		// An absolute path: a kubelet finds no mount point of a relative one.
+		// kubelet: a relative --root-dir breaks its lookup of mount points.
 		"--root-dir=" + k.RootDir(), "--cert-dir=" + filepath.Join(k.dir, "pki"),
 		"--config=" + k.writeConfig(t), "--hostname-override=" + o.Name, "--node-ip=" + Address,
-		// What is in the log of plugins, pulls and events.
+		// Log plugin runs, pulls and events; see Log.
 		"--v=1", "--vmodule=plugin=5,kuberuntime_image=4,event=3",
 	}
 	if k.kube != "" {
@@ -110,7 +109,7 @@ func (k *Kubelet) args(t testing.TB) []string {
 	return args
 }
 
-// writeConfig writes the KubeletConfiguration. JSON is YAML.
+// writeConfig writes the KubeletConfiguration as JSON, which is valid YAML.
 func (k *Kubelet) writeConfig(t testing.TB) (path string) {
 	t.Helper()
 	config := k.config(t)
@@ -133,12 +132,12 @@ func (k *Kubelet) config(t testing.TB) map[string]any {
 		"authorization":          map[string]any{"mode": "AlwaysAllow"},
 		"address":                "127.0.0.1", "port": k.port(t), "readOnlyPort": k.port(t), "healthzPort": 0,
 		"staticPodPath": k.manifests(), "containerRuntimeEndpoint": k.Options.Runtime.Endpoint(),
-		"registryPullQPS": 0, // by default more than ten pulls at once are put off
+		"registryPullQPS": 0, // the default delays pulls beyond a burst of ten
 		"podLogsDir":      filepath.Join(k.dir, "logs"), "volumePluginDir": filepath.Join(k.dir, "volumeplugins"),
 		"localStorageCapacityIsolation": false, "enableControllerAttachDetach": false,
 		"makeIPTablesUtilChains": false, "resolvConf": "", "serializeImagePulls": false,
 		"syncFrequency": "5s",
-		// The machine's disk may be as full as it is.
+		// Ignore how full the host's disk is.
 		"imageGCHighThresholdPercent": 100,
 		"evictionHard":                map[string]string{"memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%"},
 	}
@@ -155,14 +154,13 @@ func (k *Kubelet) port(t testing.TB) uint16 {
 	return addr.Port()
 }
 
-// Log returns the records of the kubelet's log that hold all of these texts. It
-// has each run of a plugin ([Kubelet.PluginRuns]), each failure
-// ([Kubelet.Failures]), each pull without credentials, and the events ("Event
-// occurred").
+// Log returns the kubelet's log records that contain all texts. The log includes plugin
+// runs ([Kubelet.PluginRuns]), failures ([Kubelet.Failures]), pulls without credentials,
+// and events ("Event occurred").
 func (k *Kubelet) Log(t testing.TB, texts ...string) (records []string) {
 	t.Helper()
 	for _, line := range k.process.grep(t) {
-		// What a plugin said stands in lines of its own.
+		// kubelet: klog puts a multi-line error, such as a plugin's stderr, on separate lines.
 		if len(records) > 0 && (strings.HasPrefix(line, "\t") || strings.HasPrefix(line, " >")) {
 			records[len(records)-1] += "\n" + line
 		} else {
@@ -172,7 +170,7 @@ func (k *Kubelet) Log(t testing.TB, texts ...string) (records []string) {
 	return slices.DeleteFunc(records, func(r string) bool { return !containsAll(r, texts) })
 }
 
-// Pods are those that the kubelet runs, with their status.
+// Pods returns the kubelet's pods and their status.
 func (k *Kubelet) Pods(ctx context.Context) ([]corev1.Pod, error) {
 	data, err := fetch(ctx, http.DefaultClient, k.readOnly+"/pods")
 	if err != nil {

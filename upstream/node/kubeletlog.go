@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// PluginRun is a run of a plugin, as the kubelet's log has it.
+// PluginRun is one plugin run in the kubelet's log.
 type PluginRun struct{ Plugin, Image string }
 
-// pluginRuns are the records of a run, the second until 1.34.
+// pluginRuns matches the log record of a plugin run; the second form is used up to 1.34.
 var pluginRuns = regexp.MustCompile(`"Getting image credentials from external exec plugin" pluginName="([^"]+)" image="([^"]*)"` +
 	`|Getting image (\S+) credentials from external exec plugin (\S+)`)
 
-// PluginRuns are the runs of plugins in the kubelet's log, in order.
+// PluginRuns returns the plugin runs in the kubelet's log, in order.
 func (k *Kubelet) PluginRuns(t testing.TB) (list []PluginRun) {
 	t.Helper()
 	for _, m := range pluginRuns.FindAllStringSubmatch(strings.Join(k.Log(t), "\n"), -1) {
@@ -26,18 +26,18 @@ func (k *Kubelet) PluginRuns(t testing.TB) (list []PluginRun) {
 	return list
 }
 
-// Failure is a provider that has failed.
+// Failure selects failures of a provider.
 type Failure struct {
 	Provider string
-	Image    string // without the tag; "" is any
-	Account  string // of the pod: "team/puller"; "" if it does not matter
+	Image    string // without the tag; "" matches any image
+	Account  string // the pod's service account, such as "team/puller"; "" if irrelevant
 }
 
-// failures are in the kubelet's log. An error that ends with a line break is in
-// lines of its own.
+// failures matches the log record of a failure. klog puts an error with a line break on
+// separate lines.
 var failures = regexp.MustCompile(`(?s)"Failed to provide credentials for image" err=(?:<\n\t(.*?)\n >|"((?:[^"\\]|\\.)*)") provider="([^"]*)" image="([^"]*)"`)
 
-// Failures is why, by the kubelet's log, a provider has failed, each time.
+// Failures returns the error of each matching failure in the kubelet's log.
 func (k *Kubelet) Failures(t testing.TB, f Failure) (why []string) {
 	t.Helper()
 	if !NamedFailures.Has() {
@@ -51,9 +51,9 @@ func (k *Kubelet) Failures(t testing.TB, f Failure) (why []string) {
 	return why
 }
 
-// unnamed is [Kubelet.Failures] of kubelets that name provider and image where the
-// plugin's process has failed, the service account alone where that or its token
-// was not to be had, and nothing else.
+// unnamed implements [Kubelet.Failures] for older kubelets. These log provider and image
+// only if the plugin's process failed, and only the service account if reading it or
+// requesting its token failed.
 func (k *Kubelet) unnamed(t testing.TB, f Failure) (why []string) {
 	t.Helper()
 	process := fmt.Sprintf("error execing credential provider plugin %s for image %s", f.Provider, f.Image)

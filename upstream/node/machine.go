@@ -17,39 +17,39 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// MachineOptions are what a machine is made of. Net is required.
+// MachineOptions configures a machine. Net is required.
 type MachineOptions struct {
-	Net    *testcloud.Net // what its containerd reaches
-	Name   string         // of the node; "" means "node"
+	Net    *testcloud.Net // network that its containerd can reach
+	Name   string         // node name; "" means "node"
 	Layout Layout         // nil means Kubeadm
-	Flags  []string       // of the kubelet
+	Flags  []string       // additional kubelet flags
 
-	// Files are written before the first boot, by path. One whose content
-	// begins with "-> " is a link. Programs are copied: from paths of the test.
+	// Files maps paths to contents, written before the first boot. A content "-> TARGET"
+	// makes a symlink. Programs maps paths to files that are copied from the host.
 	Files, Programs map[string]string
 
-	// Of a node of a cluster: a network of its own, and its control plane.
+	// Set only for nodes of a cluster: its own network, and its control plane.
 	link    *link
 	control *ControlPlane
 }
 
-// Machine is a computer: systemd is its first process, and starts containerd
-// and a kubelet. It has a root filesystem in memory. There, /usr is this
-// machine's, and what is written to it stays in memory. Its kubelet listens at the
-// usual ports. Those of [StartCluster] have networks of their own; that of
-// [StartMachine] has the run's: there can be one at a time, for static pods.
+// Machine is a system container in which systemd starts containerd and a kubelet. Its root
+// filesystem is in memory; its /usr is an overlay over the host's. The kubelet listens on
+// its default ports.
+//
+// Machines of [StartCluster] each have their own network. A machine of [StartMachine]
+// shares the run's network, so there can be only one at a time, for static pods.
 type Machine struct {
-	Kubelet    *Kubelet    // its pods; the machine runs it
-	Containerd *Containerd // its clients; the machine runs it
+	Kubelet    *Kubelet    // for access to its pods; systemd runs it
+	Containerd *Containerd // for access to its API; systemd runs it
 
 	options MachineOptions
 	dir     string
 	process *process
-	pid     int // of systemd, in the run's namespace
+	pid     int // systemd's PID in the run's namespace
 }
 
-// StartMachine makes a machine, boots it, and waits until its kubelet is
-// healthy.
+// StartMachine creates and boots a machine, and waits until its kubelet is healthy.
 func StartMachine(t testing.TB, o MachineOptions) *Machine {
 	t.Helper()
 	m := newMachine(t, o)
@@ -57,7 +57,7 @@ func StartMachine(t testing.TB, o MachineOptions) *Machine {
 	return m
 }
 
-// newMachine makes a machine that has not been booted.
+// newMachine creates a machine without booting it.
 func newMachine(t testing.TB, o MachineOptions) *Machine {
 	t.Helper()
 	o.Name = cmp.Or(o.Name, "node")
@@ -69,10 +69,10 @@ func newMachine(t testing.TB, o MachineOptions) *Machine {
 	return m
 }
 
-// Name is that of the node.
+// Name returns the node's name.
 func (m *Machine) Name() string { return m.options.Name }
 
-// Boot starts the machine after [Machine.Halt].
+// Boot starts the machine, also after [Machine.Halt].
 func (m *Machine) Boot(t testing.TB) {
 	t.Helper()
 	args := []string{"-c", enterGroups, "sh", m.group()}
@@ -91,7 +91,7 @@ func (m *Machine) Boot(t testing.TB) {
 	m.process.waitReady(t, m.Healthy)
 }
 
-// findSystemd is the process that unshare has started.
+// findSystemd returns the PID of unshare's child process.
 func (m *Machine) findSystemd() (pid int, err error) {
 	parent := m.process.cmd.Process.Pid
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent))
@@ -101,7 +101,7 @@ func (m *Machine) findSystemd() (pid int, err error) {
 	return pid, err
 }
 
-// booted says what systemd still has to start, or could not start.
+// booted returns an error until systemd has started all units.
 func (m *Machine) booted(ctx context.Context) error {
 	said, err := m.Command(ctx, "systemctl", "is-system-running").CombinedOutput()
 	switch state := strings.TrimSpace(string(said)); state {
@@ -115,13 +115,13 @@ func (m *Machine) booted(ctx context.Context) error {
 	}
 }
 
-// Healthy says why the kubelet is not.
+// Healthy returns an error if the kubelet is not healthy.
 func (m *Machine) Healthy(ctx context.Context) error {
 	_, err := fetch(ctx, m.client(), "http://127.0.0.1:10248/healthz")
 	return err
 }
 
-// Halt shuts the machine down, in order. All processes end.
+// Halt shuts the machine down gracefully. All of its processes end.
 func (m *Machine) Halt(t testing.TB) {
 	t.Helper()
 	// systemd(1): SIGRTMIN+4 starts poweroff.target.
@@ -132,24 +132,25 @@ func (m *Machine) Halt(t testing.TB) {
 	case <-m.process.done:
 	case <-t.Context().Done():
 	}
-	// The kernel, which goes on, would show the next kubelet what ran.
+	// The host's kernel keeps the control groups, in which the next kubelet would find the
+	// previous containers.
 	if err := removeMachineGroups(m.group()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Reboot shuts the machine down and boots it again: /run and /tmp are empty
-// then, and the kernel's boot id is another one.
+// Reboot shuts the machine down and boots it again. After that, /run and /tmp are empty,
+// and the kernel's boot ID is different.
 func (m *Machine) Reboot(t testing.TB) {
 	t.Helper()
 	m.Halt(t)
 	m.Boot(t)
 }
 
-// group is the name of the control groups in which the machine has its own.
+// group returns the name of the machine's parent control group.
 func (m *Machine) group() string { return machineGroup(dir()) + filepath.Base(m.dir) }
 
-// end leaves nothing of the machine.
+// end stops the machine and removes everything that it created on the host.
 func (m *Machine) end(t testing.TB) {
 	m.process.stop()
 	if t.Failed() {

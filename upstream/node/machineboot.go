@@ -3,14 +3,13 @@
 
 package node
 
-// How a machine boots. Started over a root filesystem that is in use, systemd
-// would empty /tmp and write to /etc, /dev and /var. So it gets one of its own,
-// and of what belongs to the kernel what a container may have: it sees no other
-// process, no device but the harmless ones, no control group above its own, and
-// no setting that it could change for others.
+// How a machine boots. If systemd used the host's root filesystem, it would empty /tmp and
+// write to /etc, /dev and /var, so it gets its own root filesystem. It has the access of a
+// container: only its own processes, harmless devices, control groups below its own, and
+// no kernel setting that affects the host.
 
-// enterGroups puts the shell into control groups of a name, in every hierarchy,
-// and becomes another program.
+// enterGroups is a shell script that moves the shell into control groups with a given
+// name, in every hierarchy, and executes another program.
 const enterGroups = `
 set -e
 name=$1
@@ -28,9 +27,9 @@ done
 exec "$@"
 `
 
-// bootSystemd runs as the first process of new namespaces. It makes a directory
-// its root filesystem, lets go of the one that it had, and becomes systemd.
-// Without capabilities for clock, modules, ports and the kernel's log.
+// bootSystemd is a shell script that runs as the first process of new namespaces. It
+// changes its root filesystem to a directory and executes systemd without the capabilities
+// for clock, kernel modules, I/O ports and kernel log.
 const bootSystemd = `
 set -e
 cd "$1"

@@ -18,10 +18,10 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// machineRuntime is the address of the machine's containerd, in the machine.
+// machineRuntime is the path of containerd's socket in the machine.
 const machineRuntime = "/run/containerd/containerd.sock"
 
-// containerdMachine is its configuration, with the image of the sandboxes.
+// containerdMachine is a template of containerd's configuration, for the sandbox image.
 const containerdMachine = `version = 2
 [plugins."io.containerd.grpc.v1.cri"]
   restrict_oom_score_adj = true
@@ -32,8 +32,8 @@ const containerdMachine = `version = 2
     bin_dir = "/usr/lib/cni"
 `
 
-// The kubelet's unit and drop-in are laid out as in the packages kubelet and
-// kubeadm of Kubernetes (kubernetes/release: cmd/krel/templates/latest).
+// The kubelet's unit and drop-in, as in the Kubernetes packages kubelet and kubeadm
+// (kubernetes/release: cmd/krel/templates/latest).
 const (
 	kubeletUnit = `[Unit]
 Description=kubelet
@@ -57,17 +57,17 @@ EnvironmentFile=-/etc/default/kubelet
 ExecStart=
 ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
 `
-	// Without an API server.
+	// Drop-in for a kubelet without an API server.
 	standaloneFile = "/etc/systemd/system/kubelet.service.d/20-standalone.conf"
 	standalone     = "[Service]\nEnvironment=KUBELET_KUBECONFIG_ARGS=\n"
 )
 
-// Layout is how a machine's kubelet is run: the files, by path, that give it
-// its flags and its KubeletConfiguration, one with which there is no API server
-// included, in [standaloneFile] if the machine may be a node of a cluster.
+// Layout returns the files, by path, that set the kubelet's flags and its
+// KubeletConfiguration. One of them makes the kubelet run without an API server; it must be
+// [standaloneFile] if the machine can join a cluster.
 type Layout func(config string, flags []string) map[string]string
 
-// Kubeadm is the layout of kubeadm and the packages of Kubernetes.
+// Kubeadm is the layout of kubeadm and the Kubernetes packages.
 func Kubeadm(config string, flags []string) map[string]string {
 	return map[string]string{
 		"/usr/lib/systemd/system/kubelet.service":                     kubeletUnit,
@@ -80,7 +80,7 @@ func Kubeadm(config string, flags []string) map[string]string {
 	}
 }
 
-// nodeFiles are what makes the machine a node.
+// nodeFiles returns the files that make the machine a node.
 func (m *Machine) nodeFiles(t testing.TB) map[string]string {
 	t.Helper()
 	registry := StartRegistry(t, m.options.Net, "", testregistry.Options{})
@@ -106,7 +106,8 @@ func (m *Machine) nodeFiles(t testing.TB) map[string]string {
 	return files
 }
 
-// netDropIn sends containerd to the net, whose authority is copied.
+// netDropIn returns a systemd drop-in that makes containerd use the net as its proxy. It
+// copies the net's CA certificate into the machine.
 func (m *Machine) netDropIn(t testing.TB) string {
 	t.Helper()
 	ca, err := os.ReadFile(m.options.Net.CAFile())
@@ -123,7 +124,7 @@ func (m *Machine) netDropIn(t testing.TB) string {
 	return b.String()
 }
 
-// kubeletConfig is that of every kubelet here, with kubeadm's places.
+// kubeletConfig returns the harness's KubeletConfiguration with kubeadm's paths.
 func (m *Machine) kubeletConfig(t testing.TB) string {
 	t.Helper()
 	m.Kubelet.Options.Runtime = &Containerd{}
@@ -144,7 +145,7 @@ func (m *Machine) kubeletConfig(t testing.TB) string {
 	return string(data)
 }
 
-// connect makes the clients of the machine's containerd.
+// connect creates the clients for the machine's containerd.
 func (m *Machine) connect(t testing.TB) {
 	t.Helper()
 	conn, err := grpc.NewClient("unix://"+m.Root()+machineRuntime, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -15,8 +15,7 @@ import (
 	"testing"
 )
 
-// makeRoot makes the root filesystem. Below it all is in memory, what is
-// written to /usr, too.
+// makeRoot creates the root filesystem. It is in memory, including changes to /usr.
 func (m *Machine) makeRoot(t testing.TB) {
 	t.Helper()
 	disk := filepath.Join(m.dir, "disk")
@@ -47,8 +46,8 @@ func (m *Machine) makeRoot(t testing.TB) {
 	}
 }
 
-// systemFiles are what systemd needs. Of the units that this machine has
-// installed, and that would start by themselves, the journal's alone start.
+// systemFiles returns the files that systemd needs. They mask all installed units that
+// would start automatically, except the journal's.
 func (m *Machine) systemFiles(t testing.TB) map[string]string {
 	t.Helper()
 	id := make([]byte, 16)
@@ -80,15 +79,15 @@ func (m *Machine) systemFiles(t testing.TB) map[string]string {
 	return files
 }
 
-// Path is where the test finds a path of the machine, with its links unread.
-// What the machine mounts for itself, such as /run, is not there.
+// Path returns the host path of a path in the machine, without resolving symlinks. It
+// does not show filesystems that the machine mounts itself, such as /run.
 func (m *Machine) Path(path string) string { return filepath.Join(m.dir, "disk", "root", path) }
 
-// Root is where the test finds all that the machine sees, until it is shut
-// down.
+// Root returns the host path of the machine's root as its processes see it. It is valid
+// until the machine is shut down.
 func (m *Machine) Root() string { return fmt.Sprintf("/proc/%d/root", m.pid) }
 
-// WriteFile writes a file of the machine's, and the directories above it.
+// WriteFile writes a file in the machine and creates its parent directories.
 func (m *Machine) WriteFile(t testing.TB, path, content string, mode os.FileMode) {
 	t.Helper()
 	name := writeFile(t, content, m.Path(path))
@@ -97,8 +96,8 @@ func (m *Machine) WriteFile(t testing.TB, path, content string, mode os.FileMode
 	}
 }
 
-// Put copies a program into the machine. One that is running goes on with what
-// it was started from.
+// Put copies a program into the machine. It replaces the file atomically, so a running
+// process keeps its old executable.
 func (m *Machine) Put(t testing.TB, program, path string) {
 	t.Helper()
 	content, err := os.ReadFile(program)

@@ -15,7 +15,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Command is a program in the machine, as root and in /.
+// Command returns a command that runs in the machine, as root and in /.
 func (m *Machine) Command(ctx context.Context, args ...string) *exec.Cmd {
 	enter := []string{"--target", strconv.Itoa(m.pid), "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wd", "--"}
 	cmd := exec.CommandContext(ctx, "nsenter", append(enter, args...)...)
@@ -23,8 +23,8 @@ func (m *Machine) Command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Run runs a program in the machine, and returns what it says. It may not
-// fail.
+// Run runs a program in the machine and returns its stdout and stderr. It fails the test
+// if the program fails.
 func (m *Machine) Run(t testing.TB, args ...string) string {
 	t.Helper()
 	said, err := m.Command(t.Context(), args...).CombinedOutput()
@@ -35,20 +35,19 @@ func (m *Machine) Run(t testing.TB, args ...string) string {
 	return string(said)
 }
 
-// Restart restarts a unit, and waits until systemd has done it.
+// Restart restarts a unit and waits until systemd has done so.
 func (m *Machine) Restart(t testing.TB, unit string) {
 	t.Helper()
 	m.Run(t, "systemctl", "restart", unit)
 }
 
-// Journal is what a unit has said since the machine was made, each record in
-// full.
+// Journal returns a unit's log messages since the machine was created, without truncation.
 func (m *Machine) Journal(t testing.TB, unit string) string {
 	t.Helper()
 	return m.Run(t, "journalctl", "--unit", unit, "--output=cat", "--no-pager", "--all")
 }
 
-// MainPID is that of a unit, in the machine; 0 means that it has none.
+// MainPID returns a unit's main PID in the machine, or 0 if the unit is not running.
 func (m *Machine) MainPID(t testing.TB, unit string) int {
 	t.Helper()
 	pid, err := strconv.Atoi(strings.TrimSpace(m.Run(t, "systemctl", "show", "--property=MainPID", "--value", unit)))
@@ -58,7 +57,7 @@ func (m *Machine) MainPID(t testing.TB, unit string) int {
 	return pid
 }
 
-// Containers are the ids of those that run, sorted.
+// Containers returns the sorted IDs of the running containers.
 func (m *Machine) Containers(t testing.TB) (ids []string) {
 	t.Helper()
 	list, err := m.Containerd.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
@@ -74,9 +73,9 @@ func (m *Machine) Containers(t testing.TB) (ids []string) {
 	return ids
 }
 
-// Tree is what stands below directories of the machine, or files, by path: kind,
-// mode, owner and, of a link, its target; of a file, the SHA-256 of its content.
-// One that is not there has nothing.
+// Tree describes the files below directories of the machine by path: type, mode, owner, a
+// symlink's target, and the SHA-256 of a regular file. dirs may also list files. Missing
+// paths are ignored.
 func (m *Machine) Tree(t testing.TB, dirs ...string) map[string]string {
 	t.Helper()
 	dirs = slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool { return m.Command(t.Context(), "test", "-e", dir).Run() != nil })

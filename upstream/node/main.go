@@ -14,13 +14,13 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// Address is that of every node. It belongs to the loopback interface, since a
-// kubelet refuses 127.0.0.1, and is nobody's (RFC 5737).
+// Address is the IP address of every standalone node. It is assigned to the loopback
+// interface because a kubelet rejects 127.0.0.1, and is reserved for documentation (RFC 5737).
 const Address = "192.0.2.1"
 
-// tests are those of whoever calls [Main]. What runtimes and kubelets write to
-// fixed places is written to memory, the settings of the kernel among it that a
-// kubelet changes for the whole machine.
+// tests runs the tests of a package that calls [Main]. It mounts tmpfs over the fixed
+// directories that runtimes and kubelets write to, and bind-mounts copies of the global
+// kernel settings that a kubelet changes.
 var tests = alone.Tests{
 	Name: "cluster",
 	Programs: alone.Programs{
@@ -42,14 +42,14 @@ for setting in vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on
 done`,
 }
 
-// Main installs Debian packages that are missing, where it may, builds the
-// programs under test, runs the tests of a package in namespaces of their own,
-// and exits. Where that cannot be, it runs the tests as they are, and [Require]
-// skips them. Which kubelet it is can be said: -kubelet 1.33.13.
+// Main installs missing Debian packages if it can, builds the programs under test, runs a
+// package's tests in separate namespaces, and exits. If namespaces are not available, it
+// runs the tests as they are, and [Require] skips them. The flag -kubelet selects the
+// kubelet's release, for example -kubelet 1.33.13.
 func Main(m *testing.M) { run(m) }
 
-// MainCluster is [Main] for packages that start a [Cluster]: its programs are built
-// and installed, too.
+// MainCluster is [Main] for packages that start a [Cluster]. It also builds the
+// controllers and installs the CNI plugins.
 func MainCluster(m *testing.M) {
 	tests.Programs["/usr/lib/cni/ptp"] = "containernetworking-plugins"
 	tests.Prepare = func(ctx context.Context, dir string) error {
@@ -59,7 +59,7 @@ func MainCluster(m *testing.M) {
 }
 
 func run(m *testing.M) {
-	// The program that is run within has the same arguments.
+	// The test program is executed again inside the namespaces, with the same arguments.
 	name := flag.String("kubelet", kubelet.Version, "the `release` of the kubelet, or inside: with regcred in it")
 	flag.Parse()
 	var err error
@@ -74,12 +74,12 @@ func run(m *testing.M) {
 	tests.Main(m)
 }
 
-// Require skips a test where no node can be run, or lets it fail if
-// REGCRED_TEST_REQUIRE says that one can.
+// Require skips a test if nodes cannot run here, or fails it if REGCRED_TEST_REQUIRE
+// requires them.
 func Require(t testing.TB) {
 	t.Helper()
 	tests.Require(t)
 }
 
-// dir is the directory of the run, or "" outside of the namespaces.
+// dir returns the run's directory, or "" outside the namespaces.
 func dir() string { return tests.Dir() }

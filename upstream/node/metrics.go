@@ -13,13 +13,13 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// PluginCounts is what a kubelet's metrics say of one plugin.
+// PluginCounts holds one plugin's counters from the kubelet's metrics.
 type PluginCounts struct {
-	Runs   uint64 // kubelet_credential_provider_plugin_duration, its count
+	Runs   uint64 // sample count of kubelet_credential_provider_plugin_duration
 	Errors uint64 // kubelet_credential_provider_plugin_errors_total; without _total until 1.33
 }
 
-// PluginCounts reads the kubelet's metrics, by the plugin's name.
+// PluginCounts returns the counters by plugin name.
 func (k *Kubelet) PluginCounts(t testing.TB) map[string]PluginCounts {
 	t.Helper()
 	families := k.Metrics(t)
@@ -39,7 +39,7 @@ func (k *Kubelet) PluginCounts(t testing.TB) map[string]PluginCounts {
 	return counts
 }
 
-// Metrics are all of the kubelet's metrics, by name.
+// Metrics returns all of the kubelet's metrics by name.
 func (k *Kubelet) Metrics(t testing.TB) map[string]*dto.MetricFamily {
 	t.Helper()
 	data, err := fetch(t.Context(), http.DefaultClient, k.readOnly+"/metrics")
@@ -63,7 +63,7 @@ func label(m *dto.Metric, name string) string {
 	return ""
 }
 
-// ConfigHash is the hash that the kubelet has of its plugins' configuration.
+// ConfigHash returns the kubelet's hash of its credential provider configuration.
 func (k *Kubelet) ConfigHash(t testing.TB) string {
 	t.Helper()
 	for _, m := range k.Metrics(t)["kubelet_credential_provider_config_info"].GetMetric() {

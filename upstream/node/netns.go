@@ -18,24 +18,23 @@ import (
 	"testing"
 )
 
-// The network of a cluster, of addresses that are nobody's (RFC 5737): the run's
-// namespace, which is the router, and one for each node, with a pair of interfaces
-// between them.
+// A cluster's network, with documentation addresses (RFC 5737). The run's namespace is
+// the router; each node has its own namespace and is connected to it by a veth pair.
 const (
 	routerAddress = "198.51.100.1"
-	nodeAddress   = "198.51.100.%d"   // of node 11, 12, …
-	podNetwork    = "203.0.113.%d/26" // of its pods
+	nodeAddress   = "198.51.100.%d"   // nodes are numbered from 11
+	podNetwork    = "203.0.113.%d/26" // for a node's pods
 )
 
-// link is a network namespace that a machine has for itself.
+// link is a machine's network namespace and its connection to the router.
 type link struct {
-	name    string // of the namespace, and of the router's interface
-	address string // of the machine
-	pods    string // the addresses of its pods
+	name    string // name of the namespace and of the router's interface
+	address string // the machine's IP address
+	pods    string // CIDR of its pods
 }
 
-// newLink makes the namespace of the node with a number, from 0. Between the
-// machine's boots it stays.
+// newLink creates the network namespace of the node with the given number, counted from
+// 0. The namespace persists across the machine's reboots.
 func newLink(t testing.TB, number int) *link {
 	t.Helper()
 	l := &link{
@@ -56,7 +55,7 @@ func newLink(t testing.TB, number int) *link {
 			t.Fatalf("%s: %v: %s", line, err, said)
 		}
 	}
-	// For pods. The machine may not change the kernel.
+	// Forward the pods' packets. The machine cannot set this, because /proc/sys is read-only there.
 	forward := func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644) }
 	if err := errors.Join(forward(), l.within(forward)); err != nil {
 		t.Fatal(err)
@@ -71,8 +70,8 @@ func newLink(t testing.TB, number int) *link {
 
 func (l *link) path() string { return filepath.Join("/run/netns", l.name) }
 
-// within calls f on a thread that is in the namespace: what f listens to or dials
-// is there. Nobody else uses the thread afterwards.
+// within calls f on a thread inside the namespace, so that f listens and dials there. The
+// thread is not reused.
 func (l *link) within(f func() error) error {
 	file, err := os.Open(l.path())
 	if err != nil {
@@ -84,7 +83,7 @@ func (l *link) within(f func() error) error {
 	return <-done
 }
 
-// dial connects to an address as a program of the machine does.
+// dial connects to an address from inside the namespace.
 func (l *link) dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	err = l.within(func() (err error) {
 		conn, err = new(net.Dialer).DialContext(ctx, network, address)
@@ -93,13 +92,13 @@ func (l *link) dial(ctx context.Context, network, address string) (conn net.Conn
 	return conn, err
 }
 
-// client asks from within the namespace.
+// client returns an HTTP client that connects from inside the namespace.
 func (l *link) client() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: l.dial, DisableKeepAlives: true}}
 }
 
-// reach makes what listens at an address of the run's loopback interface answer at
-// the same address in the namespace, until the test ends.
+// reach forwards an address in the namespace to the same address on the run's loopback
+// interface, until the test ends.
 func (l *link) reach(t testing.TB, address string) {
 	t.Helper()
 	var listener net.Listener
@@ -118,7 +117,7 @@ func (l *link) reach(t testing.TB, address string) {
 	}()
 }
 
-// pass connects a connection with an address.
+// pass proxies conn to address.
 func pass(conn net.Conn, address string) {
 	defer conn.Close()
 	other, err := net.Dial("tcp", address)

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enterNetwork moves the calling goroutine's thread into a network namespace. The
-// thread ends with the goroutine, since it stays locked.
+// enterNetwork moves the calling goroutine's thread into a network namespace. The thread
+// stays locked, so it exits with the goroutine.
 func enterNetwork(namespace *os.File) error {
 	runtime.LockOSThread()
 	return unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET)

@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// TestMasked: no secret is in the logs that failing tests show.
+// TestMasked checks that the logs of failing tests show no secrets.
 func TestMasked(t *testing.T) {
 	got := masked([]string{"pulled", "password " + canary.Password, "Bearer eyJhbGciOiJSUzI1NiJ9.e30.c2ln, and more"})
 	want := "pulled\n(a line with a secret)\nBearer (a token), and more\n"
@@ -30,7 +30,7 @@ func TestPoll(t *testing.T) {
 	wrong := errors.New("not yet")
 	for _, tt := range []struct {
 		name    string
-		answers []error // the last one again and again
+		answers []error // the last one repeats
 		want    error
 		asked   int // at least
 	}{
@@ -52,7 +52,7 @@ func TestPoll(t *testing.T) {
 	}
 }
 
-// TestKubeletLog: a record of the kubelet's log may have several lines.
+// TestKubeletLog checks that a log record can have several lines.
 func TestKubeletLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubelet.log")
 	log := "I1 one\nE2 two err=<\n\tit said\n\tmore\n > provider=\"a\"\nI3 three\n"

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AddNamespace creates a namespace with a service account "default", which is
-// a controller's work elsewhere.
+// AddNamespace creates a namespace and its service account "default", which a controller
+// creates in a full cluster.
 func (c *ControlPlane) AddNamespace(t testing.TB, name string) {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -23,8 +23,7 @@ func (c *ControlPlane) AddNamespace(t testing.TB, name string) {
 	c.AddServiceAccount(t, name, "default", nil)
 }
 
-// AddServiceAccount creates a service account with annotations, and the names
-// of pull secrets.
+// AddServiceAccount creates a service account with annotations and pull secret names.
 func (c *ControlPlane) AddServiceAccount(t testing.TB, namespace, name string, annotations map[string]string, pullSecrets ...string) *corev1.ServiceAccount {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}}
@@ -38,7 +37,7 @@ func (c *ControlPlane) AddServiceAccount(t testing.TB, namespace, name string, a
 	return account
 }
 
-// AddPullSecret creates a pull secret for one host.
+// AddPullSecret creates a pull secret for one registry host.
 func (c *ControlPlane) AddPullSecret(t testing.TB, namespace, name, host, user, password string) {
 	t.Helper()
 	config, err := json.Marshal(map[string]any{"auths": map[string]any{host: map[string]string{"username": user, "password": password}}})
@@ -54,8 +53,7 @@ func (c *ControlPlane) AddPullSecret(t testing.TB, namespace, name, host, user, 
 	}
 }
 
-// AllowAudience lets nodes request tokens of any service account for an
-// audience (KEP-4412).
+// AllowAudience allows nodes to request service account tokens for an audience (KEP-4412).
 func (c *ControlPlane) AllowAudience(t testing.TB, audience string) {
 	t.Helper()
 	api := c.Client.RbacV1()

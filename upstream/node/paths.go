@@ -5,6 +5,6 @@ package node
 
 import "path/filepath"
 
-// RootDir is the kubelet's --root-dir. Its config.json is the first docker
-// config file that the kubelet looks for, at the first pull.
+// RootDir returns the kubelet's --root-dir. Its config.json is the first Docker
+// configuration file that the kubelet looks for, at the first pull.
 func (k *Kubelet) RootDir() string { return filepath.Join(k.dir, "root") }

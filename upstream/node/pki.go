@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// authority issues the certificates of a cluster.
+// authority is the CA of a cluster.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	pem  []byte // of the certificate
+	pem  []byte // the CA certificate
 }
 
 func newAuthority(t testing.TB) *authority {
@@ -63,7 +63,7 @@ func (a *authority) sign(t testing.TB, template *x509.Certificate, key *ecdsa.Pr
 	return der, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// client is a certificate by which a user of some groups is known.
+// client issues a client certificate for a user who is a member of groups.
 func (a *authority) client(t testing.TB, user string, groups ...string) (certPEM, keyPEM []byte) {
 	t.Helper()
 	key := newKey(t)
@@ -74,10 +74,10 @@ func (a *authority) client(t testing.TB, user string, groups ...string) (certPEM
 	return certPEM, encodeKey(t, key)
 }
 
-// serviceAddress is that of the service "kubernetes".
+// serviceAddress is the cluster IP of the service "kubernetes".
 const serviceAddress = "10.0.0.1"
 
-// server is the certificate of the API server.
+// server issues the API server's certificate.
 func (a *authority) server(t testing.TB) (certPEM, keyPEM []byte) {
 	t.Helper()
 	key := newKey(t)

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NewPod is a pod that runs an image of [Registry.PushApp], which is pulled
-// anew every time. A test may change it before it is run.
+// NewPod returns a pod that runs an image of [Registry.PushApp], with imagePullPolicy
+// Always. A test may change the pod before running it.
 func NewPod(namespace, name, image string) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -24,7 +24,7 @@ func NewPod(namespace, name, image string) *corev1.Pod {
 	}
 }
 
-// running says why a pod does not run.
+// running returns an error if a container of the pod is not running.
 func running(pod *corev1.Pod) error {
 	n := 0
 	for _, c := range pod.Status.ContainerStatuses {
@@ -38,7 +38,7 @@ func running(pod *corev1.Pod) error {
 	return nil
 }
 
-// states are those of a pod's containers, for people.
+// states describes a pod's phase and container states for error messages.
 func states(pod *corev1.Pod) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", pod.Status.Phase, pod.Status.Message)

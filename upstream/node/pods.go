@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RunPod creates a pod on a kubelet's node, without a scheduler. It is deleted
-// with the test.
+// RunPod creates a pod that is already assigned to the kubelet's node. The pod is deleted
+// when the test ends.
 func (c *ControlPlane) RunPod(t testing.TB, k *Kubelet, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	pod = pod.DeepCopy()
@@ -27,14 +27,15 @@ func (c *ControlPlane) RunPod(t testing.TB, k *Kubelet, pod *corev1.Pod) *corev1
 	return pod
 }
 
-// deletePod begins to delete a pod. It may be gone already, or the API server.
+// deletePod starts to delete a pod. It ignores errors: the pod or the API server may
+// already be gone.
 func (c *ControlPlane) deletePod(pod *corev1.Pod) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	c.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})
 }
 
-// WaitRunning waits until the containers of a pod run, and returns it.
+// WaitRunning waits until all containers of a pod are running, and returns the pod.
 func (c *ControlPlane) WaitRunning(t testing.TB, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	var now *corev1.Pod
@@ -47,7 +48,7 @@ func (c *ControlPlane) WaitRunning(t testing.TB, pod *corev1.Pod) *corev1.Pod {
 	return now
 }
 
-// Events are those of a pod so far, each as "Reason: message".
+// Events returns a pod's events so far, each as "Reason: message".
 func (c *ControlPlane) Events(ctx context.Context, pod *corev1.Pod) (texts []string, err error) {
 	list, err := c.Client.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.uid=" + string(pod.UID),
@@ -61,8 +62,7 @@ func (c *ControlPlane) Events(ctx context.Context, pod *corev1.Pod) (texts []str
 	return texts, nil
 }
 
-// WaitEvent waits for an event of a pod in which there are all of these texts,
-// and returns it.
+// WaitEvent waits for an event of a pod that contains all texts, and returns it.
 func (c *ControlPlane) WaitEvent(t testing.TB, pod *corev1.Pod, texts ...string) (event string) {
 	t.Helper()
 	Eventually(t, podTimeout, func(ctx context.Context) error {

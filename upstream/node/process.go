@@ -18,22 +18,22 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// readyTimeout bounds the start of a component, on a busy machine.
+// readyTimeout limits a component's start. It allows for a busy machine.
 const readyTimeout = 90 * time.Second
 
-// process is a component that can be started, killed, and started again.
+// process is a component that can be started, killed and started again.
 type process struct {
 	dir     string   // working directory, and home
-	environ []string // beside PATH and HOME
+	environ []string // in addition to PATH and HOME
 	program string
-	log     string // file with standard output and error of all its runs
+	log     string // file with stdout and stderr of all runs
 
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended
+	done chan struct{} // closed when the process has exited
 }
 
-// newProcess makes a process that ends with the test. If the test fails, the
-// end of its log is shown.
+// newProcess returns a process that is killed when the test ends. If the test fails, the
+// end of the process's log is shown.
 func newProcess(t testing.TB, dir string, environ []string, program string) *process {
 	p := &process{dir: dir, environ: environ, program: program, log: filepath.Join(dir, filepath.Base(program)+".log")}
 	t.Cleanup(func() {
@@ -65,10 +65,10 @@ func (p *process) start(t testing.TB, args ...string) {
 	p.cmd, p.done = cmd, done
 }
 
-// stop kills the process, as a crash would, and waits for it.
+// stop kills the process without a graceful shutdown, and waits for it.
 func (p *process) stop() {
 	if p.cmd == nil {
-		return // it could not be started
+		return // it never started
 	}
 	p.cmd.Process.Kill()
 	<-p.done
@@ -90,7 +90,7 @@ func (p *process) waitReady(t testing.TB, ready func(context.Context) error) {
 	}
 }
 
-// tail is the end of the log, without secrets.
+// tail returns the last lines of the log, with secrets masked.
 func (p *process) tail(lines int) string {
 	data, err := os.ReadFile(p.log)
 	if err != nil {
@@ -100,7 +100,7 @@ func (p *process) tail(lines int) string {
 	return masked(all[max(0, len(all)-lines):])
 }
 
-// grep returns the lines of the log that hold all of these texts.
+// grep returns the lines of the log that contain all texts.
 func (p *process) grep(t testing.TB, texts ...string) []string {
 	t.Helper()
 	return grep(t, p.log, texts...)
@@ -108,7 +108,7 @@ func (p *process) grep(t testing.TB, texts ...string) []string {
 
 var tokens = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`)
 
-// masked joins lines of a log, without secrets.
+// masked joins log lines and masks secrets.
 func masked(lines []string) string {
 	var b strings.Builder
 	for _, line := range lines {
@@ -120,8 +120,8 @@ func masked(lines []string) string {
 	return b.String()
 }
 
-// Eventually waits until check returns nil, and ends the test with its last
-// error if that takes longer than the timeout.
+// Eventually waits until check returns nil. On timeout, it fails the test with check's
+// last error.
 func Eventually(t testing.TB, timeout time.Duration, check func(context.Context) error) {
 	t.Helper()
 	if err := poll(t.Context(), timeout, check); err != nil {
@@ -129,7 +129,7 @@ func Eventually(t testing.TB, timeout time.Duration, check func(context.Context)
 	}
 }
 
-// stopError is an error after which asking again is no use.
+// stopError is an error that ends polling.
 type stopError struct{ error }
 
 func poll(ctx context.Context, timeout time.Duration, check func(context.Context) error) error {
@@ -142,7 +142,7 @@ func poll(ctx context.Context, timeout time.Duration, check func(context.Context
 			return err
 		}
 		if ctx.Err() == nil || last == nil {
-			last = err // and not that the time is up
+			last = err // keep the real error rather than the timeout
 		}
 		select {
 		case <-ctx.Done():

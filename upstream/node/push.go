@@ -22,8 +22,8 @@ func (r *Registry) Push(t testing.TB, repo, tag string, image v1.Image) (referen
 	return reference
 }
 
-// ProgramsImage is an image that has programs, by their names in its root, and runs
-// none of its own accord.
+// ProgramsImage returns an image with programs in its root directory, keyed by file name,
+// and no entrypoint.
 func ProgramsImage(t testing.TB, programs map[string]string) v1.Image {
 	t.Helper()
 	image := empty.Image

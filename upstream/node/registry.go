@@ -21,8 +21,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// NewNet starts an internet, in which registries and clouds have the names
-// that they have in the world. Containerd reaches it as its proxy.
+// NewNet starts a fake internet in which registries and clouds have their real host names.
+// Containerd uses it as its proxy.
 func NewNet(t testing.TB) *testcloud.Net {
 	t.Helper()
 	net, err := testcloud.NewNet()
@@ -33,19 +33,19 @@ func NewNet(t testing.TB) *testcloud.Net {
 	return net
 }
 
-// Registry is a registry of package testregistry, with an access log.
+// Registry is a testregistry server with an access log.
 type Registry struct {
 	*testregistry.Server
-	Host string // in image references
+	Host string // host in image references
 
 	pusher *authn.Basic
 }
 
-// pusher is the user who pushes the images of a test.
+// pusher is the user name for pushing test images.
 const pusher = "node-harness"
 
-// StartRegistry starts a registry. With a host it has that name in the net,
-// over HTTPS; without, it is at a port of 127.0.0.1, over HTTP.
+// StartRegistry starts a registry. With a host, it is served over HTTPS under that name in
+// net; without, it is served over HTTP on a port of 127.0.0.1.
 func StartRegistry(t testing.TB, net *testcloud.Net, host string, opts testregistry.Options) *Registry {
 	t.Helper()
 	if host != "" {
@@ -67,9 +67,8 @@ func StartRegistry(t testing.TB, net *testcloud.Net, host string, opts testregis
 	return &Registry{Server: server, Host: cmp.Or(host, server.Addr()), pusher: &authn.Basic{Username: pusher, Password: password}}
 }
 
-// PushApp pushes an image whose program waits to be ended, and returns its
-// reference. Every reference has an image of its own. Faults that have been
-// injected strike it, too.
+// PushApp pushes an image that runs waiter and returns its reference. Each reference gets
+// a different image. Injected faults also apply to the push.
 func (r *Registry) PushApp(t testing.TB, repo, tag string) (image string) {
 	t.Helper()
 	image = r.Host + "/" + repo + ":" + tag
@@ -101,9 +100,8 @@ func write(t testing.TB, image string, content v1.Image, options ...remote.Optio
 	}
 }
 
-// Pulls are the requests for manifests of a repository so far, from the access
-// log: one that was refused without credentials, and one that was let through
-// with them, as a rule.
+// Pulls returns the requests so far for manifests in a repository, from the access log. A
+// pull usually makes two: one that is rejected without credentials, and one with them.
 func (r *Registry) Pulls(repo string) (list []testregistry.Request) {
 	for _, req := range r.Requests() {
 		if req.User != pusher && strings.HasPrefix(req.Path, "/v2/"+repo+"/manifests/") {
@@ -113,9 +111,9 @@ func (r *Registry) Pulls(repo string) (list []testregistry.Request) {
 	return list
 }
 
-// handlerTransport answers from a handler, under whatever name it is asked. By
-// the user name, the requests are told apart from those of others where nobody
-// has to log in.
+// handlerTransport serves requests directly from a handler, for any host name. It always
+// sends credentials, so that [Registry.Pulls] can recognize pushes to registries that do
+// not require authentication.
 type handlerTransport struct {
 	handler http.Handler
 	user    *authn.Basic

@@ -16,23 +16,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// podTimeout is how long a pod may take to get where a test wants it.
+// podTimeout limits how long a test waits for a pod to reach a state.
 const podTimeout = 90 * time.Second
 
-// AddStatic gives the kubelet a static pod.
+// AddStatic adds a static pod.
 func (k *Kubelet) AddStatic(t testing.TB, pod *corev1.Pod) {
 	t.Helper()
 	data, err := json.Marshal(pod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// At once: a kubelet reads files that are being written, too.
+	// kubelet: it also reads files that are still being written, so rename the file.
 	if err := os.Rename(writeFile(t, string(data), k.dir, pod.Name+".new"), k.manifest(pod)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// RemoveStatic takes a static pod away again.
+// RemoveStatic removes a static pod.
 func (k *Kubelet) RemoveStatic(t testing.TB, pod *corev1.Pod) {
 	t.Helper()
 	if err := os.Remove(k.manifest(pod)); err != nil {
@@ -44,14 +44,14 @@ func (k *Kubelet) manifest(pod *corev1.Pod) string {
 	return filepath.Join(k.manifests(), pod.Namespace+"-"+pod.Name+".json")
 }
 
-// WaitStaticRunning waits until the containers of a static pod run.
+// WaitStaticRunning waits until all containers of a static pod are running.
 func (k *Kubelet) WaitStaticRunning(t testing.TB, pod *corev1.Pod) {
 	t.Helper()
 	k.waitStatic(t, pod, running)
 }
 
-// WaitStaticWaiting waits until a container of a static pod waits for a reason
-// and with a message in which there is this text, and returns both.
+// WaitStaticWaiting waits until a container of a static pod is in state waiting with text
+// in "Reason: message", and returns that.
 func (k *Kubelet) WaitStaticWaiting(t testing.TB, pod *corev1.Pod, text string) (message string) {
 	t.Helper()
 	k.waitStatic(t, pod, func(p *corev1.Pod) error {
@@ -66,7 +66,7 @@ func (k *Kubelet) WaitStaticWaiting(t testing.TB, pod *corev1.Pod, text string) 
 	return message
 }
 
-// waitStatic waits until check finds nothing wrong with a static pod.
+// waitStatic waits until check returns nil for a static pod.
 func (k *Kubelet) waitStatic(t testing.TB, pod *corev1.Pod, check func(*corev1.Pod) error) {
 	t.Helper()
 	Eventually(t, podTimeout, func(ctx context.Context) error {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Nodeadm does to a machine of package node what EKS's program of that name
-// does to a node of Amazon Linux 2023 at each boot: whatever stood there, it
-// writes the kubelet's environment and the configuration of its credential
-// providers, and restarts the kubelet. Behind its own flags it puts those of the
-// NodeConfigs of its --config-source (awslabs/amazon-eks-ami:
-// nodeadm/internal/kubelet).
+// Nodeadm imitates EKS's nodeadm on a machine of package node. At each boot of an Amazon
+// Linux 2023 node, EKS's nodeadm overwrites the kubelet's environment and credential
+// provider configuration and restarts the kubelet. It appends the kubelet flags from the
+// NodeConfigs in --config-source (awslabs/amazon-eks-ami: nodeadm/internal/kubelet).
 //
 //	nodeadm init --config-source file:///etc/eks/nodeadm.d
 package main
@@ -21,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// nodeConfig is what is read of a NodeConfig.
+// nodeConfig contains the NodeConfig fields that nodeadm reads.
 type nodeConfig struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -32,7 +30,7 @@ type nodeConfig struct {
 	} `json:"spec"`
 }
 
-// template is a directory with what a node is given: flags, and config.json.
+// template is the directory with the initial kubelet flags ("flags") and config.json.
 const template = "/usr/share/nodeadm"
 
 func main() {
@@ -75,8 +73,8 @@ func run(args []string) error {
 	return nil
 }
 
-// flagsOf are those of the NodeConfigs of a directory, in the order of their
-// names.
+// flagsOf returns the kubelet flags of the NodeConfigs in a directory, sorted by file
+// name within each extension.
 func flagsOf(dir string) (flags []string, err error) {
 	for _, pattern := range []string{"*.yaml", "*.yml", "*.json"} {
 		files, err := filepath.Glob(filepath.Join(dir, pattern))

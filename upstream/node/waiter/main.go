@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Waiter is the program in the images that the tests run, the sandbox's
-// included: it waits until it is told to end.
+// Waiter is the program in the test images, including the sandbox image. It waits for
+// SIGTERM or SIGINT.
 //
-//	waiter say TEXT   prints a text first
-//	waiter from PIPE  says what is written to a named pipe, line by line: "1 " and a
-//	                  text on standard output, "2 " and a text on standard error
-//	waiter ask        prints the API server's version instead, as a pod is told of it
+//	waiter say TEXT   prints TEXT first
+//	waiter from PIPE  copies lines from a named pipe: "1 TEXT" to standard output,
+//	                  "2 TEXT" to standard error
+//	waiter ask        prints the API server's version, using the pod's in-cluster
+//	                  configuration, and exits
 package main
 
 import (
@@ -42,7 +43,7 @@ func main() {
 	<-end
 }
 
-// sayFrom says what is written to a pipe. Opened for writing too, it has no end.
+// sayFrom copies lines from a named pipe. Opening it for writing too prevents EOF.
 func sayFrom(path string) {
 	pipe, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -62,7 +63,7 @@ func sayFrom(path string) {
 	}
 }
 
-// ask asks as in-cluster configuration says.
+// ask prints the API server's version, using the in-cluster configuration.
 func ask() error {
 	const dir = "/var/run/secrets/kubernetes.io/serviceaccount/"
 	ca, err := os.ReadFile(dir + "ca.crt")
