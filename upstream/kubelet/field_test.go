@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestFieldOf: a field of the kubelet's that is gone is named, with its type.
+// TestFieldOf checks that the error for a missing field names the field and its type.
 func TestFieldOf(t *testing.T) {
 	type inner struct{ plugin string }
 	v := reflect.ValueOf(&struct{ impl any }{&inner{"p"}})

@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/upstream/corpus"
 )
 
-// Silence turns the kubelet's log off. It logs every failing provider.
+// Silence turns off the kubelet's log, which reports every failing provider.
 func Silence() {
 	var fs flag.FlagSet
 	klog.InitFlags(&fs)
@@ -31,31 +31,30 @@ func Silence() {
 	klog.SetLogger(klog.Logger{})
 }
 
-// ReadConfig is what the kubelet reads a configuration with: providers, and the
-// hash, which is "" of kubelets that have none.
+// ReadConfig reads a configuration with the kubelet's own function. It returns the
+// configuration and its hash, which is "" for kubelets that do not compute one.
 func ReadConfig(path string) (*kubeletconfig.CredentialProviderConfig, string, error) {
 	return readConfig(path)
 }
 
-// Validate is the kubelet's validateCredentialProviderConfig, with the feature
-// gate of service-account tokens on.
+// Validate calls the kubelet's validateCredentialProviderConfig with the feature gate for
+// service account tokens enabled.
 func Validate(c *kubeletconfig.CredentialProviderConfig) error { return ValidateWith(c, true) }
 
-// ValidateWith is Validate with the gate on or off.
+// ValidateWith is [Validate] with the gate on or off.
 func ValidateWith(c *kubeletconfig.CredentialProviderConfig, tokens bool) error {
 	return validate(c, tokens).ToAggregate()
 }
 
-// Tokens are the two functions through which a kubelet reads service accounts
-// and requests tokens. Both may be nil.
+// Tokens holds the functions with which a kubelet requests tokens and reads service
+// accounts. Both may be nil.
 type Tokens struct {
 	Token          func(namespace, name string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error)
 	ServiceAccount func(namespace, name string) (*corev1.ServiceAccount, error)
 }
 
-// Register does what a kubelet does at its start with the two flags: read,
-// validate, find the executables, register. What was registered before is
-// forgotten.
+// Register loads a configuration as a kubelet does at startup with its two flags: read,
+// validate, find the executables, register. It discards earlier registrations.
 //
 // It must not be called while another goroutine uses the kubelet's packages.
 func Register(configPath, binDir string, tokens Tokens) error {
@@ -63,13 +62,13 @@ func Register(configPath, binDir string, tokens Tokens) error {
 	return register(configPath, binDir, tokens)
 }
 
-// Keyring is the keyring of the registered plugins for a pod; all four
-// arguments may be empty.
+// Keyring returns the kubelet's keyring of the registered plugins for a pod. All arguments
+// may be empty.
 func Keyring(namespace, pod, podUID, serviceAccount string) credentialprovider.DockerKeyring {
 	return newKeyring(namespace, pod, podUID, serviceAccount)
 }
 
-// SetPlugin makes the provider at index run p in place of its executable.
+// SetPlugin makes the provider at index call p instead of its executable.
 func SetPlugin(index int, p plugin.Plugin) error {
 	f, err := pluginField(index)
 	if err != nil {
@@ -79,22 +78,22 @@ func SetPlugin(index int, p plugin.Plugin) error {
 	return nil
 }
 
-// Respond is a plugin that runs in this process: what it is asked, and its answer.
+// Respond is an in-process plugin.
 type Respond func(Asked) Answer
 
-// Asked is what a kubelet asks a plugin.
+// Asked is the kubelet's request to a plugin.
 type Asked struct {
 	Image       string
 	Token       string
 	Annotations map[string]string
 }
 
-// SetRespond is [SetPlugin] with a function, which kubelets of all versions take.
+// SetRespond is [SetPlugin] with a function. It works with all kubelet versions.
 func SetRespond(index int, f Respond) error { return SetPlugin(index, f.plugin()) }
 
-// pluginField returns the field of a registered provider that holds its exec.
-// Every step goes by name, so a rename in the kubelet is an error here and
-// not a wrong write.
+// pluginField returns the field of a registered provider that holds its exec. It finds
+// fields by name, so that a rename in the kubelet causes an error instead of a write to
+// the wrong field.
 func pluginField(index int) (f reflect.Value, err error) {
 	f = reflect.ValueOf(Keyring("", "", "", ""))
 	if f, err = fieldOf(f, providersField); err != nil {
@@ -112,7 +111,7 @@ func pluginField(index int) (f reflect.Value, err error) {
 	return reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem(), nil
 }
 
-// fieldOf is a field of the struct that v is or leads to.
+// fieldOf returns a field of the struct that v holds or points to.
 func fieldOf(v reflect.Value, name string) (reflect.Value, error) {
 	for v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer {
 		v = v.Elem()
@@ -130,14 +129,14 @@ func typeName(v reflect.Value) string {
 	return v.Type().String()
 }
 
-// Exec is the exec of one registered provider.
+// Exec is the exec plugin of a registered provider.
 type Exec struct {
 	ptr        unsafe.Pointer // *execPlugin
 	plugin     plugin.Plugin
 	apiVersion string
 }
 
-// ExecOf returns the exec of the provider at index.
+// ExecOf returns the exec plugin of the provider at index.
 func ExecOf(index int) (*Exec, error) {
 	f, err := pluginField(index)
 	if err != nil {
@@ -159,7 +158,7 @@ func (e *Exec) EncodeRequest(image, token string, annotations map[string]string)
 	return encodeRequest(e.ptr, request(Asked{image, token, annotations}))
 }
 
-// DecodeResponse is what ExecPlugin does with a plugin's output.
+// DecodeResponse decodes a plugin's output as the kubelet's ExecPlugin does.
 func (e *Exec) DecodeResponse(data []byte) (*Response, error) {
 	gvk, err := json.DefaultMetaFactory.Interpret(data)
 	if err != nil {
@@ -176,8 +175,8 @@ func (e *Exec) Run(image, token string, annotations map[string]string) (*Respons
 	return plain(run(e.plugin, Asked{image, token, annotations}))
 }
 
-// CacheKey is the key under which the kubelet keeps an answer for id, if the
-// answer's cacheKeyType is Image.
+// CacheKey returns the kubelet's cache key for a response to id whose cacheKeyType is
+// Image.
 func CacheKey(cacheType string, id corpus.Identity) (string, error) {
 	if id.Name == "" {
 		return cacheKey(id.Image, "")
@@ -189,6 +188,6 @@ func CacheKey(cacheType string, id corpus.Identity) (string, error) {
 	return cacheKey(id.Image, account)
 }
 
-// Knows are parts of credential providers that came late: the field cacheType of
-// tokenAttributes, and that credentials can say which service account they are of.
+// Knows lists features that older kubelets lack: the field cacheType of tokenAttributes,
+// and the service account in the source of a credential.
 type Knows struct{ CacheType, Source bool }

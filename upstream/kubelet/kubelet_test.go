@@ -52,8 +52,8 @@ func register(t *testing.T) (dir string) {
 	return dir
 }
 
-// The bridge reaches the kubelet's own objects: what a real process reads is
-// what EncodeRequest says, and registering twice does not panic.
+// TestBridge checks that the package uses the kubelet's own objects: a real process reads
+// what EncodeRequest returns, and registering twice does not panic.
 func TestBridge(t *testing.T) {
 	register(t)
 	dir := register(t)
@@ -114,14 +114,14 @@ func TestCacheKey(t *testing.T) {
 	}
 }
 
-// TestCheckRelease: a program counts as the release's only if all that it has
-// in common with it is of the same version.
+// TestCheckRelease checks that a program matches the release only if all modules that they
+// share have the same version.
 func TestCheckRelease(t *testing.T) {
 	pinned := "v0" + strings.TrimPrefix(kubelet.Version, "v1")
 	for _, tt := range []struct {
 		name string
 		deps []*debug.Module
-		want string // in the error
+		want string // substring of the error
 	}{
 		{"the release", []*debug.Module{{Path: "k8s.io/kubernetes", Version: kubelet.Version}, {Path: "k8s.io/api", Version: pinned}, {Path: "sigs.k8s.io/yaml", Version: "v1.6.0"}}, ""},
 		{"another release", []*debug.Module{{Path: "k8s.io/kubernetes", Version: "v1.36.2"}}, "built with k8s.io/kubernetes v1.36.2"},

@@ -9,8 +9,8 @@ import (
 	credentialproviderapi "k8s.io/kubelet/pkg/apis/credentialprovider"
 )
 
-// What all versions have. The rest is in plugins.go, and in files that are
-// called after the versions which they are for.
+// Functions that exist in all versions. The rest is in plugins.go and in files named after
+// the versions to which they apply.
 
 // The receiver is a *execPlugin.
 //

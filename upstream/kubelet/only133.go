@@ -14,9 +14,9 @@ import (
 	"github.com/regcred/regcred/upstream/corpus"
 )
 
-// Kubelet 1.33 has tokens, without cacheType.
+// Kubelet 1.33 supports tokens, but not cacheType.
 
-// This says what this kubelet knows.
+// This lists the features of the linked kubelet.
 var This = Knows{}
 
 //go:linkname readCredentialProviderConfigFile k8s.io/kubernetes/pkg/credentialprovider/plugin.readCredentialProviderConfigFile
@@ -36,5 +36,6 @@ func accountKey(_ string, id corpus.Identity) (string, error) {
 
 func cacheType(*kubeletconfig.ServiceAccountTokenAttributes) string { return "" }
 
-// From is the service account whose credential c is: this kubelet does not say.
+// From returns the service account that a credential belongs to. This kubelet does not
+// record it.
 func From(Credential) string { return "" }

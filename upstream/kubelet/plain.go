@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/upstream/corpus"
 )
 
-// Provider is one entry of a configuration as the kubelet sees it, in the
-// form in which the vectors hold it: empty and missing lists are the same.
+// Provider is a provider entry of a configuration as decoded by the kubelet, in the format
+// of the test vectors: empty and missing lists are the same.
 type Provider struct {
 	Name            string           `json:"name"`
 	MatchImages     []string         `json:"matchImages,omitempty"`
@@ -27,13 +27,13 @@ type Provider struct {
 	TokenAttributes *TokenAttributes `json:"tokenAttributes,omitempty"`
 }
 
-// EnvVar is one entry of env.
+// EnvVar is an entry of a provider's env.
 type EnvVar struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// TokenAttributes is a provider's tokenAttributes.
+// TokenAttributes holds a provider's tokenAttributes.
 type TokenAttributes struct {
 	Audience  string   `json:"audience"`
 	CacheType string   `json:"cacheType"`
@@ -59,15 +59,15 @@ func Providers(c *kubeletconfig.CredentialProviderConfig) []Provider {
 	return out
 }
 
-// Response is an answer as the kubelet sees it. CacheKeyType may have any
-// value; other than three, the kubelet drops the answer at the next step.
+// Response is a plugin's response as decoded by the kubelet. CacheKeyType may have any
+// value: the kubelet rejects unknown ones only in the next step.
 type Response struct {
 	CacheKeyType  corpus.Text    `json:"cacheKeyType"`
 	CacheDuration *time.Duration `json:"cacheDuration,omitempty"` // nanoseconds
 	Auth          []Entry        `json:"auth,omitempty"`          // sorted by key
 }
 
-// Entry is one entry of an answer's auth. Its texts need not be UTF-8.
+// Entry is an entry of a response's auth. Its strings need not be valid UTF-8.
 type Entry struct {
 	Key      corpus.Text `json:"key"`
 	Username corpus.Text `json:"username"`
@@ -88,8 +88,8 @@ func plain(r *credentialproviderapi.CredentialProviderResponse, err error) (*Res
 	return out, nil
 }
 
-// Lookup is what the kubelet's keyring of plugins does with the answers of
-// all matching providers.
+// Lookup combines the responses of all matching providers as the kubelet's plugin keyring
+// does.
 func Lookup(answers []map[string]corpus.Auth, image string) []corpus.Auth {
 	ring := &credentialprovider.BasicDockerKeyring{}
 	for _, a := range answers {
@@ -103,7 +103,7 @@ func Lookup(answers []map[string]corpus.Auth, image string) []corpus.Auth {
 	return Auths(creds)
 }
 
-// Auths returns user names and passwords alone.
+// Auths returns only the user names and passwords.
 func Auths(creds []Credential) []corpus.Auth {
 	out := []corpus.Auth{}
 	for _, c := range creds {

@@ -15,7 +15,7 @@ import (
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 )
 
-// Credential is one credential of the kubelet's.
+// Credential is the kubelet's type for a credential.
 type Credential = credentialprovider.TrackedAuthConfig
 
 //go:linkname validate k8s.io/kubernetes/pkg/credentialprovider/plugin.validateCredentialProviderConfig
@@ -24,7 +24,7 @@ func validate(config *kubeletconfig.CredentialProviderConfig, saTokenForCredenti
 //go:linkname cacheKey k8s.io/kubernetes/pkg/credentialprovider/plugin.generateCacheKey
 func cacheKey(baseKey, serviceAccountCacheKey string) (string, error)
 
-// registered has the fields of the kubelet's type provider, in its order.
+// registered must have the same fields, in the same order, as the kubelet's type provider.
 type registered struct {
 	_ string         // name
 	_ unsafe.Pointer // impl, a *pluginProvider
@@ -49,15 +49,15 @@ func newKeyring(namespace, pod, podUID, serviceAccount string) credentialprovide
 	return plugin.NewExternalCredentialProviderDockerKeyring(namespace, pod, podUID, serviceAccount)
 }
 
-// The way from a keyring to a provider's exec.
+// Field names on the path from a keyring to a provider's exec.
 const providersField = "providers"
 
 var pluginPath = []string{"provider", "plugin"}
 
-// Answer is what a plugin answers.
+// Answer is a plugin's response.
 type Answer = *credentialproviderapi.CredentialProviderResponse
 
-// inProcess is the kubelet's interface Plugin.
+// inProcess implements the kubelet's interface Plugin.
 type inProcess struct{ respond Respond }
 
 func (f Respond) plugin() plugin.Plugin { return inProcess{f} }

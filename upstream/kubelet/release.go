@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// Version is the release of the kubelet that go.mod pins.
+// Version is the kubelet release that go.mod pins.
 const Version = "v1.36.3"
 
-// CheckRelease fails if a program is built with another version of a library
-// than the kubelet's release: those that decode are part of the behaviour.
-// regcred requires newer ones, so go.mod replaces them by those of the release.
+// CheckRelease returns an error if a program was built with a library version other than
+// the kubelet release's. The decoding libraries affect behaviour. regcred requires newer
+// versions, so go.mod replaces them with the release's.
 func CheckRelease(info *debug.BuildInfo) error {
 	release, err := libraries()
 	if err != nil {
@@ -40,7 +40,7 @@ func CheckRelease(info *debug.BuildInfo) error {
 	return nil
 }
 
-// libraries are the versions that the release requires, and its own.
+// libraries returns the module versions that the release requires, including its own.
 func libraries() (map[string]string, error) {
 	path, err := exec.Command("go", "list", "-m", "-f", "{{.GoMod}}", "k8s.io/kubernetes").Output()
 	if err != nil {
@@ -56,7 +56,7 @@ func libraries() (map[string]string, error) {
 	}
 	versions := map[string]string{"k8s.io/kubernetes": Version}
 	for _, m := range mod.Require {
-		if m.Version == "v0.0.0" { // released together with it
+		if m.Version == "v0.0.0" { // staging modules, released together with it
 			m.Version = strings.Replace(Version, "v1.", "v0.", 1)
 		}
 		versions[m.Path] = m.Version

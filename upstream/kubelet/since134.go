@@ -14,15 +14,15 @@ import (
 	"github.com/regcred/regcred/upstream/corpus"
 )
 
-// From 1.34 on, there are configuration directories, hashes and cacheType.
+// Kubelet 1.34 and later support configuration directories, hashes and cacheType.
 
-// This says what this kubelet knows.
+// This lists the features of the linked kubelet.
 var This = Knows{CacheType: true, Source: true}
 
 //go:linkname readConfig k8s.io/kubernetes/pkg/credentialprovider/plugin.readCredentialProviderConfig
 func readConfig(configPath string) (*kubeletconfig.CredentialProviderConfig, string, error)
 
-// cacheKeyParams has the fields of the kubelet's type of that name, in its order.
+// cacheKeyParams must have the same fields, in the same order, as the kubelet's type.
 type cacheKeyParams struct {
 	namespace          string
 	serviceAccountName string
@@ -53,7 +53,8 @@ func accountKey(cacheType string, id corpus.Identity) (string, error) {
 
 func cacheType(t *kubeletconfig.ServiceAccountTokenAttributes) string { return string(t.CacheType) }
 
-// From is the service account whose credential c is, as namespace/name/uid, or "".
+// From returns the service account that a credential belongs to, as namespace/name/uid, or
+// "" if it is unknown.
 func From(c Credential) string {
 	if c.Source == nil || c.Source.ServiceAccount == nil {
 		return ""
