@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package cluster has no code but tests: scenarios in which a real kubelet, a
-// real runtime and a real API server, started by package node, pull images
-// with this repository's plugins and beside this repository's keyring.
+// Package cluster contains only tests. They start a real kubelet, container runtime and
+// API server with package node, pull images with this repository's plugins, and compare
+// the kubelet with this repository's keyring.
 package cluster

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command hostrun runs a program by package hostrun, and prints what came of it as
-// JSON on standard error. What the program prints it prints.
+// Command hostrun runs a program through package hostrun. It passes the program's stdout
+// on and prints the result as JSON to stderr.
 //
 //	hostrun SOCKET UNIT TIMEOUT COMMAND
 package main
@@ -19,13 +19,13 @@ import (
 	"github.com/regcred/regcred/internal/hostrun"
 )
 
-// result is what came of it.
+// result is the JSON output.
 type result struct {
 	Code        int
 	Error, Type string
-	Stderr      string // of the program
+	Stderr      string // the program's stderr
 	Took        time.Duration
-	Rights      map[string]string // of this process: CapEff, CapBnd, NoNewPrivs, Uid
+	Rights      map[string]string // privileges of this process, from /proc/self/status
 }
 
 func main() {
@@ -47,7 +47,7 @@ func main() {
 	_ = json.NewEncoder(os.Stderr).Encode(r)
 }
 
-// rights are those of this process.
+// rights returns this process's capabilities, NoNewPrivs and Uid.
 func rights() map[string]string {
 	list := map[string]string{}
 	status, _ := os.ReadFile("/proc/self/status")

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command manypods looks up one image for each of many pods, as a process that
-// serves a node's pulls does, and prints how much memory that took. It is a
-// process of its own so that nothing else is counted.
+// Command manypods looks up an image for each of many pods, like a process that serves all
+// pulls of a node, and prints its memory usage. It runs as a separate process so that only
+// the lookups are measured.
 //
 //	manypods KUBECONFIG CONFIG IMAGE <pods.json
 //
-// Standard input is a list of regcred.Pod. The provider of CONFIG is one of
-// this process: memory of plugins is their own.
+// Standard input is a list of regcred.Pod. The provider in CONFIG runs in this process;
+// plugin processes would use additional memory.
 package main
 
 import (
@@ -38,7 +38,7 @@ func main() {
 	}
 }
 
-// answer gives each token its own credential of a usual size.
+// answer returns a different credential of a typical size for each token.
 func answer(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 	return &plugin.Response{
 		CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Hour),
@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) 
 	if err := lookUp(ctx, k, args[2], pods); err != nil {
 		return err
 	}
-	// Once more, from the cache.
+	// The second lookups are served from the cache.
 	if err := lookUp(ctx, k, args[2], pods); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func lookUp(ctx context.Context, k *regcred.Keyring, image string, pods []regcre
 	return g.Wait()
 }
 
-// resident returns the resident set of this process in bytes, and its maximum.
+// resident returns the current and maximum resident set size of this process in bytes.
 func resident() (now, most uint64, err error) {
 	data, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command unit does one thing with a unit of the machine that it runs on, by
-// package service, and prints what came of it as JSON.
+// Command unit performs one operation of package service on a unit of this machine, and
+// prints the result as JSON.
 //
 //	unit NAME.service state|reload|restart|log|wait REQUEST
 package main
@@ -18,13 +18,13 @@ import (
 	"github.com/regcred/regcred/internal/service"
 )
 
-// request is what "log" and "wait" are told.
+// request holds the parameters of "log" and "wait".
 type request struct {
 	Before service.State
 	Want   service.Want
 }
 
-// result is what came of it.
+// result is the JSON output.
 type result struct {
 	State       service.State
 	Lines       []string
