@@ -23,9 +23,9 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// testCluster: the cluster of these tests is one. Controllers run pods on two nodes,
-// with addresses and logs; a rollout takes one node at a time; one that is shut down is
-// missed, and is back after its boot.
+// testCluster checks the test cluster itself: controllers run pods with addresses and logs
+// on two nodes; a rollout updates one node at a time; a node that is shut down becomes not
+// ready, and ready again after its boot.
 func (f *fleet) testCluster(t *testing.T) {
 	c := f.Cluster
 	image, next := f.images.PushApp(t, "team/app", "v1"), f.images.PushApp(t, "team/app", "v2")
@@ -113,7 +113,7 @@ func testJob(t *testing.T, c *node.Cluster, image string) {
 	}
 }
 
-// waitRollout waits as "kubectl rollout status" does.
+// waitRollout waits like "kubectl rollout status".
 func waitRollout(t *testing.T, c *node.Cluster, set *appsv1.DaemonSet) {
 	t.Helper()
 	done := false
@@ -136,7 +136,7 @@ func waitRollout(t *testing.T, c *node.Cluster, set *appsv1.DaemonSet) {
 	done = true
 }
 
-// tell shows what pods say, and what is said of them.
+// tell logs the pods' output and events.
 func tell(t *testing.T, c *node.Cluster, labels string) {
 	t.Helper()
 	for _, p := range podsOf(t, c, labels) {
@@ -146,7 +146,7 @@ func tell(t *testing.T, c *node.Cluster, labels string) {
 	}
 }
 
-// podsOf are the pods of labels, by node.
+// podsOf returns the pods with these labels, sorted by node.
 func podsOf(t *testing.T, c *node.Cluster, labels string) []corev1.Pod {
 	t.Helper()
 	list, err := c.Client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: labels})
@@ -157,12 +157,12 @@ func podsOf(t *testing.T, c *node.Cluster, labels string) []corev1.Pod {
 	return list.Items
 }
 
-// watchReady watches the pods of labels, which are ready now, and returns what tells
-// how many nodes had a ready one at the least, until it is called.
+// watchReady watches the pods with these labels, all of which must be ready. The returned
+// function stops the watch and returns the lowest number of nodes that had a ready pod.
 func watchReady(t *testing.T, c *node.Cluster, labels string) (least func() int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	ready := map[string]string{} // node, by the pod's name
+	ready := map[string]string{} // node by pod name
 	list, err := c.Client.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: labels})
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func watchReady(t *testing.T, c *node.Cluster, labels string) (least func() int)
 	}
 }
 
-// isReady reports whether a pod is.
+// isReady reports whether a pod is ready.
 func isReady(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue

@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/upstream/transcript"
 )
 
-// testDoc follows docs/fleet-walkthrough.md.
+// testDoc checks docs/fleet-walkthrough.md.
 func (f *fleet) testDoc(t *testing.T) {
 	before := f.trees(t)
 	transcript.Replay(t, "../../docs/fleet-walkthrough.md", "## Walkthrough\n", func(section string) func(*testing.T, string) string {
@@ -42,7 +42,7 @@ func (f *fleet) testDoc(t *testing.T) {
 			t.Helper()
 			cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
 			cmd.Dir, cmd.Env = dir, environ
-			out, _ := cmd.CombinedOutput() // some are meant to fail
+			out, _ := cmd.CombinedOutput() // some commands are expected to fail
 			canary.Check(t, command, string(out))
 			return shown.Replace(f.turned(t, string(out)))
 		}
@@ -50,8 +50,8 @@ func (f *fleet) testDoc(t *testing.T) {
 	f.checkTrees(t, before)
 }
 
-// turned is what is said of the nodes, with the names of the two exchanged if it is the
-// second that has failed: which one is the first is chance.
+// turned swaps the names of the two nodes in a command's output if the second node failed,
+// because it is random which node is updated first.
 func (f *fleet) turned(t *testing.T, said string) string {
 	t.Helper()
 	r := &release{f, "regcred", "regcred"}

@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// testDrift: one node, on which somebody spoils what was installed, and on which the
-// agent is killed while an install that is rolled back is running.
+// testDrift checks one node whose installed files another process changes, and whose agent
+// is killed while it rolls back an install.
 func (f *fleet) testDrift(t *testing.T) {
 	before := f.trees(t)
 	a := f.Node(t, nodeA)
@@ -52,8 +52,8 @@ func (f *fleet) testDrift(t *testing.T) {
 	f.checkTrees(t, before)
 }
 
-// What somebody does in /var/lib/regcred: a program is another one, and what the kubelet
-// reads and runs is gone; and then its configuration is another one, which is theirs.
+// Changes by another process in /var/lib/regcred. spoil replaces a program and deletes the
+// files that the kubelet reads and runs; theirs replaces the configuration.
 const (
 	spoil  = "cd /var/lib/regcred && rm regcred-credential-provider kubelet/bin/regcred-credential-provider kubelet/config/* && printf '#!/bin/sh\\n' >regcred-credential-provider && chmod 755 regcred-credential-provider"
 	theirs = "cd /var/lib/regcred/kubelet/config && echo '{}' >$(ls)"
@@ -88,7 +88,7 @@ func (r *release) testMended(t *testing.T, m *node.Machine) {
 			return err
 		}
 		if isReady(pod) {
-			err = fmt.Errorf("pod %s is ready", pod.Name) // its events: testBadChange
+			err = fmt.Errorf("pod %s is ready", pod.Name) // testBadChange checks its events
 		}
 		return err
 	})
@@ -96,7 +96,7 @@ func (r *release) testMended(t *testing.T, m *node.Machine) {
 	asInstalled(2)
 }
 
-// logged: the agent's log has a line with a text.
+// logged checks that a line of the agent's log contains text.
 func (r *release) logged(t *testing.T, text string) {
 	t.Helper()
 	pod, err := r.agent(t.Context(), nodeA)
@@ -114,7 +114,7 @@ func (r *release) logged(t *testing.T, text string) {
 	}
 }
 
-// measured: the agent's metrics have these lines.
+// measured checks that the agent's metrics contain these lines.
 func (r *release) measured(t *testing.T, lines ...string) {
 	t.Helper()
 	pod, err := r.agent(t.Context(), nodeA)
@@ -129,8 +129,8 @@ func (r *release) measured(t *testing.T, lines ...string) {
 	}
 }
 
-// testKilledInVain: however often the agent's container is ended, the kubelet is
-// restarted once for what does not work, and once to go back.
+// testKilledInVain checks that the kubelet is restarted only twice for a bad change, once
+// for the change and once for its rollback, however often the agent's container is killed.
 func (r *release) testKilledInVain(t *testing.T, m *node.Machine, bad map[string]any) {
 	restarts, currents := kubeletStarts(t, m), currentOf(t, m)
 	old, err := r.agent(t.Context(), nodeA)
@@ -167,7 +167,7 @@ func (r *release) testKilledInVain(t *testing.T, m *node.Machine, bad map[string
 	}
 }
 
-// kubeletStarts is how often a machine's kubelet has been started.
+// kubeletStarts returns how often a machine's kubelet was started.
 func kubeletStarts(t *testing.T, m *node.Machine) int {
 	t.Helper()
 	n, err := strconv.Atoi(strings.TrimSpace(m.Run(t, "sh", "-c", "journalctl --output=cat --unit=kubelet | grep -c '^Started kubelet'")))
@@ -177,7 +177,7 @@ func kubeletStarts(t *testing.T, m *node.Machine) int {
 	return n
 }
 
-// scrape is what an agent's /metrics has.
+// scrape returns the agent's /metrics.
 func scrape(t *testing.T, ip string) string {
 	t.Helper()
 	resp, err := http.Get("http://" + ip + ":9476/metrics")

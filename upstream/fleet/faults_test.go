@@ -18,14 +18,14 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// azure is a file that only nodes of AKS have.
+// azure is a file that exists only on AKS nodes.
 const azure = "/opt/azure/containers/provision.complete"
 
-// testFaults: what happens to clusters, one thing after the other, to one release.
+// testFaults injects common cluster failures into one release, one after the other.
 func (f *fleet) testFaults(t *testing.T) {
 	step := func(name string, do func(*testing.T)) {
 		if t.Failed() {
-			return // what follows would tell nothing
+			return // later steps depend on earlier ones
 		}
 		t.Run(name, do)
 	}
@@ -109,13 +109,13 @@ func (f *fleet) testFaults(t *testing.T) {
 	})
 }
 
-// installed: regcred on a machine says that all is as it was installed.
+// installed checks that "regcred status" finds no change to the installation on a machine.
 func (r *release) installed(t *testing.T, m *node.Machine) {
 	t.Helper()
 	m.Run(t, "sh", "-c", "$(ls -t /var/lib/kubelet/pods/*/volumes/kubernetes.io~empty-dir/*/host/regcred | head -n1) status")
 }
 
-// says: the agent of a node says all of these texts in its last line.
+// says checks that the last status line of a node's agent contains all texts.
 func (r *release) says(t *testing.T, node string, texts ...string) {
 	t.Helper()
 	if err := r.said(t.Context(), node, texts...); err != nil {
@@ -123,7 +123,7 @@ func (r *release) says(t *testing.T, node string, texts ...string) {
 	}
 }
 
-// said says what is missing in the last line.
+// said returns an error if the last status line does not contain all texts.
 func (r *release) said(ctx context.Context, node string, texts ...string) error {
 	pod, err := r.agent(ctx, node)
 	if err != nil {
@@ -141,8 +141,8 @@ func (r *release) said(ctx context.Context, node string, texts ...string) error 
 	return nil
 }
 
-// lastStatus is what an agent last said of its node. A runtime may have lines of
-// standard error behind it in the log, though they were written before.
+// lastStatus returns the agent's last status line. The runtime may log stderr lines after
+// it that were written earlier.
 func (f *fleet) lastStatus(ctx context.Context, pod *corev1.Pod) (line string, err error) {
 	log, err := f.Client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: new(int64(20)), Container: "agent"}).DoRaw(ctx)
 	for text := range strings.Lines(string(log)) {
@@ -153,7 +153,7 @@ func (f *fleet) lastStatus(ctx context.Context, pod *corev1.Pod) (line string, e
 	return line, err
 }
 
-// killAgent kills the agent's process on a machine, each time it has run for a while.
+// killAgent kills the agent's process on a machine after each of these run times.
 func (r *release) killAgent(t *testing.T, m *node.Machine, after ...time.Duration) (killed int) {
 	t.Helper()
 	for _, d := range after {
@@ -168,7 +168,7 @@ func (r *release) killAgent(t *testing.T, m *node.Machine, after ...time.Duratio
 	return killed
 }
 
-// findAgent finds the process, for a shell on the machine.
+// findAgent is a shell script that finds the agent's process on the machine.
 const findAgent = `found=
 for dir in /proc/[0-9]*; do
 	case $(tr '\0' ' ' <$dir/cmdline 2>/dev/null) in
@@ -177,7 +177,7 @@ for dir in /proc/[0-9]*; do
 done
 `
 
-// deleteAgent deletes a node's pod when it has been there for a while.
+// deleteAgent deletes a node's agent pod once the pod has existed for a while.
 func (r *release) deleteAgent(t *testing.T, name string, after time.Duration) {
 	t.Helper()
 	var pod *corev1.Pod
@@ -196,7 +196,7 @@ func (r *release) deleteAgent(t *testing.T, name string, after time.Duration) {
 	}
 }
 
-// pause lets time pass until a fault strikes: when it does is not what a test proves.
+// pause waits before a fault is injected. The tests do not depend on the exact time.
 func pause(t *testing.T, d time.Duration) {
 	t.Helper()
 	select {

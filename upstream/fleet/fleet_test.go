@@ -26,7 +26,7 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// TestFleet: all is on one cluster, since that takes a while to come up.
+// TestFleet runs all tests on one cluster, because starting one takes a while.
 func TestFleet(t *testing.T) {
 	node.Require(t)
 	f := startFleet(t)
@@ -35,31 +35,31 @@ func TestFleet(t *testing.T) {
 		run  func(*testing.T)
 	}{{"cluster", f.testCluster}, {"privileges", f.testPrivileges}, {"doc", f.testDoc}, {"life", f.testLife}, {"drift", f.testDrift}, {"faults", f.testFaults}} {
 		if t.Failed() {
-			return // a release that is left on the nodes is in the way of the next
+			return // a release left on the nodes would disturb the next part
 		}
 		t.Run(part.name, part.run)
 	}
 }
 
-// The nodes, and the registries: those of applications, which want a password that a
-// node has, and that of the chart's images, which wants a pull secret.
+// The nodes and the registries. Application registries require the password stored on the
+// nodes; the registry of the chart's images requires a pull secret.
 const (
 	nodeA, nodeB = "node-a", "node-b"
 
 	first, later, other = "registry.example", "partner.example", "other.example"
 	images              = "images.example"
 
-	password = "/etc/team/password" // of applications, on each node
+	password = "/etc/team/password" // file on each node, for application registries
 )
 
-// fleet is a cluster, and what is installed on it.
+// fleet is a cluster and the charts installed on it.
 type fleet struct {
 	*node.Cluster
 	helm     *helm.Helm
 	registry map[string]*node.Registry // by host
 	images   *node.Registry
 
-	kubeconfig string // of somebody who may do everything
+	kubeconfig string // for a cluster administrator
 }
 
 func startFleet(t *testing.T) *fleet {
@@ -96,7 +96,7 @@ func startFleet(t *testing.T) *fleet {
 	return f
 }
 
-// releaseImage is the image of a release, from the programs of these tests.
+// releaseImage returns the image of a release, with the programs built for these tests.
 func releaseImage(t *testing.T) v1.Image {
 	t.Helper()
 	root, err := plugins.Repository()
@@ -114,7 +114,7 @@ func releaseImage(t *testing.T) v1.Image {
 	return img
 }
 
-// values are those of the chart, in this cluster, with a provider for each host.
+// values returns chart values for this cluster, with a provider for each host.
 func values(hosts ...string) map[string]any {
 	providers := []any{}
 	for _, host := range hosts {
@@ -136,7 +136,7 @@ func values(hosts ...string) map[string]any {
 	}
 }
 
-// provider serves a host with the node's password.
+// provider returns a provider entry for a host, which uses the node's password.
 func provider(host string) map[string]any {
 	return map[string]any{
 		"name": providerOf(host), "apiVersion": "credentialprovider.kubelet.k8s.io/v1", "matchImages": []string{host}, "defaultCacheDuration": "1m",
@@ -144,14 +144,14 @@ func provider(host string) map[string]any {
 	}
 }
 
-// with are values with some others.
+// with returns values overridden by more.
 func with(values, more map[string]any) map[string]any {
 	values = maps.Clone(values)
 	maps.Copy(values, more)
 	return values
 }
 
-// valuesFile writes values and returns the path.
+// valuesFile writes values to a file and returns its path.
 func valuesFile(t *testing.T, values map[string]any) string {
 	t.Helper()
 	data, err := yaml.Marshal(values)
@@ -171,7 +171,7 @@ type release struct {
 	name, namespace string
 }
 
-// install makes a namespace, with its pull secret, and installs the chart there.
+// install creates a namespace with its pull secret and installs the chart there.
 func (f *fleet) install(t *testing.T, namespace, name string, values map[string]any) *release {
 	t.Helper()
 	f.addNamespace(t, namespace)
@@ -180,7 +180,7 @@ func (f *fleet) install(t *testing.T, namespace, name string, values map[string]
 	return r
 }
 
-// addNamespace makes a namespace with a pull secret, if it is not there.
+// addNamespace creates a namespace with a pull secret if it does not exist.
 func (f *fleet) addNamespace(t *testing.T, name string) {
 	t.Helper()
 	api := f.Client.CoreV1().Namespaces()
@@ -193,7 +193,7 @@ func (f *fleet) addNamespace(t *testing.T, name string) {
 	f.AddPullSecret(t, name, "pull", images, "cluster", canary.Password)
 }
 
-// upgrade is "helm upgrade", and returns how long it then took until the last node.
+// upgrade runs "helm upgrade" and returns how long the rollout then took.
 func (r *release) upgrade(t *testing.T, values map[string]any) time.Duration {
 	t.Helper()
 	begin := time.Now()
@@ -202,7 +202,7 @@ func (r *release) upgrade(t *testing.T, values map[string]any) time.Duration {
 	return time.Since(begin)
 }
 
-// waitRollout waits until every node has what the chart says.
+// waitRollout waits until the release is rolled out to every node.
 func (r *release) waitRollout(t *testing.T) {
 	t.Helper()
 	waitRollout(t, r.Cluster, r.daemonSet(t))
@@ -217,12 +217,12 @@ func (r *release) daemonSet(t *testing.T) *appsv1.DaemonSet {
 	return set
 }
 
-// selector is that of its agents' pods.
+// selector returns the label selector of the release's agent pods.
 func (r *release) selector() string {
 	return "app.kubernetes.io/name=regcred,app.kubernetes.io/component=agent,app.kubernetes.io/instance=" + r.name
 }
 
-// agent is the pod on a node that is not being deleted.
+// agent returns the agent pod on a node, ignoring pods that are being deleted.
 func (r *release) agent(ctx context.Context, node string) (*corev1.Pod, error) {
 	list, err := r.Client.CoreV1().Pods(r.namespace).List(ctx, metav1.ListOptions{LabelSelector: r.selector(), FieldSelector: "spec.nodeName=" + node})
 	if err != nil {

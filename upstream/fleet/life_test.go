@@ -18,12 +18,12 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// testLife: a release's life, from two nodes without credential providers to two that
-// have none again.
+// testLife checks the life cycle of a release. The two nodes have no credential providers
+// before it or after it.
 func (f *fleet) testLife(t *testing.T) {
 	step := func(name string, do func(*testing.T)) {
 		if t.Failed() {
-			return // what follows would tell nothing
+			return // later steps depend on earlier ones
 		}
 		t.Run(name, do)
 	}
@@ -94,8 +94,8 @@ func (f *fleet) testLife(t *testing.T) {
 	})
 }
 
-// testBadChange: a change that the node finds out to be wrong. The first node goes back
-// by itself and says why; the other one is left alone.
+// testBadChange checks a change that fails on the node. The first node rolls back and
+// reports why; the second is not changed.
 func (r *release) testBadChange(t *testing.T) {
 	probe := r.registry[first].PushApp(t, "team/probe", "v1")
 	bad := values(first, later, other)
@@ -142,7 +142,7 @@ func (r *release) testBadChange(t *testing.T) {
 	r.same(t, currents, r.currents(t))
 }
 
-// agents are the pods, by node.
+// agents returns the agent pods by node.
 func (r *release) agents(t *testing.T) map[string]*corev1.Pod {
 	t.Helper()
 	pods := map[string]*corev1.Pod{}
@@ -156,7 +156,7 @@ func (r *release) agents(t *testing.T) map[string]*corev1.Pod {
 	return pods
 }
 
-// currents are the configurations that are in force, by node.
+// currents returns the active configurations by node.
 func (f *fleet) currents(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -166,14 +166,14 @@ func (f *fleet) currents(t *testing.T) map[string]string {
 	return all
 }
 
-// currentOf is the configuration that is in force on a machine.
+// currentOf returns the active configuration on a machine.
 func currentOf(t *testing.T, m *node.Machine) string {
 	t.Helper()
 	return m.Run(t, "sh", "-c", "cat /var/lib/regcred/current/config/*")
 }
 
-// gone: nothing of the release is left in the cluster, but the namespace and its pull
-// secret, which are not of it.
+// gone checks that nothing of the release is left in the cluster. The namespace and its
+// pull secret are not part of the release.
 func (r *release) gone(t *testing.T) {
 	t.Helper()
 	node.Eventually(t, time.Minute, func(ctx context.Context) error {

@@ -19,7 +19,7 @@ import (
 
 var errNoPod = errors.New("it has no pod of the agent")
 
-// kubelets are the processes of the kubelets, with when they were started, by node.
+// kubelets returns each kubelet's PID and start time, by node.
 func (f *fleet) kubelets(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -29,7 +29,7 @@ func (f *fleet) kubelets(t *testing.T) map[string]string {
 	return all
 }
 
-// same: what there was by node is the same now.
+// same checks that nothing has changed on any node.
 func (f *fleet) same(t *testing.T, before, after map[string]string) {
 	t.Helper()
 	if diff := cmp.Diff(before, after); diff != "" {
@@ -37,8 +37,8 @@ func (f *fleet) same(t *testing.T, before, after map[string]string) {
 	}
 }
 
-// trees are all files of the nodes, by node and path, but for what pods and images
-// come and go with.
+// trees returns the nodes' files by node and path, except files that change with pods and
+// images.
 func (f *fleet) trees(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	all := map[string]map[string]string{}
@@ -48,7 +48,7 @@ func (f *fleet) trees(t *testing.T) map[string]map[string]string {
 	return all
 }
 
-// checkTrees: the nodes are as they were.
+// checkTrees checks that the nodes' files are the same as before.
 func (f *fleet) checkTrees(t *testing.T, before map[string]map[string]string) {
 	t.Helper()
 	for name, tree := range f.trees(t) {
@@ -67,10 +67,10 @@ func tree(t *testing.T, m *node.Machine) map[string]string {
 		return without(paths, but)
 	}
 	dirs := []string{"/etc", "/opt", "/root", "/usr/lib/systemd", "/run/regcred"}
-	dirs = append(dirs, list("/usr/local", "/usr/local/go")...) // this machine's, which is large
+	dirs = append(dirs, list("/usr/local", "/usr/local/go")...) // the host's Go installation is large
 	dirs = append(dirs, list("/var/lib", "/var/lib/containerd", "/var/lib/kubelet", "/var/lib/cni")...)
 	for _, path := range list("/var/lib/kubelet", "/var/lib/kubelet/pods", "/var/lib/kubelet/image_manager") {
-		if !strings.HasSuffix(path, "_state") { // what pods have of the node
+		if !strings.HasSuffix(path, "_state") { // the kubelet's state files, which change with pods
 			dirs = append(dirs, path)
 		}
 	}
@@ -92,14 +92,14 @@ func without(list, but []string) (rest []string) {
 	return rest
 }
 
-// workload is a DaemonSet of somebody's, with an image that needs a password.
+// workload is a user's DaemonSet whose image requires a password.
 type workload struct {
 	*fleet
 	name       string
-	containers map[string]string // with restarts, by node
+	containers map[string]string // container IDs and restart counts, by node
 }
 
-// startWorkload runs a new image of a host on each node.
+// startWorkload pushes a new image to a host's registry and runs it on each node.
 func (f *fleet) startWorkload(t *testing.T, name, host string) workload {
 	t.Helper()
 	pod := node.NewPod("try", name, f.registry[host].PushApp(t, "team/"+name, "v1"))
@@ -132,13 +132,13 @@ func (w workload) now(t *testing.T) map[string]string {
 	return all
 }
 
-// undisturbed: its pods are those of before, and their containers.
+// undisturbed checks that the workload still has the same pods and containers.
 func (w workload) undisturbed(t *testing.T) {
 	t.Helper()
 	w.same(t, w.containers, w.now(t))
 }
 
-// providerOf is the name of the provider for a host.
+// providerOf returns the name of the provider for a host.
 func providerOf(host string) string {
 	name, _, _ := strings.Cut(host, ".")
 	return name + "-credential-provider"

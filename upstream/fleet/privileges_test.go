@@ -20,16 +20,16 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// testPrivileges: each privilege of the pod is taken away by itself, and the agent says
-// what it lacks. None is there that is not needed. The pods are in mode DryRun, which
-// asks the node in the same way.
+// testPrivileges removes each privilege of the pod separately and checks that the agent
+// reports what is missing. This also shows that every privilege is needed. The pods run in
+// mode DryRun, which accesses the node in the same way.
 func (f *fleet) testPrivileges(t *testing.T) {
 	f.addNamespace(t, "least")
 	template := f.rendered(t, "least", with(values(first), map[string]any{"mode": "DryRun"}))
 	for _, tt := range []struct {
 		name string
 		take func(*corev1.PodSpec)
-		want string // in the agent's last line, in this order, with anything between "…"
+		want string // parts of the agent's last line, in order, separated by "…"
 	}{
 		{"nothing is missing", func(*corev1.PodSpec) {}, `"phase":"planned"`},
 		{"another user than root", func(s *corev1.PodSpec) {
@@ -67,7 +67,7 @@ func (f *fleet) testPrivileges(t *testing.T) {
 	t.Run("what it does without", func(t *testing.T) { withoutPrivileges(t, template) })
 }
 
-// withoutPrivileges: the pod that works has none of these.
+// withoutPrivileges checks that the working pod has none of these privileges.
 func withoutPrivileges(t *testing.T, s *corev1.PodSpec) {
 	if s.HostPID || s.HostNetwork || s.HostIPC {
 		t.Error("it has a namespace of the node's")
@@ -90,7 +90,7 @@ func withoutPrivileges(t *testing.T, s *corev1.PodSpec) {
 	}
 }
 
-// inOrder reports whether a text has these parts, one after the other.
+// inOrder reports whether text contains these parts in order.
 func inOrder(text string, parts []string) bool {
 	for _, part := range parts {
 		_, after, found := strings.Cut(text, part)
@@ -102,7 +102,7 @@ func inOrder(text string, parts []string) bool {
 	return true
 }
 
-// mountEmpty makes the directory of a volume another one, which the kubelet makes.
+// mountEmpty makes a hostPath volume use another directory, which the kubelet creates.
 func mountEmpty(s *corev1.PodSpec, name string) {
 	for i := range s.Volumes {
 		if s.Volumes[i].Name == name {
@@ -111,7 +111,7 @@ func mountEmpty(s *corev1.PodSpec, name string) {
 	}
 }
 
-// unmount takes a volume away.
+// unmount removes a volume from the pod.
 func unmount(s *corev1.PodSpec, name string) {
 	s.Volumes = slices.DeleteFunc(s.Volumes, func(v corev1.Volume) bool { return v.Name == name })
 	for i := range s.Containers {
@@ -119,8 +119,8 @@ func unmount(s *corev1.PodSpec, name string) {
 	}
 }
 
-// rendered is the pod of the chart as "helm template" shows it, whose ConfigMaps and
-// service account it creates.
+// rendered returns the chart's pod as rendered by "helm template", and creates its
+// ConfigMaps and service account.
 func (f *fleet) rendered(t *testing.T, namespace string, values map[string]any) *corev1.PodSpec {
 	t.Helper()
 	out := f.helm.Run(t, "template", "least", helm.Chart(t), "--namespace", namespace, "--values", valuesFile(t, values), "--no-hooks")
@@ -155,7 +155,7 @@ func decode(t *testing.T, doc string, into any) {
 	}
 }
 
-// runPod runs a pod on the first node, until the test ends.
+// runPod runs a pod on the first node until the test ends.
 func (f *fleet) runPod(t *testing.T, namespace string, spec *corev1.PodSpec) *corev1.Pod {
 	t.Helper()
 	spec.NodeName, spec.TerminationGracePeriodSeconds = nodeA, new(int64(1))

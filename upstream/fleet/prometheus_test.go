@@ -21,11 +21,11 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// prometheusAddress is of the run's network.
+// prometheusAddress is in the run's network namespace.
 const prometheusAddress = "127.0.0.1:9090"
 
-// testPrometheus: a real Prometheus scrapes the agents, and says which generation each
-// node has and what the providers have done there.
+// testPrometheus checks that a real Prometheus scrapes the agents and shows each node's
+// generation and its providers' metrics.
 func (r *release) testPrometheus(t *testing.T) {
 	if _, err := exec.LookPath("prometheus"); err != nil {
 		testenv.SkipWithout(t, "fleet", "prometheus is not installed; on Debian: apt-get install prometheus")
@@ -87,7 +87,7 @@ func startPrometheus(t *testing.T, targets []string) {
 	})
 }
 
-// ask is the value of a query that has one.
+// ask returns the value of a query with a single result.
 func ask(ctx context.Context, query string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+prometheusAddress+"/api/v1/query?query="+url.QueryEscape(query), nil)
 	if err != nil {
