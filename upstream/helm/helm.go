@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package helm runs the real Helm, for tests of the chart. helm.mod pins its release.
+// Package helm runs the real Helm for tests of the chart. Its version is pinned in helm.mod.
 //
 //	path, err := helm.Build(dir)
 //	…
@@ -25,12 +25,12 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// Version is the release of Helm.
+// Version is the Helm release.
 const Version = "v4.3.1"
 
-// Build builds Helm, if that has not been done, and returns the path of a link to it in
-// dir, or its own where dir is empty. It takes minutes once, and is then kept in the
-// user's cache. It needs no network once the modules of helm.mod are there.
+// Build builds Helm if necessary. It returns the path of a symlink in dir, or of the
+// executable if dir is empty. The first build takes minutes; the result is kept in the
+// user's cache. Once the modules of helm.mod are downloaded, it needs no network.
 func Build(dir string) (string, error) {
 	root, err := plugins.Repository()
 	if err != nil {
@@ -44,7 +44,7 @@ func Build(dir string) (string, error) {
 	if _, err := os.Stat(cached); err != nil {
 		fmt.Fprintf(os.Stderr, "helm: building %s: minutes, once\n", Version)
 	}
-	// Without -X it says v4.3 and no more.
+	// Without -X, Helm reports its version as v4.3, without the patch release.
 	cmd := exec.Command("go", "build", "-modfile=helm.mod", "-o", cached,
 		"-ldflags", "-s -w -X helm.sh/helm/v4/internal/version.version="+Version, "helm.sh/helm/v4/cmd/helm")
 	cmd.Dir = filepath.Join(root, "upstream")
@@ -58,7 +58,7 @@ func Build(dir string) (string, error) {
 	return path, os.Symlink(cached, path)
 }
 
-// Chart is the directory of the chart.
+// Chart returns the chart's directory.
 func Chart(t testing.TB) string {
 	t.Helper()
 	root, err := plugins.Repository()
@@ -68,14 +68,14 @@ func Chart(t testing.TB) string {
 	return filepath.Join(root, "deploy", "chart")
 }
 
-// Helm is Helm with a home of its own.
+// Helm runs Helm with its own home directory.
 type Helm struct {
 	path    string
 	environ []string
 }
 
-// New makes one that ends with the test. kubeconfig may be empty, for what needs no
-// cluster.
+// New returns a Helm whose home directory is removed when the test ends. kubeconfig may be
+// empty for commands that need no cluster.
 func New(t testing.TB, path, kubeconfig string) *Helm {
 	t.Helper()
 	home := t.TempDir()
@@ -85,17 +85,17 @@ func New(t testing.TB, path, kubeconfig string) *Helm {
 	}}
 }
 
-// Path is the program's.
+// Path returns the path of the executable.
 func (h *Helm) Path() string { return h.path }
 
-// Environ is what it is run with.
+// Environ returns the environment in which Helm runs.
 func (h *Helm) Environ() []string { return slices.Clone(h.environ) }
 
-// limit is for how long a command may take.
+// limit is the timeout of a command.
 const limit = 20 * time.Minute
 
-// Try runs helm and returns what it printed on standard output and standard error; the
-// error says that its exit code was not 0, and holds the latter.
+// Try runs helm and returns its stdout and stderr. If the exit code is not 0, the error
+// contains the stderr.
 func (h *Helm) Try(ctx context.Context, args ...string) (stdout, stderr string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -108,7 +108,7 @@ func (h *Helm) Try(ctx context.Context, args ...string) (stdout, stderr string, 
 	return out.String(), errs.String(), err
 }
 
-// Run is [Helm.Try] for what has to work.
+// Run runs helm, returns its stdout, and fails the test on error.
 func (h *Helm) Run(t testing.TB, args ...string) (stdout string) {
 	t.Helper()
 	stdout, _, err := h.Try(t.Context(), args...)
