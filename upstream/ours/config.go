@@ -8,7 +8,7 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// Providers is kubelet.Providers of regcred's types.
+// Providers converts providers to kubelet.Provider.
 func Providers(list []config.Provider) []kubelet.Provider {
 	var out []kubelet.Provider
 	for _, p := range list {

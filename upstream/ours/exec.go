@@ -12,14 +12,14 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// EncodeRequest is what regcred writes to a plugin.
+// EncodeRequest returns the bytes that regcred writes to a plugin.
 func EncodeRequest(r corpus.Request) ([]byte, error) {
 	return plugin.EncodeRequest(&plugin.Request{
 		APIVersion: r.APIVersion, Image: string(r.Image), ServiceAccountToken: plugin.NewSecret(r.Token), ServiceAccountAnnotations: r.Annotations,
 	})
 }
 
-// Response is kubelet.Response of regcred's type.
+// Response converts a response to kubelet.Response.
 func Response(r *plugin.Response) *kubelet.Response {
 	if r == nil {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/upstream/generate"
 )
 
-// accounts is an API server with one service account.
+// accounts is a fake API server with one service account.
 type accounts struct{ id corpus.Identity }
 
 // GetServiceAccount implements regcred.ServiceAccountClient.
@@ -31,7 +31,7 @@ func (a *accounts) RequestToken(context.Context, regcred.TokenRequest) (plugin.S
 	return plugin.NewSecret(a.id.Token), nil
 }
 
-// AskTwice asks one provider for a and then for b.
+// AskTwice looks up a and then b with the same keyring and provider.
 func AskTwice(ctx context.Context, cacheType string, a, b corpus.Identity) (first, second regcred.Attempt, err error) {
 	keys := slices.Sorted(maps.Keys(a.Annotations))
 	keys = slices.AppendSeq(keys, maps.Keys(b.Annotations))

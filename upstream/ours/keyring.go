@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package ours is regcred, asked about cases of package corpus; what it answers
-// has the form in which package kubelet has what a kubelet answers.
+// Package ours runs the cases of package corpus with regcred. It returns the results in
+// the types of package kubelet, so that they can be compared with the kubelet's.
 package ours
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/upstream/corpus"
 )
 
-// Keyring makes a keyring of providers that answer as given, and match all
-// that is looked up.
+// Keyring returns a keyring whose providers match every image and return the given
+// responses.
 func Keyring(answers []map[string]corpus.Auth, opts regcred.Options) (*regcred.Keyring, error) {
 	c := &config.Config{}
 	opts.BinDir = os.TempDir()
@@ -33,7 +33,7 @@ func Keyring(answers []map[string]corpus.Auth, opts regcred.Options) (*regcred.K
 	return regcred.New(c, opts)
 }
 
-// Answering is a provider that gives one answer, for the image asked about.
+// Answering returns a provider that always returns the same response, cached per image.
 func Answering(m map[string]corpus.Auth) plugin.Provider {
 	resp := &plugin.Response{CacheKeyType: plugin.CacheImage, Auth: map[string]plugin.AuthConfig{}}
 	for k, a := range m {
@@ -42,7 +42,7 @@ func Answering(m map[string]corpus.Auth) plugin.Provider {
 	return plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) { return resp, nil })
 }
 
-// Auths returns user names and passwords alone.
+// Auths returns only the user names and passwords.
 func Auths(res *regcred.Result) []corpus.Auth {
 	out := []corpus.Auth{}
 	for _, c := range res.Credentials {
