@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package transcript holds the documentation against what commands print: tests run
-// those of a section again.
+// Package transcript checks the documentation: tests run the commands of a section and
+// compare their output with the page.
 package transcript
 
 import (
@@ -18,9 +18,9 @@ import (
 
 var walkthrough = flag.String("walkthrough", "", "run the walk-through in this `file`, and write what the commands print into it")
 
-// Replay follows a section of the documentation: it writes the files that are
-// shown (a block whose first line is "# NAME.yaml"), runs the commands ("$ …"),
-// and compares what they print.
+// Replay checks a section of the documentation. It writes the files that the section shows
+// (blocks whose first line is "# NAME.yaml"), runs the commands ("$ …"), and compares their
+// output.
 func Replay(t *testing.T, path, heading string, start func(section string) (run func(t *testing.T, command string) string)) {
 	t.Helper()
 	write := *walkthrough != "" && filepath.Base(*walkthrough) == filepath.Base(path)
@@ -56,7 +56,7 @@ func Replay(t *testing.T, path, heading string, start func(section string) (run 
 
 var fence = regexp.MustCompile("(?ms)^```[a-z]*\n(.*?)^```$")
 
-// Files are the files that a section shows, by name.
+// Files returns the files that a section shows, by name.
 func Files(section string) map[string]string {
 	files := map[string]string{}
 	for _, block := range fence.FindAllStringSubmatch(section, -1) {
@@ -68,7 +68,7 @@ func Files(section string) map[string]string {
 	return files
 }
 
-// follow runs the commands of a section, and returns it with what they print.
+// follow runs the commands of a section and returns the section with their actual output.
 func follow(t *testing.T, section string, run func(*testing.T, string) string) string {
 	t.Helper()
 	return fence.ReplaceAllStringFunc(section, func(block string) string {
@@ -87,10 +87,10 @@ func follow(t *testing.T, section string, run func(*testing.T, string) string) s
 	})
 }
 
-// webToken begins as every JSON Web Token does.
+// webToken matches the start of a JSON Web Token.
 var webToken = regexp.MustCompile(`\beyJ`)
 
-// changing is what is another in each run.
+// changing lists the patterns that differ between runs, and their replacements.
 var changing = []struct{ pattern, name string }{
 	{`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`, "UID"},
 	{`(\d{4}-\d\d-\d\d )?\b\d\d:\d\d(:\d\d(\.\d+)?)?\b`, "TIME"},
@@ -98,12 +98,12 @@ var changing = []struct{ pattern, name string }{
 	{`\b\d+(\.\d+)? ?(ns|µs|ms|s|m\d*s?)\b`, "SPAN"},
 	{`(process|pid) \d+`, "$1 N"},
 	{`sha256:[0-9a-f]+|\b[0-9a-f]{64}\b`, "HASH"},
-	{`\b[EI]\d{4} TIME +\d+ `, "LINE "},      // of a kubelet's log
-	{`\bErrImagePull\b`, "ImagePullBackOff"}, // when it tries again
-	{` +`, " "},                              // the width of columns
+	{`\b[EI]\d{4} TIME +\d+ `, "LINE "},      // kubelet log lines
+	{`\bErrImagePull\b`, "ImagePullBackOff"}, // depends on the kubelet's retries
+	{` +`, " "},                              // column widths
 }
 
-// stable is a text without that.
+// stable returns text with the changing parts replaced.
 func stable(text string) string {
 	for _, c := range changing {
 		text = regexp.MustCompile(c.pattern).ReplaceAllString(text, c.name)
