@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// script is a plugin that counts its runs, takes as long as said, and answers.
+// script returns a plugin that counts its runs, sleeps and prints a response.
 func script(sleep string, scope plugin.CacheKeyType, duration string) string {
 	return fmt.Sprintf(`echo >> "${0%%/*}/runs"
 %s
@@ -24,7 +24,7 @@ echo '{"kind":"CredentialProviderResponse","apiVersion":"%s","cacheKeyType":"%s"
 `, sleep, plugin.V1, scope, duration, password)
 }
 
-// runs returns how often the plugins of s have run, and begins again at 0.
+// runs returns how often the plugins of s have run, and resets the count.
 func (s sides) runs() int {
 	path := filepath.Join(s.bin, "runs")
 	data, _ := os.ReadFile(path)
@@ -32,7 +32,7 @@ func (s sides) runs() int {
 	return strings.Count(string(data), "\n")
 }
 
-// fresh opens s with nothing cached, on both sides.
+// fresh opens the providers with empty caches, on both sides.
 func (b *bench) fresh(providers []provider) (sides, *regcred.Keyring, error) {
 	s, err := b.load(providers)
 	if err != nil {
@@ -47,7 +47,7 @@ func ourLookup(ring *regcred.Keyring, image string) int {
 	return len(res.Credentials)
 }
 
-// atOnce runs f(0) to f(n-1) side by side.
+// atOnce runs f(0) to f(n-1) concurrently and returns how long they took.
 func atOnce(n int, f func(i int)) time.Duration {
 	start := time.Now()
 	var wg sync.WaitGroup
@@ -105,7 +105,7 @@ func uncached(b *bench) ([]row, error) {
 	defer ring.Close()
 	const image = "registry.example.com/app:v1"
 	var x, y []time.Duration
-	for range 20 * b.rounds { // each side goes first as often as the other
+	for range 20 * b.rounds { // each side is first equally often
 		x = append(x, took(func() { ourLookup(ring, image) }))
 		y = append(y, took(func() { theirLookup(image) }))
 		y = append(y, took(func() { theirLookup(image) }))

@@ -24,10 +24,10 @@ import (
 
 const password = "canary-password-4b1d"
 
-// answer is a plugin in this process, for both sides.
+// answer is an in-process plugin for both sides.
 type answer struct{ scope plugin.CacheKeyType }
 
-// key matches every image that the benchmarks look up in process.
+// key matches all images that the benchmarks look up in process.
 const key = "*.example.com"
 
 func (a answer) GetCredentials(context.Context, *plugin.Request) (*plugin.Response, error) {
@@ -44,7 +44,7 @@ func (a answer) ExecPlugin(context.Context, string, string, map[string]string) (
 	}, nil
 }
 
-// theirLookup is what a kubelet does for a pull.
+// theirLookup does what a kubelet does for a pull.
 func theirLookup(image string) []credentialprovider.TrackedAuthConfig {
 	repo, _, _, err := parsers.ParseImageName(image)
 	if err != nil {
@@ -80,8 +80,8 @@ func matching(b *bench) ([]row, error) {
 	}}, nil
 }
 
-// references are raw image references, as pods name them, for a configuration
-// of many patterns. Each matches one of them.
+// references returns raw image references, as in pods, for a configuration with many
+// patterns. Each matches one pattern.
 func references(patterns int) []string {
 	out := make([]string, 10_000)
 	for i := range out {
@@ -90,8 +90,8 @@ func references(patterns int) []string {
 	return out
 }
 
-// spread distributes n patterns over a number of providers: one in ten with
-// wild cards, one in ten with a path.
+// spread distributes n patterns over the providers: one in ten with wildcards, one in ten
+// with a path.
 func spread(n, providers int) []provider {
 	out := make([]provider, providers)
 	for i := range n {
@@ -108,7 +108,7 @@ func spread(n, providers int) []provider {
 	return out
 }
 
-// warm is a configuration whose answers are all cached, on both sides.
+// warm is a configuration with all responses cached, on both sides.
 type warm struct {
 	ring   *regcred.Keyring
 	images []string
@@ -180,7 +180,7 @@ func cached(b *bench) ([]row, error) {
 	return rows, nil
 }
 
-// growth says how much memory different references leave behind.
+// growth reports how much memory lookups of different references retain.
 func (w *warm) growth() string {
 	before := heap()
 	for i := range 1_000_000 {
@@ -198,7 +198,7 @@ func parallel(b *bench) ([]row, error) {
 	}
 	defer w.ring.Close()
 	rate := func(workers int, f func(int)) float64 {
-		// With one worker the collector, too, has one core.
+		// With one worker the garbage collector also gets one core.
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(workers))
 		var wg sync.WaitGroup
 		perOp := make([]time.Duration, workers)
@@ -212,7 +212,7 @@ func parallel(b *bench) ([]row, error) {
 		}
 		return sum
 	}
-	gain := func(f func(int)) time.Duration { // in thousandths, so that median serves
+	gain := func(f func(int)) time.Duration { // in thousandths, so that median can be used
 		var list []time.Duration
 		for range b.rounds {
 			list = append(list, time.Duration(1000*rate(2, f)/rate(1, f)))
@@ -220,7 +220,7 @@ func parallel(b *bench) ([]row, error) {
 		return median(list)
 	}
 	x, y := gain(w.ours), gain(w.theirs)
-	// Other work on the machine takes the second core away, but no CPU time.
+	// Other work on the machine may occupy the second core, but does not add CPU time.
 	one, two := cpuPerOp(1, w.ours), cpuPerOp(2, w.ours)
 	return []row{{
 		What: "cached `Lookup` on 2 cores", Regcred: fmt.Sprintf("%.2f× of one core", float64(x)/1000), Kubelet: fmt.Sprintf("%.2f× of one core", float64(y)/1000),
@@ -229,7 +229,7 @@ func parallel(b *bench) ([]row, error) {
 	}}, nil
 }
 
-// cpuPerOp is the CPU time of one f when workers run it side by side.
+// cpuPerOp returns the CPU time per call of f when the workers run it concurrently.
 func cpuPerOp(workers int, f func(int)) time.Duration {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(workers))
 	const n = 300_000
@@ -242,7 +242,7 @@ func cpuPerOp(workers int, f func(int)) time.Duration {
 	return (cpuTime() - begin) / time.Duration(workers*n)
 }
 
-// cpuTime is what this process has used so far.
+// cpuTime returns the CPU time that this process has used.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail with these arguments

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command bench measures regcred and the kubelet's own packages side by side,
-// in one process, and its plugins beside the real one of AWS. It prints both
-// sides with their ratio and the target. Run it in upstream/:
+// Command bench compares regcred with the kubelet's own packages, in one process, and its
+// plugins with AWS's plugin. It prints both figures, their ratio and the target. Run it
+// in upstream/:
 //
 //	go run ./bench
-//	go run ./bench -slow          with what takes minutes
-//	go run ./bench -only nodes    plugins with Debian's store, and at a distance
+//	go run ./bench -slow          includes measurements that take minutes
+//	go run ./bench -only nodes    plugins with Debian's certificate store, and with latency
 //
-// Times are medians of rounds in which the two take turns. The kubelet's side
-// does what a kubelet does before each pull: it parses the reference and makes
-// the pod's keyring.
+// Times are medians of rounds in which the two sides alternate. The kubelet's side does
+// what a kubelet does before each pull: it parses the reference and creates the pod's
+// keyring.
 package main
 
 import (
@@ -42,7 +42,7 @@ func main() {
 	exit(run(os.Stdout, opts))
 }
 
-// options are what the flags say.
+// options holds the flags.
 type options struct {
 	output       string
 	rounds, runs int
@@ -50,7 +50,7 @@ type options struct {
 	slow         bool
 }
 
-// wants reports whether a part of the program is to be measured.
+// wants reports whether a part of the program is selected.
 func (o options) wants(part string) bool {
 	switch {
 	case part == "slow" && !o.slow:

@@ -22,18 +22,18 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// bench is where and how long to measure.
+// bench holds the working directory and how long to measure.
 type bench struct {
 	dir    string
 	rounds int
-	slice  time.Duration // of one side in one round
-	n      int           // of directories made
+	slice  time.Duration // per side and round
+	n      int           // number of directories created
 
-	runs   int    // of a plugin, of which the medians are taken
-	before string // the commit that plugins on a node are compared with
+	runs   int    // runs per plugin, for the median
+	before string // commit to compare plugins on a node with
 }
 
-// perOp runs f again and again for a slice of time and returns the time of one.
+// perOp runs f repeatedly for a slice and returns the time per call.
 func (b *bench) perOp(f func(i int)) time.Duration {
 	start := time.Now()
 	for n := 0; ; {
@@ -47,7 +47,7 @@ func (b *bench) perOp(f func(i int)) time.Duration {
 	}
 }
 
-// compare lets the two sides take turns and returns the medians per operation.
+// compare alternates between the two sides and returns the medians per operation.
 func (b *bench) compare(ours, theirs func(i int)) (time.Duration, time.Duration) {
 	var x, y []time.Duration
 	for range b.rounds {
@@ -62,13 +62,13 @@ func median[T cmp.Ordered](d []T) T {
 	return d[len(d)/2]
 }
 
-// allocs is how many allocations f makes.
+// allocs returns the number of allocations per call of f.
 func allocs(f func(i int)) float64 {
 	i := 0
 	return testing.AllocsPerRun(1000, func() { f(i); i++ })
 }
 
-// heap returns the bytes that are in use after a collection.
+// heap returns the bytes in use after a garbage collection.
 func heap() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -77,20 +77,20 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// sides are a configuration, loaded by both.
+// sides is a configuration loaded by both sides.
 type sides struct {
 	config *config.Config
 	bin    string
 }
 
-// provider is one entry of a configuration and the script that is its plugin.
+// provider is one entry of a configuration and its plugin's script.
 type provider struct {
 	patterns []string
 	script   string
 }
 
-// load writes a configuration and its plugins, and loads it into both. The
-// kubelet's packages hold one at a time.
+// load writes a configuration and its plugins, and loads it on both sides. The kubelet's
+// packages hold one configuration at a time.
 func (b *bench) load(providers []provider) (sides, error) {
 	b.n++
 	dir := filepath.Join(b.dir, fmt.Sprint(b.n))
@@ -119,7 +119,7 @@ func (b *bench) load(providers []provider) (sides, error) {
 	return sides{c, dir}, kubelet.Register(path, dir, kubelet.Tokens{})
 }
 
-// inProcess replaces all plugins, on both sides.
+// inProcess replaces all plugins with in-process ones, on both sides.
 func (s sides) inProcess(ours ourplugin.Provider, theirs plugin.Plugin) (regcred.Options, error) {
 	opts := regcred.Options{BinDir: s.bin, InProcess: map[string]ourplugin.Provider{}}
 	for i, p := range s.config.Providers {
@@ -131,14 +131,14 @@ func (s sides) inProcess(ours ourplugin.Provider, theirs plugin.Plugin) (regcred
 	return opts, nil
 }
 
-// times says how much faster the first is.
+// times returns how many times faster ours is.
 func times(ours, theirs time.Duration) string {
 	return fmt.Sprintf("%.1f×", float64(theirs)/float64(ours))
 }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d)/1e6) }
 
-// nice prints a time with three digits.
+// nice formats a time with three digits.
 func nice(d time.Duration) string {
 	switch {
 	case d >= time.Millisecond:

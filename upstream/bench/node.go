@@ -17,22 +17,20 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// The programs that are measured on a node, by the directory below that of the
-// run in which they are.
+// Directories of the programs measured on a node, relative to the run's directory.
 const (
 	ours     = "regcred"
-	upstream = "upstream" // the real plugin of AWS
+	upstream = "upstream" // AWS's plugin
 	before   = "before"   // ours at another commit
 	floor    = "floor"
 )
 
-// insideArg makes this program measure in namespaces that it is already in.
+// insideArg makes this program measure in the current namespaces.
 const insideArg = "inside"
 
-// nodeRows measures the plugins as nodes have them: with a certificate store
-// as Debian's, with endpoints at their own names, and with a round trip to
-// them. It needs namespaces of its own, where the names lead to loopback and
-// nothing else is there.
+// nodeRows measures the plugins as on a node: with Debian's certificate store, endpoints
+// at their real names, and latency. It creates namespaces in which the names resolve to
+// loopback and no other network is reachable.
 func nodeRows(b *bench) ([]row, error) {
 	if err := b.buildAll(); err != nil {
 		return nil, err
@@ -62,8 +60,8 @@ func nodeRows(b *bench) ([]row, error) {
 
 const enter = `ip link set lo up && mount --bind "$0" /etc/hosts && exec "$@"`
 
-// inside is nodeRows in the namespaces. Its arguments are the directory and
-// the number of runs.
+// inside runs nodeRows in the namespaces. Its arguments are the directory and the number
+// of runs.
 func inside(args []string) error {
 	if len(args) != 2 {
 		return errors.New(insideArg + " is for this program itself")
@@ -98,7 +96,7 @@ func inside(args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(rows)
 }
 
-// load1 is what /proc/loadavg says of the last minute.
+// load1 returns the one-minute load average from /proc/loadavg.
 func load1() string {
 	data, _ := os.ReadFile("/proc/loadavg")
 	one, _, _ := bytes.Cut(data, []byte(" "))
@@ -137,8 +135,7 @@ func (b *bench) buildFrom(root, dir string) error {
 	return nil
 }
 
-// buildBefore builds the plugins of another commit, from a working tree that
-// is removed again.
+// buildBefore builds another commit's plugins from a temporary working tree.
 func (b *bench) buildBefore(root string) (err error) {
 	git := func(args ...string) error {
 		if out, err := exec.Command("git", append([]string{"-C", root}, args...)...).CombinedOutput(); err != nil {
@@ -157,13 +154,13 @@ func (b *bench) buildBefore(root string) (err error) {
 	return b.buildFrom(tree, before)
 }
 
-// hasBefore reports whether there are plugins of another commit.
+// hasBefore reports whether another commit's plugins were built.
 func hasBefore(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, before))
 	return err == nil
 }
 
-// sizeRows compares the executables with those of the commit before.
+// sizeRows compares the executables' sizes with the other commit's.
 func sizeRows(dir string, list []nodeSubject) ([]row, error) {
 	var rows []row
 	done := map[string]bool{}

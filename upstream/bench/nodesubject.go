@@ -12,10 +12,10 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// condition is what a node is like.
+// condition describes a node's network.
 type condition struct {
 	name string
-	trip time.Duration // to endpoints with TLS
+	trip time.Duration // round trip to TLS endpoints
 }
 
 var conditions = []condition{{near, 0}, {far, 20 * time.Millisecond}}
@@ -25,25 +25,25 @@ const (
 	far  = "store and 20 ms"
 )
 
-// nodeSubject is a plugin on a node, beside others.
+// nodeSubject is a plugin measured on a node, and the programs to compare it with.
 type nodeSubject struct {
-	what  string // for the rows
+	what  string // label in the rows
 	name  string // of the plugin
-	floor string // the argument of floor
+	floor string // argument of floor
 	image string
 	cloud func(*plugins.Node) (*plugins.Cloud, error)
-	token string // of a service account; "" the node pulls as itself
-	only  string // the condition in which it is measured; "" is all
+	token string // service account token; "" if the node pulls with its own identity
+	only  string // the only condition to measure; "" for all
 
-	// The targets are fractions of the figures of others: the time by condition
-	// and program, the size of that of the commit before.
+	// The targets are fractions of the other programs' figures: times by condition and
+	// program, the size relative to the other commit's.
 	goals map[string]goals
 	size  float64
 }
 
 type goals map[string]float64
 
-// nodeSubjects are what is measured, with the targets.
+// nodeSubjects returns the plugins to measure, with their targets.
 func nodeSubjects() []nodeSubject {
 	ecr := map[string]goals{near: {upstream: 0.5, floor: 1.3}, far: {upstream: 0.8}}
 	toFloor := map[string]goals{near: {before: 0.6}, far: {floor: 1.05}}
@@ -66,7 +66,7 @@ func nodeSubjects() []nodeSubject {
 	}
 }
 
-// podToken makes a token of a service account, for somebody.
+// podToken returns a service account token with that audience.
 func podToken(audience string) string {
 	at := time.Now().Unix()
 	return testcloud.AzureJWT(map[string]any{
@@ -76,8 +76,8 @@ func podToken(audience string) string {
 	})
 }
 
-// measureOn lets the programs take turns on a node, and returns a row for each
-// that ours is compared with. At no distance it measures memory, too.
+// measureOn alternates the programs on a node and returns a row for each that ours is
+// compared with. Without latency it also measures memory.
 func (s nodeSubject) measureOn(c condition, dir string, runs int) ([]row, error) {
 	node, err := plugins.NewNode(c.trip)
 	if err != nil {
@@ -96,7 +96,7 @@ func (s nodeSubject) measureOn(c condition, dir string, runs int) ([]row, error)
 		vmhwm = filepath.Join(dir, "vmhwm")
 	}
 	for i := range list {
-		if _, err := list[i].run(cloud, req); err != nil { // the first one finds nothing in the page cache
+		if _, err := list[i].run(cloud, req); err != nil { // warms up the page cache
 			return nil, err
 		}
 	}
@@ -109,7 +109,7 @@ func (s nodeSubject) measureOn(c condition, dir string, runs int) ([]row, error)
 	return s.rows(c, list), nil
 }
 
-// programs are ours and, after it, those that it is compared with.
+// programs returns ours first, then the programs to compare it with.
 func (s nodeSubject) programs(dir string) []program {
 	list := []program{
 		{what: ours, path: filepath.Join(dir, ours, s.name)},
@@ -124,7 +124,7 @@ func (s nodeSubject) programs(dir string) []program {
 	return list
 }
 
-// rows compares the times, and the memory with that of the commit before.
+// rows compares times, and memory with the other commit's.
 func (s nodeSubject) rows(c condition, list []program) []row {
 	var rows []row
 	own := list[0]
@@ -148,7 +148,7 @@ func (s nodeSubject) rows(c condition, list []program) []row {
 	return rows
 }
 
-// beside is a row about bytes.
+// beside returns a row that compares bytes.
 func (s nodeSubject) beside(figure, other string, target float64, mine, theirs int64) row {
 	ratio := float64(mine) / float64(theirs)
 	return row{

@@ -18,46 +18,45 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// subject is a plugin beside its cloud on loopback.
+// subject is a plugin measured against its cloud on loopback.
 type subject struct {
-	what  string // for the rows
+	what  string // label in the rows
 	name  string // of the plugin
 	image string
 	cloud func() (*plugins.Cloud, error)
 	token bool // in service-account mode
 
-	// recorded is what the real plugin was measured to need where it cannot be
-	// built: its module is not on the Go proxy. It is nil where it can.
+	// recorded holds the upstream plugin's earlier figures if it cannot be built, because
+	// its module is not on the Go proxy. It is nil otherwise.
 	recorded *figures
 
-	// The targets are fractions of the real plugin's figures.
+	// The targets are fractions of the upstream plugin's figures.
 	time, memory, size float64
-	calls              int // to be reached; 0 means as many as the real plugin
+	calls              int // target; 0 means as many as the upstream plugin
 }
 
-// figures are what is measured of a plugin.
+// figures are the measurements of a plugin.
 type figures struct {
-	time   time.Duration // from exec to answer
-	memory int64         // most resident, in bytes
+	time   time.Duration // from exec to response
+	memory int64         // peak resident memory in bytes
 	size   int64         // of the executable, in bytes
-	calls  int           // remote calls for one answer
+	calls  int           // remote calls per response
 }
 
-// recordedECR is what the real plugin of AWS needed from exec to answer where
-// the recorded figures of the others were taken: it gives the speed of that
-// machine against this one.
+// recordedECR is how long AWS's plugin took from exec to response on the machine on which
+// the other figures were recorded. It scales them to this machine.
 const recordedECR = 5400 * time.Microsecond
 
-// The images that are asked for.
+// The images to request.
 const (
 	ecrImage    = "111122223333.dkr.ecr.us-west-2.amazonaws.com/team/app"
 	googleImage = "europe-docker.pkg.dev/project/team/app"
 	azureImage  = "team.azurecr.io/app"
 )
 
-// subjects are the plugins that are measured, and their targets. The recorded
-// figures are those of cloud-provider-gcp 4e245312 and cloud-provider-azure
-// 7b31c76c with the same flags, on clouds on loopback: medians of 60.
+// subjects returns the plugins to measure and their targets. The recorded figures are
+// medians of 60 runs of cloud-provider-gcp 4e245312 and cloud-provider-azure 7b31c76c,
+// built with the same flags, against clouds on loopback.
 func subjects() []subject {
 	instance := func() (*plugins.Cloud, error) { return plugins.NewAWS() }
 	gcr := figures{3100 * time.Microsecond, 14e6, 9.1e6, 2}
@@ -74,17 +73,17 @@ func subjects() []subject {
 	}
 }
 
-// program is an executable for the same cloud.
+// program is an executable to run against a cloud.
 type program struct {
 	what   string
 	path   string
-	args   []string // nil means those of the cloud
+	args   []string // nil means the cloud's
 	times  []time.Duration
 	memory []int64
 }
 
-// pluginRows measures this repository's cloud plugins, and the real one of AWS
-// beside its replacement.
+// pluginRows measures this repository's cloud plugins, and compares the ECR plugin with
+// AWS's.
 func pluginRows(b *bench) ([]row, error) {
 	upstream, err := plugins.BuildUpstreamECR(b.dir)
 	if err != nil {
@@ -99,7 +98,7 @@ func pluginRows(b *bench) ([]row, error) {
 		return nil, err
 	}
 	var rows []row
-	var speed float64 // how many times as long a run takes here as where figures were recorded
+	var speed float64 // run time here relative to the machine on which the figures were recorded
 	for _, s := range subjects() {
 		path, err := plugins.Build(b.dir, s.name)
 		if err != nil {
@@ -131,7 +130,7 @@ func pluginRows(b *bench) ([]row, error) {
 	return rows, nil
 }
 
-// measure lets programs take turns at one cloud.
+// measure alternates the programs against one cloud.
 func (s subject) measure(vmhwm string, paths []string, runs int) ([]figures, error) {
 	c, err := s.cloud()
 	if err != nil {
@@ -148,7 +147,7 @@ func (s subject) measure(vmhwm string, paths []string, runs int) ([]figures, err
 	for i, path := range paths {
 		programs[i].path = path
 		before := len(c.Requests())
-		if _, err := programs[i].run(c, req); err != nil { // the first one finds nothing in the page cache
+		if _, err := programs[i].run(c, req); err != nil { // warms up the page cache
 			return nil, err
 		}
 		out[i].calls = len(c.Requests()) - before
@@ -165,11 +164,12 @@ func (s subject) measure(vmhwm string, paths []string, runs int) ([]figures, err
 	return out, nil
 }
 
-// takeTurns runs programs for their times and, with vmhwm, for their memory.
+// takeTurns alternates the programs and measures their times and, with vmhwm, their
+// memory.
 func takeTurns(c *plugins.Cloud, req *plugin.Request, programs []program, runs int, vmhwm string) error {
 	for n := range runs {
 		for i := range programs {
-			p := &programs[(i+n)%len(programs)] // each goes first as often as the others
+			p := &programs[(i+n)%len(programs)] // each is first equally often
 			d, err := p.run(c, req)
 			if err != nil {
 				return err
@@ -188,8 +188,8 @@ func takeTurns(c *plugins.Cloud, req *plugin.Request, programs []program, runs i
 	return nil
 }
 
-// request asks for an image, as the service account with a token or, without
-// one, as the node.
+// request returns a request for an image, with the service account token or, if it is
+// empty, with the node's identity.
 func request(c *plugins.Cloud, image, token string) *plugin.Request {
 	req := &plugin.Request{APIVersion: plugin.V1, Image: image, ServiceAccountAnnotations: c.Annotations}
 	if token != "" {
@@ -205,7 +205,7 @@ func (p program) arguments(c *plugins.Cloud) []string {
 	return c.Args
 }
 
-// run runs a plugin once and returns how long it took to answer.
+// run runs a plugin once and returns the time until its response.
 func (p program) run(c *plugins.Cloud, req *plugin.Request) (time.Duration, error) {
 	cmd := plugin.Command{Path: p.path, Args: plugin.NewSecrets(p.arguments(c)...), Environ: c.Environ, APIVersion: plugin.V1}
 	start := time.Now()
@@ -217,7 +217,7 @@ func (p program) run(c *plugins.Cloud, req *plugin.Request) (time.Duration, erro
 	return d, err
 }
 
-// resident runs a plugin once and returns the most memory that it had.
+// resident runs a plugin once and returns its peak resident memory.
 func (p program) resident(c *plugins.Cloud, req *plugin.Request, vmhwm string) (int64, error) {
 	stdin, err := plugin.EncodeRequest(req)
 	if err != nil {

@@ -16,19 +16,19 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// hopeless is a cloud from which a plugin gets no answer.
+// hopeless is a cloud that gives a plugin no response.
 type hopeless struct {
 	what     string
 	name     string // of the plugin
 	image    string
 	cloud    func() (*plugins.Cloud, error)
-	endpoint string        // that the error has to name; "" means that of the cloud
-	recorded time.Duration // as in subject; 0 if the real plugin can be built
-	limit    time.Duration // until the error
+	endpoint string        // endpoint that the error must name; "" means the cloud's
+	recorded time.Duration // as in subject; 0 if the upstream plugin can be built
+	limit    time.Duration // maximum time until the error
 }
 
-// slowRows are the figures that take minutes, of one run each: how long it
-// takes until a plugin gives up.
+// slowRows measures, with one run each, how long plugins take to give up. This takes
+// minutes.
 func slowRows(b *bench) ([]row, error) {
 	upstream, err := plugins.BuildUpstreamECR(b.dir)
 	if err != nil {
@@ -53,7 +53,7 @@ func slowRows(b *bench) ([]row, error) {
 	return rows, nil
 }
 
-// row waits for both programs side by side.
+// row runs both programs concurrently.
 func (h hopeless) row(path, upstream string) (row, error) {
 	c, err := h.cloud()
 	if err != nil {
@@ -79,8 +79,8 @@ func (h hopeless) row(path, upstream string) (row, error) {
 	}, errors.Join(err, theirErr)
 }
 
-// giveUp runs a plugin that cannot get an answer, as long as it likes, and
-// returns after what time it failed and what it said.
+// giveUp runs a plugin that gets no response, without a timeout, and returns when it
+// failed and what it wrote.
 func (h hopeless) giveUp(c *plugins.Cloud, path string) (time.Duration, string, error) {
 	cmd := plugin.Command{Path: path, Args: plugin.NewSecrets(c.Args...), Environ: c.Environ, APIVersion: plugin.V1, Timeout: 5 * time.Minute}
 	start := time.Now()
@@ -93,7 +93,7 @@ func (h hopeless) giveUp(c *plugins.Cloud, path string) (time.Duration, string, 
 	return d, failed.Stderr, nil
 }
 
-// silent makes a cloud accept connections and answer nothing.
+// silent makes a cloud accept connections without responding.
 func silent(start func() (*plugins.Cloud, error)) func() (*plugins.Cloud, error) {
 	return func() (*plugins.Cloud, error) {
 		c, err := start()
@@ -104,7 +104,7 @@ func silent(start func() (*plugins.Cloud, error)) func() (*plugins.Cloud, error)
 	}
 }
 
-// refused is Amazon's cloud without a metadata service.
+// refused starts an AWS cloud without a metadata service.
 func refused() (*plugins.Cloud, error) {
 	return plugins.NewAWS("AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:1")
 }

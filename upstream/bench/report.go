@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// row is one measurement. Without a target it is there to be read.
+// row is one measurement. The target is optional.
 type row struct {
 	What     string   `json:"what"`
 	Regcred  string   `json:"regcred"`
@@ -20,7 +20,7 @@ type row struct {
 	Notes    []string `json:"notes,omitempty"`
 }
 
-// report is a whole run.
+// report is the result of a run.
 type report struct {
 	Go      string `json:"go"`
 	OS      string `json:"os"`
@@ -28,8 +28,8 @@ type report struct {
 	Kubelet string `json:"kubelet"`
 	Rounds  int    `json:"rounds"`
 	Rows    []row  `json:"rows,omitempty"`
-	Plugins []row  `json:"plugins,omitempty"` // beside the clouds' own plugins
-	Nodes   []row  `json:"nodes,omitempty"`   // plugins as nodes have them, beside others that are named
+	Plugins []row  `json:"plugins,omitempty"` // compared with the cloud providers' plugins
+	Nodes   []row  `json:"nodes,omitempty"`   // plugins on a node, compared with the named program
 }
 
 func (r report) table(w io.Writer) error {
@@ -47,7 +47,7 @@ func (r report) table(w io.Writer) error {
 	return err
 }
 
-// writeTable writes rows beside those of another, and below them their notes.
+// writeTable writes the rows with the other program's figures, then their notes.
 func writeTable(w io.Writer, other string, rows []row) {
 	fmt.Fprintf(w, "\n| what | regcred | %s | ratio | target | met |\n|---|---|---|---|---|---|\n", other)
 	for _, row := range rows {

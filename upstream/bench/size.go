@@ -19,13 +19,13 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// perImage is a plugin that answers each image with a credential of its own,
-// of the size of a cloud's token.
+// perImage is a plugin with a different credential for each image, with the size of a
+// cloud's token.
 type perImage struct{}
 
 const entries = 100_000
 
-// credentialBytes is how much of each entry is auth key, user name and password.
+// credentialBytes is the size of an entry's auth key, user name and password.
 const credentialBytes = len("registry.example.com") + len("user") + 1000
 
 func fresh() (user, password string) {

@@ -20,10 +20,10 @@ const (
 	program    = kubernetes + "/cmd/kubelet"
 )
 
-// Version is what the kubelet says that it is: clients take it for the release.
+// Version is the version that the kubelet reports. Clients take it for the release's.
 const Version = kubelet.Version + "+regcred"
 
-// Build builds the kubelet into a file, in a few minutes for the first time. It
+// Build builds the kubelet and writes it to out. The first build takes a few minutes. It
 // must be called from within this module.
 func Build(ctx context.Context, out string) error {
 	out, err := filepath.Abs(out)
@@ -33,8 +33,9 @@ func Build(ctx context.Context, out string) error {
 	if info, err := os.Stat(out); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is a directory or a device: give the path of a file", out)
 	}
-	// A file beside it, so that nobody finds half a kubelet there, or one that is not the
-	// release's; where none can be written, that is known before the minutes of a build.
+	// Write to a temporary file next to it, so that no one finds a partial kubelet there.
+	// This also detects a directory that is not writable before the build, which takes
+	// minutes.
 	part, err := os.CreateTemp(filepath.Dir(out), filepath.Base(out)+".part-")
 	if err != nil {
 		return err
@@ -52,7 +53,7 @@ func Build(ctx context.Context, out string) error {
 	return os.Rename(part.Name(), out)
 }
 
-// build uses a directory for the sources.
+// build builds the kubelet from sources that it copies to dir.
 func build(ctx context.Context, dir, out string) error {
 	s := sources{dir: filepath.Join(dir, "kubernetes")}
 	if err := s.find(ctx); err != nil {
@@ -67,8 +68,8 @@ func build(ctx context.Context, dir, out string) error {
 	if err := s.writeModule(ctx, modfile); err != nil {
 		return err
 	}
-	// Without paths of files in it, what is compiled is kept for the next directory.
-	// The program's build information has that of this one: two builds are not the same.
+	// With -trimpath the build cache can be reused for the next directory. The program's
+	// build information still contains this directory's path, so two builds differ.
 	flags := "-s -w -X k8s.io/component-base/version.gitVersion=" + Version
 	if _, err := release.Go(ctx, s.module, "build", "-modfile="+modfile, "-trimpath", "-ldflags="+flags, "-o", out, program); err != nil {
 		return err
@@ -80,8 +81,7 @@ func build(ctx context.Context, dir, out string) error {
 	return kubelet.CheckRelease(info)
 }
 
-// writeModule writes a module file that takes the sources in place of the
-// release's, with its checksums.
+// writeModule writes a go.mod that replaces the release with the copy, and its go.sum.
 func (s *sources) writeModule(ctx context.Context, path string) error {
 	for name, to := range map[string]string{"go.mod": path, "go.sum": strings.TrimSuffix(path, ".mod") + ".sum"} {
 		data, err := os.ReadFile(filepath.Join(s.module, name))

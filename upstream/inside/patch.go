@@ -12,9 +12,9 @@ import (
 	"slices"
 )
 
-// Patch changes the text of pkg/kubelet/images/image_manager.go of a release so
-// that the error of a pull says why an image credential provider failed. Where
-// the text is not as it expects, it fails by name and changes nothing.
+// Patch changes a release's pkg/kubelet/images/image_manager.go so that the error of a
+// pull includes why an image credential provider failed. If the file is not as expected,
+// it returns an error that names the missing part, and changes nothing.
 func Patch(version string, text []byte) ([]byte, error) {
 	p := &patch{version: version, text: text, files: token.NewFileSet()}
 	file, err := parser.ParseFile(p.files, imageManager, text, parser.SkipObjectResolution)
@@ -30,10 +30,10 @@ func Patch(version string, text []byte) ([]byte, error) {
 	return p.apply()
 }
 
-// variable is the name of what is new in the file, in all functions.
+// variable is the name of the new variable, result or parameter in each changed function.
 const variable = "lookupErr"
 
-// patch are the changes to a file, all of them texts put in.
+// patch collects the changes to a file. All of them are insertions.
 type patch struct {
 	version string
 	text    []byte
@@ -41,7 +41,7 @@ type patch struct {
 	file    *ast.File
 	edits   []edit
 
-	plugin string // what the file calls package plugin
+	plugin string // name under which the file imports package plugin
 }
 
 type edit struct {
@@ -53,7 +53,7 @@ func (p *patch) insert(at token.Pos, text string) {
 	p.edits = append(p.edits, edit{p.files.Position(at).Offset, text})
 }
 
-// argument gives a call one argument more, behind the others.
+// argument appends an argument to a call.
 func (p *patch) argument(c *ast.CallExpr, text string) error {
 	if len(c.Args) == 0 {
 		return fmt.Errorf("line %d: the call has no argument", p.files.Position(c.Pos()).Line)
@@ -62,7 +62,7 @@ func (p *patch) argument(c *ast.CallExpr, text string) error {
 	return nil
 }
 
-// parameter gives a function one parameter more, behind the others.
+// parameter appends a parameter to a function.
 func (p *patch) parameter(f *function, text string) error {
 	list := f.decl.Type.Params.List
 	if len(list) == 0 {
@@ -72,7 +72,7 @@ func (p *patch) parameter(f *function, text string) error {
 	return nil
 }
 
-// unused makes sure that the name is free.
+// unused returns an error if the file already uses the name.
 func (p *patch) unused() (err error) {
 	ast.Inspect(p.file, func(n ast.Node) bool {
 		if id, ok := n.(*ast.Ident); ok && id.Name == variable {
@@ -83,8 +83,8 @@ func (p *patch) unused() (err error) {
 	return err
 }
 
-// lookup lets the error out of the function that asks the keyrings: through a
-// pointer, set behind the lookup.
+// lookup makes the function that queries the keyrings store the lookup's error through a
+// pointer.
 func (p *patch) lookup() error {
 	f, err := p.function("makeLookupPullCredentialsFunc")
 	if err != nil {
@@ -112,7 +112,7 @@ func (p *patch) lookup() error {
 	return p.parameter(f, variable+" *error")
 }
 
-// ensure takes the error from there to where the image is pulled.
+// ensure passes the error on to the function that pulls the image.
 func (p *patch) ensure() error {
 	f, err := p.function("EnsureImageExists")
 	if err != nil {
@@ -133,7 +133,7 @@ func (p *patch) ensure() error {
 	return p.argument(pull, variable)
 }
 
-// pull appends the error to that of a pull that failed, before anything is made of it.
+// pull adds the error to the error of a failed pull, before the kubelet processes it.
 func (p *patch) pull() error {
 	f, err := p.function("pullImage")
 	if err != nil {
@@ -151,7 +151,7 @@ func (p *patch) pull() error {
 	return p.parameter(f, variable+" error")
 }
 
-// apply makes the changes.
+// apply returns the text with the changes.
 func (p *patch) apply() ([]byte, error) {
 	slices.SortFunc(p.edits, func(a, b edit) int { return b.offset - a.offset })
 	text := slices.Clone(p.text)

@@ -9,8 +9,8 @@ import (
 	"go/token"
 )
 
-// function is a function of the file, in which places are looked for. Each has to
-// be there exactly once.
+// function is a function of the file. Its methods find a node that must occur exactly
+// once.
 type function struct {
 	decl *ast.FuncDecl
 }
@@ -19,7 +19,7 @@ func (f *function) errorf(format string, args ...any) error {
 	return fmt.Errorf("func %s: %w", f.decl.Name.Name, fmt.Errorf(format, args...))
 }
 
-// function is the method of that name of the image manager.
+// function returns the image manager's method with that name.
 func (p *patch) function(name string) (*function, error) {
 	var found []*ast.FuncDecl
 	for _, d := range p.file.Decls {
@@ -33,7 +33,8 @@ func (p *patch) function(name string) (*function, error) {
 	return &function{found[0]}, nil
 }
 
-// call is the call of a function of that name, of whatever package or value.
+// call returns the call of the function or method with that name, of any package or
+// value.
 func (f *function) call(name string) (*ast.CallExpr, error) {
 	found := all(f, func(c *ast.CallExpr) bool { return calls(c, name) })
 	if len(found) != 1 {
@@ -42,7 +43,7 @@ func (f *function) call(name string) (*ast.CallExpr, error) {
 	return found[0], nil
 }
 
-// assignment is the statement that assigns what a call of that name returns.
+// assignment returns the statement that assigns the results of a call of that name.
 func (f *function) assignment(name string) (*ast.AssignStmt, error) {
 	if _, err := f.call(name); err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func (f *function) assignment(name string) (*ast.AssignStmt, error) {
 	return found[0], nil
 }
 
-// received is the variable that is received from a channel.
+// received returns the variable that is received from a channel.
 func (f *function) received() (name string, err error) {
 	found := all(f, func(s *ast.AssignStmt) bool {
 		u, ok := s.Rhs[0].(*ast.UnaryExpr)
@@ -70,7 +71,7 @@ func (f *function) received() (name string, err error) {
 	return found[0].Lhs[0].(*ast.Ident).Name, nil
 }
 
-// ifFailed is the statement "if v.err != nil".
+// ifFailed returns the statement "if v.err != nil".
 func (f *function) ifFailed(v string) (*ast.IfStmt, error) {
 	found := all(f, func(s *ast.IfStmt) bool {
 		c, ok := s.Cond.(*ast.BinaryExpr)
@@ -82,7 +83,7 @@ func (f *function) ifFailed(v string) (*ast.IfStmt, error) {
 	return found[0], nil
 }
 
-// all are the nodes of a type, in a function, for which is holds.
+// all returns the nodes of type T in a function for which is returns true.
 func all[T ast.Node](f *function, is func(T) bool) (found []T) {
 	ast.Inspect(f.decl.Body, func(n ast.Node) bool {
 		if t, ok := n.(T); ok && is(t) {

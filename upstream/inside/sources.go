@@ -18,20 +18,20 @@ import (
 
 const (
 	pluginDir    = "pkg/credentialprovider/plugin"       // in Kubernetes
-	imageManager = "pkg/kubelet/images/image_manager.go" // there, too
+	imageManager = "pkg/kubelet/images/image_manager.go" // in Kubernetes
 	ownPackage   = "github.com/regcred/regcred/upstream/inside/plugin"
 )
 
-// sources are a copy of what a kubelet is built from.
+// sources is a copy of the packages that a kubelet is built from.
 type sources struct {
 	dir string // of the copy
 
 	module   string   // directory of this module
-	release  string   // directory of the release, which nobody may change
-	packages []string // directories in it
+	release  string   // the release's directory; must not be changed
+	packages []string // relative to it
 }
 
-// find finds out what there is to copy.
+// find lists the packages to copy.
 func (s *sources) find(ctx context.Context) (err error) {
 	if s.module, err = release.Go(ctx, "", "list", "-m", "-f", "{{.Dir}}"); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (s *sources) find(ctx context.Context) (err error) {
 	return nil
 }
 
-// copy copies the packages, but for what is replaced.
+// copy copies the packages, except the one that is replaced.
 func (s *sources) copy() error {
 	for _, dir := range append(s.packages, ".") {
 		if dir == filepath.FromSlash(pluginDir) {
@@ -78,12 +78,12 @@ func (s *sources) copy() error {
 	return nil
 }
 
-// putPlugin puts our package where the kubelet's own was.
+// putPlugin copies this repository's package plugin over the kubelet's.
 func (s *sources) putPlugin() error {
 	return copyFiles(filepath.Join(s.module, "inside", "plugin"), filepath.Join(s.dir, pluginDir), isSource)
 }
 
-// patch changes the one file.
+// patch applies [Patch] to the copy.
 func (s *sources) patch() error {
 	path := filepath.Join(s.dir, imageManager)
 	text, err := os.ReadFile(path)
@@ -97,10 +97,10 @@ func (s *sources) patch() error {
 	return os.WriteFile(path, changed, 0o600)
 }
 
-// isSource reports whether a file is needed in order to build.
+// isSource reports whether a build needs the file.
 func isSource(name string) bool { return !strings.HasSuffix(name, "_test.go") }
 
-// copyFiles copies files of a directory, which can then be changed.
+// copyFiles copies a directory's files. The copies are writable.
 func copyFiles(from, to string, keep func(name string) bool) error {
 	entries, err := os.ReadDir(from)
 	if err == nil {

@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// region is that of the images that bench asks for.
+// region is the region of the images that bench requests.
 const region = "us-west-2"
 
-// key is an access key that ends, as metadata and STS spell it.
+// key is a temporary access key, as the metadata service and STS return it.
 type key struct {
 	ID     string `json:"AccessKeyId" xml:"AccessKeyId"`
 	Secret string `json:"SecretAccessKey" xml:"SecretAccessKey"`
@@ -62,7 +62,7 @@ func ecrPod(req request) (login, error) {
 	return ecr(answer.Key)
 }
 
-// ecr asks for the login of all registries of the region.
+// ecr requests the credential for all registries of the region.
 func ecr(k key) (login, error) {
 	const body = "{}"
 	host := "api.ecr." + region + ".amazonaws.com"
@@ -81,7 +81,7 @@ func ecr(k key) (login, error) {
 	return basic(answer.Data[0].Token)
 }
 
-// sign makes the header of a request to ECR (Signature Version 4).
+// sign returns the headers of a signed request to ECR (Signature Version 4).
 func sign(k key, host, body string, now time.Time) []string {
 	const kind, target = "application/x-amz-json-1.1", "AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken"
 	const signed = "content-type;host;x-amz-date;x-amz-security-token;x-amz-target"

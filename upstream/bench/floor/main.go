@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command floor is what a plugin cannot be faster than by much: the requests
-// of one answer by package net/http alone, with authorities from the bundle
-// alone, HTTP/1.1, and what does not depend on each other side by side. It
-// reads a request from standard input and writes the answer to standard
-// output. It checks nothing, and is for nothing but upstream/bench.
+// Command floor sets a lower bound for the time of a plugin. It sends the requests for
+// one response with package net/http only, over HTTP/1.1, with CAs from the bundle only,
+// and independent requests concurrently. It reads a request from standard input and
+// writes the response to standard output. It checks nothing and is only for
+// upstream/bench.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 	"sync"
 )
 
-// request is what floor reads of a CredentialProviderRequest.
+// request has the fields of a CredentialProviderRequest that floor needs.
 type request struct {
 	APIVersion  string            `json:"apiVersion"`
 	Image       string            `json:"image"`
@@ -45,7 +45,7 @@ type response struct {
 	Auth          map[string]login `json:"auth"`
 }
 
-// subjects are what can be asked for, by the first argument.
+// subjects maps the first argument to a function that gets a credential.
 var subjects = map[string]func(request) (login, error){
 	"ecr-instance": ecrInstance, "ecr-pod": ecrPod, "gcr-pod": gcrPod,
 	"acr-instance": acrInstance, "acr-pod": acrPod, "token": tokenExchange,
@@ -59,7 +59,7 @@ func main() {
 }
 
 func run(subject string) error {
-	go secure() // reads the bundle meanwhile
+	go secure() // reads the bundle concurrently
 	var req request
 	if err := json.NewDecoder(os.Stdin).Decode(&req); err != nil {
 		return err
@@ -74,11 +74,11 @@ func run(subject string) error {
 	})
 }
 
-// near asks metadata servers.
+// near is the client for metadata servers.
 var near = &http.Client{Transport: &http.Transport{}}
 
-// secure is the client for everybody else. A transport with a configuration of
-// its own does not speak HTTP/2.
+// secure returns the client for all other servers. A transport with its own TLS
+// configuration does not use HTTP/2.
 var secure = sync.OnceValue(func() *http.Client {
 	pool := x509.NewCertPool()
 	if bundle, err := os.ReadFile(os.Getenv("SSL_CERT_FILE")); err == nil {
@@ -87,7 +87,7 @@ var secure = sync.OnceValue(func() *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 })
 
-// do sends a request and reads the answer.
+// do sends a request and reads the response.
 func do(client *http.Client, method, address, body string, header ...string) (*http.Response, []byte, error) {
 	req, err := http.NewRequest(method, address, strings.NewReader(body))
 	if err != nil {
@@ -108,7 +108,7 @@ func do(client *http.Client, method, address, body string, header ...string) (*h
 	return resp, data, err
 }
 
-// ask is do for an answer in JSON.
+// ask is like do, and decodes a JSON response.
 func ask(client *http.Client, answer any, method, address, body string, header ...string) error {
 	_, data, err := do(client, method, address, body, header...)
 	if err != nil {
@@ -119,7 +119,7 @@ func ask(client *http.Client, answer any, method, address, body string, header .
 
 const formType = "application/x-www-form-urlencoded"
 
-// oauth is what token endpoints answer.
+// oauth is a token endpoint's response.
 type oauth struct {
 	AccessToken  string `json:"access_token"`
 	RefreshToken string `json:"refresh_token"`
@@ -181,7 +181,8 @@ func acrPod(req request) (login, error) {
 	})
 }
 
-// acr gives a login server a token, which is asked for beside its challenge.
+// acr exchanges a token at a login server. It requests the token and the server's
+// challenge concurrently.
 func acr(req request, tenant string, token func() (string, error)) (login, error) {
 	host, _, _ := strings.Cut(req.Image, "/")
 	var challenge string
@@ -209,7 +210,7 @@ func acr(req request, tenant string, token func() (string, error)) (login, error
 	return login{"00000000-0000-0000-0000-000000000000", answer.RefreshToken}, err
 }
 
-// basic is the login in what ECR answers.
+// basic decodes the credential in ECR's response.
 func basic(token string) (login, error) {
 	data, err := base64.StdEncoding.DecodeString(token)
 	user, password, _ := bytes.Cut(data, []byte(":"))

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command vmhwm runs a program with its own standard input and environment,
-// and prints the most memory that was resident while it ran, in KiB: VmHWM of
-// /proc/PID/status.
+// Command vmhwm runs a program with its own standard input and environment and prints the
+// program's peak resident memory in KiB: VmHWM in /proc/PID/status.
 //
-// That is gone once a process has ended. So this one traces all its threads
-// and reads it when the one that ends the process is about to (ptrace(2),
-// PTRACE_O_TRACEEXIT). (wait4 knows a maximum, too; but it begins with the
-// memory of the process that started the program, and is rounded.)
+// The file disappears when the process exits. The command therefore traces all threads
+// and reads it when the process is about to exit (ptrace(2), PTRACE_O_TRACEEXIT). The
+// maximum from wait4 is not usable: it includes the memory of the process that started
+// the program, and is rounded.
 package main
 
 import (
@@ -21,7 +20,7 @@ import (
 )
 
 func main() {
-	runtime.LockOSThread() // of which the program is the tracee
+	runtime.LockOSThread() // ptrace requires calls from the tracer's thread
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "vmhwm:", err)
 		os.Exit(1)
@@ -37,7 +36,7 @@ func run(args []string) error {
 	}
 	pid := cmd.Process.Pid
 	var status syscall.WaitStatus
-	if _, err := syscall.Wait4(pid, &status, 0, nil); err != nil { // it stops when it begins
+	if _, err := syscall.Wait4(pid, &status, 0, nil); err != nil { // the tracee stops at exec
 		return err
 	}
 	if err := syscall.PtraceSetOptions(pid, syscall.PTRACE_O_TRACEEXIT|syscall.PTRACE_O_TRACECLONE); err != nil {
@@ -45,7 +44,7 @@ func run(args []string) error {
 	}
 	most := ""
 	for thread := pid; ; {
-		// A thread that is gone has nothing to be told.
+		// The thread may have exited already.
 		if err := syscall.PtraceCont(thread, passOn(status)); err != nil && err != syscall.ESRCH {
 			return err
 		}
@@ -67,16 +66,16 @@ func run(args []string) error {
 	}
 }
 
-// passOn is the signal that a thread stopped for and is to get; 0 is none.
+// passOn returns the signal to deliver to a stopped thread, or 0.
 func passOn(status syscall.WaitStatus) int {
-	// SIGSTOP is how a new thread begins, SIGTRAP how tracing tells of events.
+	// A new thread starts with SIGSTOP; SIGTRAP reports trace events.
 	if s := status.StopSignal(); status.Stopped() && s != syscall.SIGSTOP && s != syscall.SIGTRAP {
 		return int(s)
 	}
 	return 0
 }
 
-// highWater reads the number of "VmHWM:     3724 kB".
+// highWater returns the number in "VmHWM: 3724 kB".
 func highWater(pid int) (string, error) {
 	path := fmt.Sprintf("/proc/%d/status", pid)
 	data, err := os.ReadFile(path)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command build builds the kubelet with regcred in it:
+// Command build builds the kubelet with regcred inside:
 //
 //	cd upstream && go run ./inside/build -o PATH
 package main

@@ -16,14 +16,14 @@ import (
 	protocol "github.com/regcred/regcred/plugin"
 )
 
-// GetServiceAccountFunc reads a service account, as a kubelet does.
+// GetServiceAccountFunc reads a service account.
 type GetServiceAccountFunc func(namespace, name string) (*corev1.ServiceAccount, error)
 
-// getServiceAccountTokenFunc requests a token, or gives one that is still good.
+// getServiceAccountTokenFunc requests a token, or returns a cached one.
 type getServiceAccountTokenFunc func(namespace, name string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error)
 
-// accounts are the kubelet's two functions as [regcred.ServiceAccountClient]. They
-// take no context; the Keyring leaves a call behind that lasts too long.
+// accounts implements [regcred.ServiceAccountClient] with the kubelet's two functions.
+// They take no context; the Keyring stops waiting for a call that takes too long.
 type accounts struct {
 	account GetServiceAccountFunc
 	token   getServiceAccountTokenFunc
@@ -42,7 +42,7 @@ func (a accounts) GetServiceAccount(_ context.Context, namespace, name string) (
 }
 
 // RequestToken implements [regcred.ServiceAccountClient]. The kubelet's token manager
-// keeps tokens by all that the request says.
+// caches tokens by all fields of the request.
 func (a accounts) RequestToken(_ context.Context, req regcred.TokenRequest) (protocol.Secret, error) {
 	if a.token == nil {
 		return protocol.Secret{}, errors.New("this kubelet cannot request tokens")

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package plugin is the kubelet's package k8s.io/kubernetes/pkg/credentialprovider/plugin
-// with a [regcred.Keyring] in it. A kubelet that is built with this package in the
-// place of that one asks its image credential providers through regcred; see
-// package inside, one directory up, which builds it.
+// Package plugin replaces the kubelet's package
+// k8s.io/kubernetes/pkg/credentialprovider/plugin with a [regcred.Keyring]. A kubelet
+// built with it calls its image credential providers through regcred. Package inside, the
+// parent directory, builds one.
 //
-// It has the exported names that the rest of the kubelet uses, with the same
-// signatures, and two more, [LookupErr] and [WithLookupErr], by which the reason
-// of a failing provider reaches the error of the pull. It is compiled as
-// part of the module k8s.io/kubernetes, so it imports no internal package of
-// this repository.
+// It exports the names that the rest of the kubelet uses, with the same signatures.
+// [LookupErr] and [WithLookupErr] are added: they include the reason of a failing
+// provider in the pull's error. The package is compiled as part of the module
+// k8s.io/kubernetes, so it imports no internal package of this repository.
 //
-// What is different from the kubelet's own package: a change of the
-// configuration takes effect without a restart; providers run side by side;
-// and what docs/project/parity.md lists for a Keyring.
+// Differences from the kubelet's own package: a change of the configuration takes effect
+// without a restart, providers run concurrently, and the Keyring's differences listed in
+// docs/project/parity.md.
 package plugin

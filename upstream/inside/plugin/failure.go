@@ -16,10 +16,10 @@ import (
 	"github.com/regcred/regcred"
 )
 
-// LookupErr is why providers had no credentials in the last Lookup of a keyring that
-// [NewExternalCredentialProviderDockerKeyring] made; nil if none failed. There
-// may be credentials of other providers, or of other keyrings, so it fails
-// nothing by itself. It has one short line, and no secret.
+// LookupErr returns why providers had no credentials in the last Lookup of a keyring made
+// by [NewExternalCredentialProviderDockerKeyring], or nil if none failed. Other providers
+// or keyrings may still have credentials, so callers should not fail because of it. The
+// error is one short line without secrets.
 func LookupErr(keyring credentialprovider.DockerKeyring) error {
 	if k, ok := keyring.(*podKeyring); ok {
 		if failure := k.failure.Load(); failure != nil {
@@ -29,8 +29,8 @@ func LookupErr(keyring credentialprovider.DockerKeyring) error {
 	return nil
 }
 
-// WithLookupErr is the error of a pull, and what [LookupErr] returned for it behind
-// that. A pull that did not fail has no error, whatever the providers did.
+// WithLookupErr appends lookup, as returned by [LookupErr], to the error of a pull. It
+// returns nil if pull is nil.
 func WithLookupErr(pull, lookup error) error {
 	if pull == nil || lookup == nil {
 		return pull
@@ -38,20 +38,21 @@ func WithLookupErr(pull, lookup error) error {
 	return fmt.Errorf("%w; %w", pull, lookup)
 }
 
-// lookupFailure is one line for the events and the status of a pod.
+// lookupFailure is a one-line error for a pod's events and status.
 type lookupFailure string
 
 func (e lookupFailure) Error() string { return string(e) }
 
-// maxFailure bounds a failure, in bytes. It stands in the status of a pod for as long
-// as the pod waits, behind what the runtime says of a refused pull, some 400 bytes.
+// maxFailure limits the error's length in bytes. The error stays in the pod's status
+// while the pod waits, after the runtime's text for a rejected pull, which has about 400
+// bytes.
 const maxFailure = 480
 
-// minReason is what each reason has of that, as long as there is room.
+// minReason is the number of bytes reserved for each reason, while there is room.
 const minReason = 100
 
-// failureOf is what a lookup failed with, or nil. A provider that was skipped counts
-// where there are no credentials: then the service account is what to look at.
+// failureOf returns a lookup's failure, or nil. Without credentials a skipped provider
+// counts as failed, because then the service account needs checking.
 func failureOf(res *regcred.Result, err error) *lookupFailure {
 	var why []string
 	for i := range res.Attempts {
@@ -76,14 +77,15 @@ func failureOf(res *regcred.Result, err error) *lookupFailure {
 	return new(lookupFailure(shorten(before+strings.Join(why, between), maxFailure)))
 }
 
-// early reports whether a lookup ended with an error that is not those of its providers.
+// early reports whether a lookup ended with an error that does not come from its
+// providers.
 func early(err error) bool {
 	_, failed := errors.AsType[*regcred.LookupError](err)
 	return err != nil && !failed
 }
 
-// share is how long each of some texts may be where all together have so much room:
-// what the short ones leave is for the others.
+// share returns the maximum length of each text so that all fit into room. Long texts use
+// the room that short ones leave.
 func share(texts []string, room int) (most int) {
 	lengths := make([]int, len(texts))
 	for i := range texts {
@@ -100,10 +102,11 @@ func share(texts []string, room int) (most int) {
 	return most
 }
 
-// bare reports whether a provider matches other images of the registry alone.
+// bare reports whether a provider was skipped because it only matches other images of the
+// registry.
 func bare(a *regcred.Attempt) bool { return a.Skipped == regcred.SkippedPath }
 
-// shorten makes one line of at most so many bytes.
+// shorten returns text as one line of at most that many bytes.
 func shorten(text string, most int) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))

@@ -14,20 +14,20 @@ import (
 	"github.com/regcred/regcred"
 )
 
-// lookupTimeout ends a lookup, for which the kubelet has no context: longer than
-// the minute that each token request and exec has, one after the other, and
-// another exec after that of somebody else was waited for.
+// lookupTimeout limits a lookup, for which the kubelet passes no context. It is longer
+// than a token request, waiting for another lookup's exec, and an exec, which take up to
+// a minute each.
 const lookupTimeout = 5 * time.Minute
 
-// podKeyring is the providers' keyring for the images of one pod.
+// podKeyring is the providers' keyring for one pod's images.
 type podKeyring struct {
 	pod     *regcred.Pod
 	failure atomic.Pointer[lookupFailure] // of the last Lookup
 }
 
-// NewExternalCredentialProviderDockerKeyring returns the registered providers'
-// keyring for a pod; each argument may be empty. What a Lookup has failed with
-// is had from it by [LookupErr].
+// NewExternalCredentialProviderDockerKeyring returns the registered providers' keyring
+// for a pod. Each argument may be empty. [LookupErr] returns the error of its last
+// Lookup.
 func NewExternalCredentialProviderDockerKeyring(podNamespace, podName, podUID, serviceAccountName string) credentialprovider.DockerKeyring {
 	k := &podKeyring{}
 	if withTokens() {
@@ -58,8 +58,8 @@ func (k *podKeyring) Lookup(image string) ([]credentialprovider.TrackedAuthConfi
 	return found, len(found) > 0
 }
 
-// request is the question for an image. A kubelet asks with the name of a
-// repository alone; a name without a slash would be taken for one of Docker Hub's.
+// request returns the Request for an image. The kubelet passes a repository name without
+// a tag; a name without a slash would be resolved to Docker Hub.
 func (k *podKeyring) request(image string) regcred.Request {
 	if strings.Contains(image, "/") {
 		return regcred.Request{Image: image, Pod: k.pod}
@@ -67,8 +67,8 @@ func (k *podKeyring) request(image string) regcred.Request {
 	return regcred.Request{Registry: image, Pod: k.pod}
 }
 
-// tracked is a credential as the kubelet's records of pulled images have it
-// (KEP-2535): of nobody in particular, or of a service account.
+// tracked converts a credential to the form in the kubelet's records of pulled images
+// (KEP-2535): with its service account, if it belongs to one.
 func tracked(c *regcred.Credential) credentialprovider.TrackedAuthConfig {
 	auth := credentialprovider.AuthConfig{Username: c.Username, Password: c.Password.Reveal()}
 	var source *credentialprovider.CredentialSource

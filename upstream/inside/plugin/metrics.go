@@ -15,11 +15,11 @@ import (
 	protocol "github.com/regcred/regcred/plugin"
 )
 
-// KubeletSubsystem is what the names of these metrics begin with.
+// KubeletSubsystem is the prefix of the metrics' names.
 const KubeletSubsystem = "kubelet"
 
-// The metrics have the names, labels and buckets of the kubelet's own; reloads, which it
-// has not, those of the API server's configurations that are read again.
+// The metrics have the names, labels and buckets of the kubelet's. The kubelet has none
+// for reloads; those follow the API server's metrics for reloaded configurations.
 var (
 	pluginErrors = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem:      KubeletSubsystem,
@@ -51,8 +51,8 @@ var (
 	), configHash)
 )
 
-// registerMetrics shows the metrics, once in a process. A process that has the
-// kubelet's own of these names already is a test: it goes on without them.
+// registerMetrics registers the metrics once per process. If the kubelet's own metrics
+// are already registered, the process is a test and continues without these.
 var registerMetrics = sync.OnceFunc(func() {
 	err := errors.Join(
 		legacyregistry.Register(pluginErrors),
@@ -69,7 +69,7 @@ func recordReload(status string) { reloads.WithLabelValues(status).Inc() }
 
 func recordConfigHash(hash string) { configHash.SetHashes(hash) }
 
-// observe counts and logs what the Keyring reports.
+// observe counts and logs the Keyring's events.
 func observe(e regcred.Event) {
 	if e.Kind != regcred.EventExec {
 		return
@@ -81,8 +81,8 @@ func observe(e regcred.Event) {
 	logExec(&e)
 }
 
-// isRunError reports whether a stage is one of the process, as the kubelet
-// counts: an answer that cannot be read is none.
+// isRunError reports whether a stage is a failure of the process. As in the kubelet, a
+// response that cannot be decoded is not.
 func isRunError(s protocol.Stage) bool {
 	return s == protocol.StageStart || s == protocol.StageExec || s == protocol.StageTimeout
 }

@@ -3,10 +3,10 @@
 
 package plugin
 
-// All that is logged is logged from this file: a kubelet's --vmodule selects by
-// the name of the file, and plugin.go is where the kubelet's own package logs
-// the same. Lines that its package has too begin with the same words and have
-// the same keys, since journals and tests are searched for them.
+// All log calls are in this file: the kubelet's --vmodule selects by file name, and the
+// kubelet's package logs the same from its plugin.go. Lines that it logs too begin with
+// the same words and have the same keys, because journals and tests are searched for
+// them.
 
 import (
 	"errors"
@@ -18,13 +18,13 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// logExec notes that a plugin has run.
+// logExec logs the run of a plugin.
 func logExec(e *regcred.Event) {
 	klog.V(5).InfoS("Getting image credentials from external exec plugin", "pluginName", e.Provider, "image", e.Image,
 		"duration", e.Duration, "err", e.Err)
 }
 
-// logAttempts notes what failed in a lookup, and what was not asked.
+// logAttempts logs a lookup's failed and skipped providers.
 func logAttempts(pod *regcred.Pod, image string, res *regcred.Result, err error) {
 	for i := range res.Attempts {
 		a := &res.Attempts[i]
@@ -48,13 +48,13 @@ func logAttempts(pod *regcred.Pod, image string, res *regcred.Result, err error)
 
 func logFailure(a *regcred.Attempt, about []any) {
 	about = append(about, "stage", a.Stage)
-	if strings.Contains(strings.TrimSpace(a.Stderr), "\n") { // the error has the last line
+	if strings.Contains(strings.TrimSpace(a.Stderr), "\n") { // the error includes the last line
 		about = append(about, "stderr", a.Stderr)
 	}
 	klog.ErrorS(a.Err, "Failed to provide credentials for image", about...)
 }
 
-// logReloaded notes that a changed configuration is in use.
+// logReloaded logs that a changed configuration is in use.
 func logReloaded(path string, c *config.Config) {
 	names := make([]string, len(c.Providers))
 	for i := range c.Providers {
@@ -63,12 +63,12 @@ func logReloaded(path string, c *config.Config) {
 	klog.InfoS("Changed credential provider configuration is in use", "path", path, "hash", c.Hash(), "providers", names)
 }
 
-// logRefused notes that a changed configuration is not used.
+// logRefused logs that a changed configuration was rejected.
 func logRefused(path string, err error) {
 	klog.ErrorS(err, "Changed credential provider configuration cannot be used, the former one stays", "path", path)
 }
 
-// logMetrics notes that metrics cannot be shown.
+// logMetrics logs that the metrics could not be registered.
 func logMetrics(err error) {
 	klog.ErrorS(err, "Metrics of credential providers are not shown")
 }

@@ -21,20 +21,18 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// current are the providers of this process; nil if none are registered. The
-// kubelet's other packages call functions of this one, and have no value that
-// could hold them.
+// current holds this process's providers, or nil if none are registered. It is global
+// because the kubelet's other packages call this one's functions without a receiver.
 var current atomic.Pointer[providers]
 
-// RegisterCredentialProviderPlugins is called once, at the start of a kubelet
-// that has one of the flags --image-credential-provider-config and
-// --image-credential-provider-bin-dir. An error ends the kubelet. It refuses what
-// the kubelet's own package refuses: a directory or executable that is not
-// there, and a configuration that is not valid for this release and its
+// RegisterCredentialProviderPlugins is called once, when a kubelet with one of the flags
+// --image-credential-provider-config and --image-credential-provider-bin-dir starts. The
+// kubelet exits if it fails. Like the kubelet's own package it rejects a missing
+// directory or executable, and a configuration that is not valid for this release and its
 // feature gates.
 //
-// Called again, it replaces what was registered before, with which lookups that are
-// under way end; nothing is replaced if it fails.
+// Calling it again replaces the providers; lookups in progress finish with the old ones.
+// If it fails, it replaces nothing.
 func RegisterCredentialProviderPlugins(configPath, binDir string, getToken getServiceAccountTokenFunc, getAccount GetServiceAccountFunc) error {
 	p, err := open(configPath, binDir, accounts{getAccount, getToken})
 	if err != nil {
@@ -46,15 +44,16 @@ func RegisterCredentialProviderPlugins(configPath, binDir string, getToken getSe
 	return nil
 }
 
-// open makes providers of a configuration.
+// open loads a configuration and returns its providers.
 func open(configPath, binDir string, a accounts) (*providers, error) {
 	if _, err := os.Stat(binDir); errors.Is(err, fs.ErrNotExist) {
-		// Whoever restarts kubelets, "regcred doctor" among them, knows this text and three below.
+		// Tools that restart kubelets, such as "regcred doctor", match this text and
+		// three below.
 		return nil, fmt.Errorf("plugin binary directory %s did not exist: create it, or correct --image-credential-provider-bin-dir", binDir)
 	} else if err != nil {
 		return nil, fmt.Errorf("plugin binary directory: %w", err)
 	}
-	binDir, err := filepath.Abs(binDir) // of ".", the name alone would be looked for in PATH
+	binDir, err := filepath.Abs(binDir) // for "." exec would search PATH for the name
 	if err != nil {
 		return nil, fmt.Errorf("plugin binary directory %s: %w", binDir, err)
 	}
@@ -70,7 +69,7 @@ func open(configPath, binDir string, a accounts) (*providers, error) {
 	return p, err
 }
 
-// load reads the configuration, and refuses what a kubelet of this release does.
+// load reads the configuration and rejects whatever a kubelet of this release rejects.
 func (p *providers) load() (*config.Config, error) {
 	if p.path == "" {
 		return nil, errors.New("credential provider configuration: no path is given: set --image-credential-provider-config, or remove --image-credential-provider-bin-dir")
@@ -82,7 +81,7 @@ func (p *providers) load() (*config.Config, error) {
 		return nil, fmt.Errorf("credential provider configuration: %w", err)
 	}
 	target := config.Target{
-		// Not the version that is shown: a build may call itself as it likes.
+		// Not the displayed version: a build may set that to anything.
 		KubeletVersion: version.DefaultKubeBinaryVersion,
 		FeatureGates:   map[string]bool{string(features.KubeletServiceAccountTokenForCredentialProviders): withTokens()},
 	}
@@ -92,7 +91,7 @@ func (p *providers) load() (*config.Config, error) {
 	return c, nil
 }
 
-// executables refuses a configuration with a provider that cannot be run.
+// executables returns an error if a provider's executable cannot be run.
 func (p *providers) executables(c *config.Config) error {
 	for i := range c.Providers {
 		name, place := c.Providers[i].Name, c.Place(i, "name")
@@ -108,7 +107,7 @@ func (p *providers) executables(c *config.Config) error {
 	return nil
 }
 
-// withTokens reports whether providers get tokens of service accounts.
+// withTokens reports whether providers get service account tokens.
 func withTokens() bool {
 	return utilfeature.DefaultFeatureGate.Enabled(features.KubeletServiceAccountTokenForCredentialProviders)
 }

@@ -13,31 +13,31 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// providers are a configuration at work, and the files that it comes from.
+// providers holds the configuration in use and the state of its files.
 type providers struct {
 	path, binDir string
 	keyring      *regcred.Keyring
-	now          func() time.Time // time.Now but in tests
+	now          func() time.Time // replaced in tests
 
 	mu       sync.Mutex
-	checking chan struct{} // closed when the check that is under way ends; nil if there is none
-	until    time.Time     // how long lookups wait for it
-	next     chan struct{} // closed when the one behind it ends; nil if nobody waits for that
+	checking chan struct{} // closed when the running check ends; nil if there is none
+	until    time.Time     // when lookups stop waiting for it
+	next     chan struct{} // closed when the following check ends; nil if no lookup waits for it
 
-	// The following belong to the check that is under way.
+	// The following fields are owned by the running check.
 	hash    string // of the configuration in use
 	seen    seen   // its files
-	refused string // why the last one was not taken, which is logged once
+	refused string // why the last change was rejected; logged once
 }
 
-// checkPatience is how long lookups wait for a check, which compares the
-// configuration's files with what is in use. Files that do not answer are left
-// behind: until they do, nobody waits for them again.
+// checkPatience limits how long lookups wait for a check, which compares the
+// configuration's files with the configuration in use. If the files do not respond by
+// then, lookups stop waiting until they do.
 const checkPatience = 2 * time.Second
 
-// refresh takes the configuration's files over if they have changed. Nothing
-// else watches them: a lookup looks at their times, and is never late. What is
-// not usable changes nothing.
+// refresh reloads the configuration's files if they have changed. There is no watch: each
+// lookup checks the files' times, so it never uses an outdated configuration. An invalid
+// configuration is ignored.
 func (p *providers) refresh(ctx context.Context) {
 	done, until := p.check()
 	ctx, cancel := context.WithDeadline(ctx, until)
@@ -48,8 +48,8 @@ func (p *providers) refresh(ctx context.Context) {
 	}
 }
 
-// check begins to compare the files. A check that is under way may have looked at
-// them before they changed, so whoever comes then shares the one behind it.
+// check starts to compare the files. A running check may have read them before they
+// changed, so callers that arrive later share the following check.
 func (p *providers) check() (done <-chan struct{}, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +63,7 @@ func (p *providers) check() (done <-chan struct{}, until time.Time) {
 	return p.next, p.until
 }
 
-// begin begins a check. The caller holds the mutex.
+// begin starts a check. The caller holds the mutex.
 func (p *providers) begin(checking chan struct{}) {
 	p.checking, p.until, p.next = checking, time.Now().Add(checkPatience), nil
 	go func() {
@@ -77,8 +77,8 @@ func (p *providers) begin(checking chan struct{}) {
 	}()
 }
 
-// reload takes changed files over. It reads only those that may have changed:
-// to read a configuration takes longer than all else that a lookup does.
+// reload loads changed files. It only reads files that may have changed, because reading
+// a configuration takes longer than the rest of a lookup.
 func (p *providers) reload() error {
 	files := p.seen.look(p.now())
 	if p.seen.same(&files) {
@@ -93,14 +93,14 @@ func (p *providers) reload() error {
 		return err
 	}
 	if names := filesOf(c); !slices.Equal(names, p.seen.names) {
-		p.seen = seen{names: names} // they are looked at the next time
+		p.seen = seen{names: names} // checked the next time
 	} else if files.atRest() {
 		p.seen = files
 	}
 	return nil
 }
 
-// takeOver makes a configuration the one in use.
+// takeOver puts a configuration into use.
 func (p *providers) takeOver(c *config.Config) error {
 	if c.Hash() == p.hash {
 		return nil
@@ -118,7 +118,7 @@ func (p *providers) takeOver(c *config.Config) error {
 	return nil
 }
 
-// noteRefusal counts that changed files are not taken over, and logs why, once for each reason.
+// noteRefusal counts a rejected change and logs each reason once.
 func (p *providers) noteRefusal(err error) {
 	if err == nil {
 		p.refused = ""

@@ -10,33 +10,33 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// fileState is what tells whether a file, to which its name leads through all
-// links, is another one or was written. A directory is, when an entry comes or goes.
+// fileState detects that a file was replaced or written, or that a directory's entries
+// changed. Symbolic links are followed.
 type fileState struct {
 	device, inode     uint64
 	size              int64
-	modified, changed time.Time // changed is what nobody can set back
+	modified, changed time.Time // changed cannot be set back
 }
 
-// seen are the files of the configuration in use, as they were before they were
-// read. The zero value trusts nothing.
+// seen is the state of the configuration's files just before they were read. The zero
+// value matches no state.
 type seen struct {
-	names  []string // of the directory too, if it is one
+	names  []string // includes the directory, if it is one
 	states []fileState
-	at     time.Time // zero: not to be trusted
+	at     time.Time // zero if it must not be trusted
 }
 
 const (
-	// settled is how long a file must have been at rest when it was looked at.
-	// One that was written after that, within the same tick of the file
-	// system's clock, looks no different.
+	// settled is how long a file must be unchanged before its state is trusted. A write
+	// within the same tick of the file system's clock does not change the state.
 	settled = 2 * time.Second
-	// trust is how long files are not read again, whatever is seen of them: a write
-	// through a memory map, or a file system that keeps what it knew.
+	// trust limits how long an unchanged state is trusted. It covers writes through a
+	// memory map and file systems with cached attributes.
 	trust = 10 * time.Second
 )
 
-// look is what is seen of files now: nothing to be trusted if one of them tells too little.
+// look returns the files' state now. The state is not trusted if a file's state is
+// incomplete.
 func (s *seen) look(now time.Time) seen {
 	newer := seen{names: s.names, at: now}
 	for _, name := range s.names {
@@ -49,12 +49,12 @@ func (s *seen) look(now time.Time) seen {
 	return newer
 }
 
-// same reports whether the files are as they were, so that nobody has to read them.
+// same reports whether the files are unchanged, so that they need not be read.
 func (s *seen) same(newer *seen) bool {
 	return !s.at.IsZero() && newer.at.Sub(s.at) < trust && slices.Equal(s.states, newer.states)
 }
 
-// atRest reports whether a later write would be seen.
+// atRest reports whether a later write would change the state.
 func (s *seen) atRest() bool {
 	limit := s.at.Add(-settled)
 	return !slices.ContainsFunc(s.states, func(f fileState) bool {
@@ -62,7 +62,7 @@ func (s *seen) atRest() bool {
 	})
 }
 
-// filesOf are the names of what a configuration was read from.
+// filesOf returns the names of the files that a configuration was read from.
 func filesOf(c *config.Config) (names []string) {
 	if path, dir := c.Path(); dir {
 		names = append(names, path)

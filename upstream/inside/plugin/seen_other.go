@@ -5,5 +5,6 @@
 
 package plugin
 
-// stateOf knows of no time here that nobody can set back: files are read each time.
+// stateOf returns false, because this platform has no time that cannot be set back. Files
+// are read each time.
 func stateOf(string) (s fileState, ok bool) { return s, false }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package smoke starts the kubelet of package inside on a node, once: it pulls with
-// what a plugin answers, says in a pod's events and status why one fails, and
-// takes a changed configuration over. All that is measured of it is elsewhere.
+// Package smoke starts the kubelet of package inside once, on a node. It checks that the
+// kubelet pulls with a plugin's response, reports in a pod's events and status why a
+// plugin fails, and reloads a changed configuration. Package compare measures it.
 //
 //	cd upstream && REGCRED_TEST_REQUIRE=inside,cluster go test -v ./inside/smoke
 package smoke
