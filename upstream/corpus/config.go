@@ -12,18 +12,18 @@ import (
 type File struct {
 	Name    string `json:"name"`
 	Content Text   `json:"content,omitempty"`
-	Dir     bool   `json:"dir,omitempty"`     // a directory of that name
-	Symlink string `json:"symlink,omitempty"` // a symbolic link to that target
+	Dir     bool   `json:"dir,omitempty"`     // the entry is a directory
+	Symlink string `json:"symlink,omitempty"` // the entry is a symbolic link with this target
 }
 
 // Config is one configuration: a file, or a directory with files.
 type Config struct {
 	Name  string `json:"name"`
-	IsDir bool   `json:"isDir,omitempty"` // the path given is the directory itself
+	IsDir bool   `json:"isDir,omitempty"` // the given path is the directory
 	Files []File `json:"files"`
 }
 
-// Group and versions of configuration files and of the exec protocol.
+// The group and versions of configuration files and of the exec protocol.
 const (
 	configGroup = "kubelet.config.k8s.io/"
 	execGroup   = "credentialprovider.kubelet.k8s.io/"
@@ -50,7 +50,7 @@ const baseJSON = `{"apiVersion":"kubelet.config.k8s.io/v1","kind":"CredentialPro
 
 const oneJSON = `{"name":"one","matchImages":["registry.io"],"defaultCacheDuration":"1h","apiVersion":"credentialprovider.kubelet.k8s.io/v1"}`
 
-// swap replaces one line of base (or what else s is) that must be there.
+// swap replaces old, which must occur, in s or, if s is empty, in base.
 func swap(s, old, new string) string {
 	if !strings.Contains(s, old) {
 		panic(fmt.Sprintf("corpus: %q is not in %q", old, s))
@@ -62,7 +62,7 @@ func named(name string) string { return swap(one, "name: one", "name: "+name) }
 
 func provider(name string) string { return strings.TrimPrefix(named(name), "providers:\n") }
 
-// single returns configurations of one file.
+// single returns single-file configurations.
 func single() map[string]string {
 	m := map[string]string{
 		"base":                                base,

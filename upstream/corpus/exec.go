@@ -5,16 +5,16 @@ package corpus
 
 import "strings"
 
-// The planted secrets: the tests search their own output for "canary-".
+// The planted secrets. Tests search their own output for "canary-".
 const (
 	password = "canary-password-4b1d"
 	token    = "canary-token-4b1d"
 )
 
-// Versions are the API versions of the exec protocol.
+// Versions lists the API versions of the exec protocol.
 var Versions = []string{execGroup + "v1", execGroup + "v1beta1", execGroup + "v1alpha1"}
 
-// Request is one question to a plugin.
+// Request is a request to a plugin.
 type Request struct {
 	APIVersion  string            `json:"apiVersion"`
 	Image       Text              `json:"image"`
@@ -22,7 +22,7 @@ type Request struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// Requests returns the questions for request.json.
+// Requests returns the requests for request.json.
 func Requests() []Request {
 	var all []Request
 	for _, v := range Versions {
@@ -37,7 +37,7 @@ func Requests() []Request {
 	return all
 }
 
-// Response is what a plugin that was asked in APIVersion wrote to stdout.
+// Response is a plugin's standard output for a request in APIVersion.
 type Response struct {
 	Name       string `json:"name"`
 	APIVersion string `json:"apiVersion"`

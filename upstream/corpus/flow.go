@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Account is a lookup in service-account mode: what the configuration asks
-// for, the pod, and what the API server answers.
+// Account is a lookup in service-account mode: the configuration's requirements, the pod,
+// and the API server's responses.
 type Account struct {
 	Name      string            `json:"name"`
 	CacheType string            `json:"cacheType"`
@@ -18,11 +18,11 @@ type Account struct {
 	Optional  []string          `json:"optional,omitempty"`
 	Account   string            `json:"account"`         // the pod's service account; "" for none
 	Have      map[string]string `json:"have,omitempty"`  // its annotations
-	Fails     string            `json:"fails,omitempty"` // "get" or "token": the request that the API server refuses
+	Fails     string            `json:"fails,omitempty"` // "get" or "token": the request that the API server rejects
 	Echo      bool              `json:"echo,omitempty"`  // the plugin returns the token as password
 }
 
-// Token is what the API server gives out.
+// Token is the token that the API server issues.
 const Token = token
 
 // Accounts returns the cases for serviceaccount.json.
@@ -44,7 +44,7 @@ func Accounts() []Account {
 			add(Account{Name: "echoed token", Account: "sa", Echo: true})
 			add(Account{Name: "echo without service account", Echo: true})
 			add(Account{Name: "optional key in another case", Account: "sa", Have: m, Optional: k("A")})
-			if require { // else the kubelet refuses the configuration
+			if require { // otherwise the kubelet rejects the configuration
 				add(Account{Name: "required annotations", Account: "sa", Have: m, Required: k("b", "a"), Optional: k("example.com/c")})
 				add(Account{Name: "required annotation missing", Account: "sa", Have: m, Required: k("a", "missing")})
 				add(Account{Name: "required annotation without service account", Required: k("a")})
@@ -55,12 +55,11 @@ func Accounts() []Account {
 	return all
 }
 
-// Cache is a series of lookups, one after the other, of a provider that
-// always gives the same answer.
+// Cache is a series of lookups with a provider that always returns the same response.
 type Cache struct {
 	Default  string   `json:"default"` // defaultCacheDuration
 	Scope    string   `json:"scope"`
-	Duration *string  `json:"duration"` // null is null in the answer, too
+	Duration *string  `json:"duration"` // nil is null in the response
 	Keys     []string `json:"keys"`     // of auth
 	Images   []string `json:"images"`
 }
@@ -85,12 +84,12 @@ func Caches() []Cache {
 	return append(all, Cache{"1h", "image", s("1h"), []string{"*.io"}, images}, Cache{"1h", "", nil, []string{"*.io"}, images})
 }
 
-// Config is the configuration file of c.
+// Config returns the configuration file for c.
 func (c Cache) Config() string {
 	return head + fmt.Sprintf("providers:\n- {name: p, matchImages: ['*.io', '*.io:5000'], defaultCacheDuration: %s, apiVersion: %sv1}\n", c.Default, execGroup)
 }
 
-// Config is the configuration file of a.
+// Config returns the configuration file for a.
 func (a Account) Config() string {
 	return head + fmt.Sprintf("providers:\n- name: p\n  matchImages: [registry.io]\n  defaultCacheDuration: 0s\n  apiVersion: %sv1\n  tokenAttributes: {serviceAccountTokenAudience: aud, cacheType: %s, requireServiceAccount: %t, requiredServiceAccountAnnotationKeys: [%s], optionalServiceAccountAnnotationKeys: [%s]}\n",
 		execGroup, a.CacheType, a.Require, strings.Join(a.Required, ", "), strings.Join(a.Optional, ", "))

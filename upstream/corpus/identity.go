@@ -5,22 +5,24 @@ package corpus
 
 import "strings"
 
-// Identity is for whom a provider with tokenAttributes is asked.
+// Identity identifies the pod and service account for which a provider with
+// tokenAttributes is called.
 type Identity struct {
 	Image       string            `json:"image"`
 	Namespace   string            `json:"namespace"`
-	Name        string            `json:"name"` // of the service account; "" means the pod has none
+	Name        string            `json:"name"` // of the service account; "" if the pod has none
 	UID         string            `json:"uid"`
-	Annotations map[string]string `json:"annotations,omitempty"` // those selected
+	Annotations map[string]string `json:"annotations,omitempty"` // the selected ones
 	Token       string            `json:"token"`
-	// NameLength and the like repeat a letter, so that long values need no space here.
+	// NameLength and the other lengths repeat a letter, which keeps the vectors with long
+	// values small.
 	NameLength       int `json:"nameLength,omitempty"`
 	UIDLength        int `json:"uidLength,omitempty"`
-	AnnotationLength int `json:"annotationLength,omitempty"` // of one named "long"
-	SecondLength     int `json:"secondLength,omitempty"`     // of one named "second"
+	AnnotationLength int `json:"annotationLength,omitempty"` // of an annotation "long"
+	SecondLength     int `json:"secondLength,omitempty"`     // of an annotation "second"
 }
 
-// Expand carries out the lengths.
+// Expand applies the lengths.
 func (id Identity) Expand() Identity {
 	if id.NameLength > 0 {
 		id.Name = strings.Repeat("n", id.NameLength)
@@ -43,14 +45,14 @@ func (id Identity) Expand() Identity {
 	return id
 }
 
-// Identities is a question of one cacheType: may B have what A was given?
+// Identities asks whether B may use a response cached for A with this cacheType.
 type Identities struct {
 	CacheType string   `json:"cacheType"`
 	A         Identity `json:"a"`
 	B         Identity `json:"b"`
 }
 
-// Keys returns the pairs for cachekey.json: all of a list with each other.
+// Keys returns the cases for cachekey.json: all pairs of a list.
 func Keys() []Identities {
 	id := func(change func(*Identity)) Identity {
 		i := Identity{Image: "registry.io/app", Namespace: "ns", Name: "sa", UID: "1", Token: token}
@@ -71,8 +73,8 @@ func Keys() []Identities {
 		id(func(i *Identity) { i.Name = "SA" }),
 		notes(map[string]string{"a": "b"}), notes(map[string]string{"a": ""}), notes(map[string]string{"a": "b", "c": "d"}),
 		notes(map[string]string{"ab": ""}), notes(map[string]string{"a": "bc", "d": ""}), notes(map[string]string{"a": "b", "cd": ""}), notes(map[string]string{"a": "bcd"}),
-		// The longest name that leaves the whole key of a service account at
-		// 65,535 bytes, and one more; then the same with the hash of a token.
+		// The longest name for which a service account's whole key has 65,535 bytes, and
+		// one byte more; then the same with a token's hash.
 		id(func(i *Identity) { i.NameLength = 65522 }), id(func(i *Identity) { i.NameLength = 65523 }),
 		id(func(i *Identity) { i.NameLength = 65442 }), id(func(i *Identity) { i.NameLength = 65443 }),
 		id(func(i *Identity) { i.NameLength = 65535 }), id(func(i *Identity) { i.NameLength = 65536 }),

@@ -9,24 +9,24 @@ import (
 	"strings"
 )
 
-// Auth is one credential of an answer.
+// Auth is one credential of a response.
 type Auth struct {
 	Username Text `json:"username"`
 	Password Text `json:"password"`
 }
 
-// Everything is patterns that match every repository of keyring.json and what is like it.
+// Everything lists patterns that match all repositories of keyring.json and similar ones.
 var Everything = []string{"*", "*.*", "*.*.*", "*.*.*.*", "*:5000", "*.*:5000", "*.*.*:5000", "*:443", "*.*:443"}
 
-// Keyring is what each provider answered, in the order of the configuration,
-// and the repository that is pulled.
+// Keyring contains the providers' responses, in the order of the configuration, and the
+// repository to pull.
 type Keyring struct {
 	Answers []map[string]Auth `json:"answers"`
 	Image   string            `json:"image"`
 }
 
-// answers makes one answer per list of auth keys. User names say where a
-// credential came from: "0/registry.io".
+// answers returns one response per list of auth keys. User names show a credential's
+// origin: "0/registry.io".
 func answers(keys ...[]string) []map[string]Auth {
 	all := make([]map[string]Auth, len(keys))
 	for i, list := range keys {
@@ -38,8 +38,8 @@ func answers(keys ...[]string) []map[string]Auth {
 	return all
 }
 
-// Keyrings returns the cases for keyring.json. No answer has two keys that
-// become the same: the kubelet gives those in random order.
+// Keyrings returns the cases for keyring.json. No response has two keys that become
+// equal, because the kubelet returns those in random order.
 func Keyrings() []Keyring {
 	k := func(keys ...string) []string { return keys }
 	sets := [][]map[string]Auth{
@@ -66,7 +66,7 @@ func Keyrings() []Keyring {
 	return all
 }
 
-// Secret is one pull secret, and what is pulled with it.
+// Secret is a pull secret and the images to pull with it.
 type Secret struct {
 	Name   string   `json:"name"`
 	Type   string   `json:"type"`
@@ -80,8 +80,8 @@ const (
 	oldType, oldKey   = "kubernetes.io/dockercfg", ".dockercfg"
 )
 
-// Secrets returns the pull secrets for dockerconfig.json, in a fixed order:
-// each entry in both file forms, then whole documents.
+// Secrets returns the pull secrets for dockerconfig.json, in a fixed order: each entry in
+// both file formats, then whole documents.
 func Secrets() []Secret {
 	images := []string{"registry.io/app"}
 	var all []Secret

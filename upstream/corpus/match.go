@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package corpus holds the inputs of the parity vectors: hand-written cases
-// for everything in which a resolver of image credentials can differ from the
-// kubelet. It has no expectations: package vector asks the kubelet.
+// Package corpus holds the inputs of the parity vectors: hand-written cases for
+// everything in which an image credential resolver may differ from the kubelet. It has no
+// expected results: package vector gets them from the kubelet.
 package corpus
 
 import "strings"
@@ -14,7 +14,7 @@ type Pair struct {
 	Image   Text `json:"image"`
 }
 
-// matchTable are single pairs, each for a reason of its own.
+// matchTable lists single pairs, each for a different reason.
 var matchTable = []Pair{
 	{"*.io", "a.b.io/x"},
 	{"*.io", "a.io/x"},
@@ -208,7 +208,7 @@ var matchTable = []Pair{
 	{"registry.io/x\n", "registry.io/x"},
 }
 
-// The lists below are crossed: each pattern with each image.
+// Each pattern is combined with each image.
 var (
 	crossPatterns = []string{
 		"registry.io", "*.registry.io", "*.*.io", "registry.*", "r*.io", "registry.io:5000", "*:5000", "*.io:5000",

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text is a string that need not be UTF-8. In JSON it is a string if it is,
-// and {"base64": "…"} otherwise.
+// Text is a string that may be invalid UTF-8. Its JSON is a string if it is valid, and
+// {"base64": "…"} otherwise.
 type Text string
 
 // MarshalJSON implements json.Marshaler.

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Write makes the configuration below dir, which it creates, and returns the
-// path to give to a kubelet.
+// Write writes the configuration to dir, which it creates, and returns the path to pass
+// to a kubelet.
 func (c Config) Write(dir string) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err

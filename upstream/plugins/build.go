@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package plugins runs the plugins of this repository and the real one of AWS
-// against the same clouds on loopback. What is exported builds them and starts
-// clouds, for the tests here and for bench. ecr.mod pins the release of AWS.
+// Package plugins runs this repository's plugins and AWS's ECR plugin against the same
+// clouds on loopback. The exported functions build plugins and start clouds, for the
+// tests and for bench. ecr.mod pins the release of AWS's plugin.
 package plugins
 
 import (
@@ -25,14 +25,14 @@ const (
 	Static       = "static-credential-provider"
 )
 
-// Dispatcher is the name of the plugin that a kubelet is given once, which asks
-// others.
+// Dispatcher is the name of the plugin that is configured once in the kubelet and calls
+// other plugins.
 const Dispatcher = "regcred-credential-provider"
 
-// upstreamModule is where the real plugin of AWS comes from.
+// upstreamModule is the module of AWS's plugin.
 const upstreamModule = "k8s.io/cloud-provider-aws"
 
-// Build builds a plugin of this repository into dir, as a release has it, and
+// Build builds one of this repository's plugins into dir with the flags of a release, and
 // returns its path.
 func Build(dir, name string) (string, error) {
 	root, err := Repository()
@@ -42,12 +42,12 @@ func Build(dir, name string) (string, error) {
 	return BuildFrom(root, dir, name)
 }
 
-// BuildFrom is [Build] from another working tree of this repository.
+// BuildFrom is like [Build], for another working tree of this repository.
 func BuildFrom(root, dir, name string) (string, error) {
 	return build(root, filepath.Join(dir, name), "./cmd/"+name)
 }
 
-// BuildRelease is [Build] with a version, as a release has it.
+// BuildRelease is like [Build], with a version.
 func BuildRelease(dir, name, version string) (string, error) {
 	root, err := Repository()
 	if err != nil {
@@ -56,8 +56,8 @@ func BuildRelease(dir, name, version string) (string, error) {
 	return build(root, filepath.Join(dir, name), "-ldflags", "-s -w -X main.version="+version, "./cmd/"+name)
 }
 
-// BuildHere builds a command of upstream/ into dir with the same flags, and
-// returns its path.
+// BuildHere builds a command of upstream/ into dir with the same flags, and returns its
+// path.
 func BuildHere(dir, name string) (string, error) {
 	module, err := moduleDir()
 	if err != nil {
@@ -66,9 +66,8 @@ func BuildHere(dir, name string) (string, error) {
 	return build(module, filepath.Join(dir, filepath.Base(name)), "./"+name)
 }
 
-// BuildUpstreamECR builds the real plugin of AWS into dir, with the same
-// flags, and returns its path. It needs no network once the modules of ecr.mod
-// are there.
+// BuildUpstreamECR builds AWS's plugin into dir with the same flags, and returns its
+// path. It needs no network once the modules in ecr.mod are downloaded.
 func BuildUpstreamECR(dir string) (string, error) {
 	module, err := moduleDir()
 	if err != nil {
@@ -77,8 +76,7 @@ func BuildUpstreamECR(dir string) (string, error) {
 	return build(module, filepath.Join(dir, "upstream-"+ECR), "-modfile=ecr.mod", upstreamModule+"/cmd/"+ECR)
 }
 
-// UpstreamVersion is the release from which a program of [BuildUpstreamECR]
-// was built.
+// UpstreamVersion returns the release from which [BuildUpstreamECR] built the program.
 func UpstreamVersion(path string) (string, error) {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
@@ -90,13 +88,13 @@ func UpstreamVersion(path string) (string, error) {
 	return info.Main.Version, nil
 }
 
-// Repository is the root of the working tree that upstream/ is in.
+// Repository returns the root of the working tree that contains upstream/.
 func Repository() (string, error) {
 	module, err := moduleDir()
 	return filepath.Dir(module), err
 }
 
-// moduleDir is the directory of upstream/, whatever the working directory is.
+// moduleDir returns the directory upstream/, independent of the working directory.
 func moduleDir() (string, error) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
 	return strings.TrimSpace(string(out)), err

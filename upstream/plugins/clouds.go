@@ -12,9 +12,9 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// Cloud is what a plugin asks, on loopback. Close it.
+// Cloud serves a plugin's endpoints on loopback. The caller must close it.
 type Cloud struct {
-	*testcloud.Server                   // what it was asked
+	*testcloud.Server                   // records the requests
 	Environ           []string          // of the plugin
 	Args              []string          // of the plugin
 	Annotations       map[string]string // of a service account that may pull
@@ -22,15 +22,15 @@ type Cloud struct {
 	close []func()
 }
 
-// Close ends the cloud.
+// Close stops the cloud.
 func (c *Cloud) Close() {
 	for i := len(c.close) - 1; i >= 0; i-- {
 		c.close[i]()
 	}
 }
 
-// NewAWS starts Amazon's cloud, for a plugin with env in its environment. The
-// instance has a role, and there are no other credentials.
+// NewAWS starts an AWS cloud for a plugin with env in its environment. The only
+// credentials are the instance's role.
 func NewAWS(env ...string) (*Cloud, error) {
 	a, err := testcloud.NewAWS()
 	if err != nil {
@@ -42,7 +42,7 @@ func NewAWS(env ...string) (*Cloud, error) {
 	}, nil
 }
 
-// NewAWSWithKeys is [NewAWS] with an access key in the environment.
+// NewAWSWithKeys is like [NewAWS], with an access key in the environment.
 func NewAWSWithKeys() (*Cloud, error) {
 	return NewAWS("AWS_ACCESS_KEY_ID="+staticKey, "AWS_SECRET_ACCESS_KEY="+canary.Env)
 }
@@ -50,12 +50,12 @@ func NewAWSWithKeys() (*Cloud, error) {
 const (
 	staticKey = "AKIASTATIC0000000000"
 
-	// annotation names the role of a service account, and role is one.
+	// annotation is the service account annotation for its role; role is its value.
 	annotation = "eks.amazonaws.com/ecr-role-arn"
 	role       = "arn:aws:iam::111122223333:role/puller"
 )
 
-// NewGoogle starts Google's cloud.
+// NewGoogle starts a Google cloud.
 func NewGoogle() (*Cloud, error) {
 	world, err := testcloud.NewNet()
 	if err != nil {
@@ -79,7 +79,7 @@ const azureConfig = `{
 }
 `
 
-// NewAzure starts Microsoft's cloud, with an azure.json for the plugin.
+// NewAzure starts an Azure cloud, with an azure.json for the plugin.
 func NewAzure() (*Cloud, error) {
 	world, err := testcloud.NewNet()
 	if err != nil {
@@ -94,11 +94,11 @@ func NewAzure() (*Cloud, error) {
 	return c, nil
 }
 
-// newAzure is NewAzure in a net that others close.
+// newAzure is like NewAzure, with a net that the caller closes.
 func newAzure(world *testcloud.Net) (*Cloud, error) {
 	a := testcloud.NewAzure()
 	a.Join(world)
-	// One token for all runs: what they answer is compared.
+	// One token for all runs, because their responses are compared.
 	token := testcloud.AzureJWT(map[string]any{"jti": canary.Password, "exp": time.Now().Add(3 * time.Hour).Unix()})
 	a.Set(func(s *testcloud.AzureState) { s.RefreshToken = token })
 	c := &Cloud{

@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// distance is a way to a server on which a round trip takes time. What a client
-// sends arrives that much later, and what it is answered arrives at once: a
-// handshake of TLS 1.3 waits once, and so does each request. Connections wait
-// for themselves alone. To connect takes no time, which a listener cannot
-// delay.
+// distance simulates latency to a server. Data from the client arrives one round trip
+// later, and data from the server at once. A TLS 1.3 handshake is delayed once, and so is
+// each request. Connections are delayed independently. Connecting is not delayed, because
+// a listener cannot delay it.
 type distance struct {
 	listener net.Listener
 	server   string
@@ -30,7 +29,7 @@ func (d distance) serve() {
 	}
 }
 
-// carry takes bytes to and fro until both have closed the connection.
+// carry copies data in both directions until both sides have closed the connection.
 func (d distance) carry(client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("tcp", d.server)
@@ -49,13 +48,13 @@ func (d distance) carry(client net.Conn) {
 	<-done
 }
 
-// packet is what was read at once, and when it arrives.
+// packet is the data of one read and the time at which it arrives.
 type packet struct {
 	data []byte
 	at   time.Time
 }
 
-// delay writes what it reads, later.
+// delay copies r to w with the delay.
 func (d distance) delay(w io.Writer, r io.Reader) {
 	sent := make(chan packet, 1000)
 	go func() {
@@ -71,6 +70,6 @@ func (d distance) delay(w io.Writer, r io.Reader) {
 	}()
 	for p := range sent {
 		time.Sleep(time.Until(p.at))
-		w.Write(p.data) // after an error the rest is read all the same, and lost
+		w.Write(p.data) // after an error the remaining data is read and dropped
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// NodeHosts are the names under which a [Node] has the endpoints of clouds.
-// They must lead to 127.0.0.1.
+// NodeHosts returns the host names of the clouds' endpoints on a [Node]. They must
+// resolve to 127.0.0.1.
 func NodeHosts() []string {
 	return []string{
 		"api.ecr.us-west-2.amazonaws.com", "sts.us-west-2.amazonaws.com", "sts.amazonaws.com",
@@ -24,22 +24,21 @@ func NodeHosts() []string {
 	}
 }
 
-// nodeSTS is a token service of nobody in particular.
+// nodeSTS is the host name of a generic token service.
 const nodeSTS = "sts.example.com"
 
-// Node is where plugins find clouds as they do on a node of the cloud: without
-// a proxy, on port 443 of the names that they have in the world, behind a
-// certificate store as Debian has it. Metadata servers are close by, as they
-// are there. It needs port 443 of a loopback that is not the machine's, and
-// names that lead to it: see [NodeHosts]. Close it.
+// Node lets plugins reach clouds as on a real node: without a proxy, on port 443 of the
+// public host names, and with Debian's certificate store. Metadata servers have no
+// latency. It needs port 443 on loopback in its own network namespace, and host names
+// that resolve to it: see [NodeHosts]. The caller must close it.
 type Node struct {
 	net   *testcloud.Net
 	store store
 	trip  time.Duration
-	far   net.Listener // nil at no distance
+	far   net.Listener // nil without latency
 }
 
-// NewNode makes a node with a round trip to all but the metadata servers.
+// NewNode starts a node with latency to all servers except the metadata servers.
 func NewNode(trip time.Duration) (*Node, error) {
 	world, err := testcloud.NewNet()
 	if err != nil {
@@ -85,7 +84,7 @@ func (n *Node) listen(trip time.Duration) error {
 	return nil
 }
 
-// Close ends the node.
+// Close stops the node.
 func (n *Node) Close() {
 	if n.far != nil {
 		n.far.Close()
@@ -96,11 +95,11 @@ func (n *Node) Close() {
 	}
 }
 
-// Strays are the names that were asked for and lead nowhere.
+// Strays returns the unknown host names to which requests were sent.
 func (n *Node) Strays() []string { return n.net.Strays() }
 
-// environ is a cloud's environment without proxies and without addresses of
-// endpoints but the metadata server's.
+// environ returns a cloud's environment without proxies and endpoints, except the
+// metadata server's.
 func (n *Node) environ(of []string) []string {
 	kept := slices.DeleteFunc(slices.Clone(of), func(entry string) bool {
 		name, _, _ := strings.Cut(strings.ToUpper(entry), "=")
@@ -109,7 +108,7 @@ func (n *Node) environ(of []string) []string {
 	return append(kept, n.store.environ()...)
 }
 
-// AWS puts the node into Amazon's cloud, with a role of the instance.
+// AWS simulates a node in AWS, with an instance role.
 func (n *Node) AWS() (*Cloud, error) {
 	a, err := testcloud.NewAWS()
 	if err != nil {
@@ -124,7 +123,7 @@ func (n *Node) AWS() (*Cloud, error) {
 	}, nil
 }
 
-// Google puts the node into Google's cloud. Pods pull as themselves.
+// Google simulates a node in Google's cloud. Pods pull with their own identity.
 func (n *Node) Google() (*Cloud, error) {
 	g, err := testcloud.NewGoogle(n.net)
 	if err != nil {
@@ -139,7 +138,7 @@ func (n *Node) Google() (*Cloud, error) {
 	}, nil
 }
 
-// Azure puts the node into Microsoft's cloud, with a managed identity.
+// Azure simulates a node in Azure, with a managed identity.
 func (n *Node) Azure() (*Cloud, error) {
 	c, err := newAzure(n.net)
 	if err == nil {
@@ -148,7 +147,8 @@ func (n *Node) Azure() (*Cloud, error) {
 	return c, err
 }
 
-// AzureFar is [Node.Azure] with the metadata server as far away as the rest.
+// AzureFar is like [Node.Azure], but the metadata server has the same latency as the
+// other servers.
 func (n *Node) AzureFar() (*Cloud, error) {
 	c, err := n.Azure()
 	if err == nil {
@@ -157,7 +157,7 @@ func (n *Node) AzureFar() (*Cloud, error) {
 	return c, err
 }
 
-// TokenService gives the node a token service (RFC 8693) in place of a cloud.
+// TokenService simulates a node with a token service (RFC 8693) instead of a cloud.
 func (n *Node) TokenService() (*Cloud, error) {
 	s := testcloud.Serve(http.HandlerFunc(exchange))
 	n.net.Handle(nodeSTS, s)
@@ -170,7 +170,7 @@ func (n *Node) TokenService() (*Cloud, error) {
 	}, nil
 }
 
-// exchange is the token endpoint of RFC 8693.
+// exchange handles the token endpoint of RFC 8693.
 func exchange(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if r.PostFormValue("grant_type") != "urn:ietf:params:oauth:grant-type:token-exchange" || r.PostFormValue("subject_token") == "" {

@@ -21,25 +21,25 @@ import (
 	"time"
 )
 
-// storeRoots is how many authorities Debian 12 trusts (ca-certificates).
+// storeRoots is the number of CAs that Debian 12 trusts (ca-certificates).
 const storeRoots = 144
 
-// store is a certificate store as Debian's /etc/ssl/certs: all certificates in
-// one bundle, and each of them under a name and a hash that are links. Go
-// reads the bundle, every link that leads out of the directory, and the bundle
-// once more, since it is in the directory.
+// store is a certificate store like Debian's /etc/ssl/certs: a bundle of all
+// certificates, and two symbolic links per certificate, by name and by hash. Go reads the
+// bundle, every link to a file outside of the directory, and the bundle again as a file
+// in the directory.
 type store struct{ dir string }
 
 func (s store) bundle() string { return filepath.Join(s.dir, "certs", "ca-certificates.crt") }
 
-// environ are the variables that name the store.
+// environ returns the environment variables that select the store.
 func (s store) environ() []string {
 	return []string{"SSL_CERT_FILE=" + s.bundle(), "SSL_CERT_DIR=" + filepath.Dir(s.bundle())}
 }
 
-// makeStore makes a store in dir of which one authority is ca, in PEM. Of the
-// others nobody has a key. Their keys and signatures are of the kinds and
-// sizes that Debian's have, which is what it takes time to read.
+// makeStore creates a store in dir that contains ca, in PEM. The keys of its other CAs
+// are discarded. Their keys and signatures have the types and sizes of Debian's, because
+// these determine the time to read them.
 func makeStore(dir string, ca []byte) (store, error) {
 	s := store{dir}
 	share := filepath.Join(dir, "share")
@@ -78,12 +78,12 @@ func (s store) add(share, name string, root []byte) error {
 	if err := os.Symlink(file, filepath.Join(certs, name+".pem")); err != nil {
 		return err
 	}
-	hash := sha1.Sum([]byte(name)) // OpenSSL's is one of the subject, and as long
+	hash := sha1.Sum([]byte(name)) // OpenSSL hashes the subject; the length is the same
 	return os.Symlink(name+".pem", filepath.Join(certs, fmt.Sprintf("%x.0", hash[:4])))
 }
 
-// makeRoot makes the certificate of an authority: of 12, 5 have RSA keys of
-// 4096 bits, 4 of 2048, and 3 keys on the curve P-384.
+// makeRoot creates a CA certificate. Of 12 CAs, 5 have 4096-bit RSA keys, 4 have 2048-bit
+// RSA keys, and 3 have P-384 keys.
 func makeRoot(i int, signer *rsa.PrivateKey) ([]byte, error) {
 	key, err := rootKey(i)
 	if err != nil {
@@ -105,8 +105,8 @@ func makeRoot(i int, signer *rsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// rootKey makes the public key of an authority. That of RSA is a number
-// without known factors: to find primes takes seconds.
+// rootKey creates a CA's public key. An RSA modulus is a random number, because finding
+// primes takes seconds.
 func rootKey(i int) (crypto.PublicKey, error) {
 	bits := 2048
 	switch i % 12 {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package release builds programs of a release of Kubernetes, and of this
-// module beside it, with what that release itself is built with: the versions
-// of its libraries, which are part of how it behaves, and the GODEBUG defaults
-// of its Go.
+// Package release builds programs of a Kubernetes release, and programs of this module,
+// with the dependencies of that release: the versions of its libraries, which affect its
+// behaviour, and the GODEBUG defaults of its Go version.
 //
-// A module file for that is made from the release's own, so that nothing is
-// kept here that could differ from it. Programs of this module that are built
-// so may import Kubernetes and the standard library alone.
+// It derives the go.mod for that from the release's own, so that no copy can get out of
+// date. Programs of this module that are built this way may only import Kubernetes and
+// the standard library.
 //
 //	r, err := release.Open(ctx, "1.33.13")
 //	err = r.Build(ctx, "kubelet", "k8s.io/kubernetes/cmd/kubelet")

@@ -12,17 +12,17 @@ import (
 	"strings"
 )
 
-// Go runs the go command in a directory, "" for the current one, and returns what it
-// prints, trimmed. Of a failure the error has what it says; where ctx ends, the cause.
+// Go runs the go command in a directory, "" for the current one, and returns its trimmed
+// output. An error includes the command's output or, if ctx was canceled, the cause.
 func Go(ctx context.Context, dir string, args ...string) (string, error) {
-	temp, err := os.MkdirTemp(os.Getenv("GOTMPDIR"), "regcred-go-") // a build that is killed removes nothing itself
+	temp, err := os.MkdirTemp(os.Getenv("GOTMPDIR"), "regcred-go-") // a killed build does not clean up
 	if err != nil {
 		return "", err
 	}
 	defer os.RemoveAll(temp)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	// What is meant is the module, not a workspace, and may be another file of it.
+	// Build the module, not a workspace around it, perhaps with another go.mod.
 	cmd.Env = append(cmd.Environ(), "GOWORK=off", "GOTMPDIR="+temp)
 	out, err := cmd.Output()
 	if err != nil && ctx.Err() != nil {

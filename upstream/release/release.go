@@ -22,23 +22,23 @@ import (
 // Release is a release of Kubernetes as a Go module.
 type Release struct {
 	Version string // "v1.33.13"
-	Dir     string // of the module's sources, which nobody may change
-	GODEBUG string // whose defaults it has: "go1.24"
+	Dir     string // the module's sources; must not be changed
+	GODEBUG string // Go version whose defaults apply: "go1.24"
 
-	flags  []string // of go build: the module file
-	module string   // directory of this module
+	flags  []string // of go build: the go.mod
+	module string   // of this module
 }
 
-// kubernetes is the module.
+// kubernetes is the module path.
 const kubernetes = "k8s.io/kubernetes"
 
-// Open makes a module file for a release, given as 1.33.13 or v1.33.13, in a
-// directory of the user's cache. It downloads what is missing there. Of a release that the
-// Go proxy does not have the error names the ones that it has.
+// Open writes a go.mod for a release, such as 1.33.13 or v1.33.13, to a directory in the
+// user's cache, and downloads missing modules. If the Go proxy does not have the release,
+// the error lists the ones that it has.
 //
-// The release that this module requires is built with its go.mod, so that nothing has to be
-// downloaded for it that is not there: package kubelet's CheckRelease tells
-// whether that has all that the release has.
+// The release that this module requires is built with this module's go.mod, so that it
+// needs no downloads. CheckRelease in package kubelet reports whether that go.mod has
+// everything in the release's.
 func Open(ctx context.Context, version string) (*Release, error) {
 	r := &Release{Version: "v" + strings.TrimPrefix(version, "v")}
 	if !regexp.MustCompile(`^v1\.\d+\.\d+$`).MatchString(r.Version) {
@@ -60,8 +60,8 @@ func Open(ctx context.Context, version string) (*Release, error) {
 	return r, nil
 }
 
-// Cache is the directory of the user's cache in which this and other packages keep what
-// they make of a release.
+// Cache returns a directory in the user's cache for files generated from a release. Other
+// packages use it too.
 func (r *Release) Cache() (dir string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -71,8 +71,8 @@ func (r *Release) Cache() (dir string, err error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// required returns where the sources are of the release that this module requires, or
-// "" if it is another.
+// required returns the source directory of the release that this module requires, or ""
+// if r is another release.
 func (r *Release) required(ctx context.Context) (dir string, err error) {
 	out, err := Go(ctx, r.module, "list", "-m", "-f", "{{.Version}} {{.Dir}}", kubernetes)
 	if err != nil {
@@ -87,7 +87,7 @@ func (r *Release) required(ctx context.Context) (dir string, err error) {
 	return dir, err
 }
 
-// download returns where the module's sources are.
+// download downloads the module and returns its source directory.
 func (r *Release) download(ctx context.Context) (dir string, err error) {
 	out, err := Go(ctx, r.module, "mod", "download", "-json", kubernetes+"@"+r.Version)
 	var got struct{ Dir, Error string }
@@ -102,7 +102,7 @@ func (r *Release) download(ctx context.Context) (dir string, err error) {
 	minor := r.Version[:strings.LastIndex(r.Version, ".")+1]
 	near := slices.DeleteFunc(strings.Fields(list), func(v string) bool { return !strings.HasPrefix(v, minor) })
 	if slices.Contains(near, r.Version) {
-		return "", err // The proxy has it, and something else is wrong.
+		return "", err // The proxy has the version; something else failed.
 	}
 	if len(near) == 0 {
 		return "", fmt.Errorf("%w\nthe Go proxy has no version of this minor release; it has %s", err, list)
@@ -110,7 +110,7 @@ func (r *Release) download(ctx context.Context) (dir string, err error) {
 	return "", fmt.Errorf("%w\nof this minor release the Go proxy has %s", err, strings.Join(near, ", "))
 }
 
-// said is an error of the go command, or nil.
+// said returns the go command's error message as an error, or nil.
 func said(text string) error {
 	if text == "" {
 		return nil
@@ -118,8 +118,8 @@ func said(text string) error {
 	return errors.New(text)
 }
 
-// writeModule writes the module file, which is the release's own with this
-// module's name, and the checksums for what is built with it.
+// writeModule writes the go.mod, which is the release's with this module's name, and the
+// checksums of its dependencies.
 func (r *Release) writeModule(ctx context.Context) error {
 	data, err := os.ReadFile(filepath.Join(r.Dir, "go.mod"))
 	if err != nil {
@@ -138,10 +138,10 @@ func (r *Release) writeModule(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// go build adds to both files; what another text once had is not taken for this one's.
+	// go build adds to both files, so a changed go.mod gets a new file name.
 	modfile := filepath.Join(dir, fmt.Sprintf("%x.mod", sha256.Sum256([]byte(text))))
-	// -mod=mod adds the checksums of what is released together with it; the
-	// checksum database vouches for them.
+	// -mod=mod adds the checksums of the modules released with it; the checksum database
+	// verifies them.
 	r.flags = []string{"-mod=mod", "-modfile=" + modfile}
 	if _, err := os.Stat(modfile); err == nil {
 		return nil
@@ -177,8 +177,8 @@ var (
 	godebugLine = regexp.MustCompile(`(?m)^godebug default=(\S+)$`)
 )
 
-// moduleText makes our module file of a release's: what is released together
-// with it has the version of its own there, and stands beside its sources.
+// moduleText converts a release's go.mod to ours: the staging modules, which are replaced
+// by directories there, get their released versions.
 func moduleText(text, name, version string) (string, error) {
 	pinned := "v0" + strings.TrimPrefix(version, "v1")
 	for _, line := range []*regexp.Regexp{moduleLine, stagingLine} {
@@ -195,7 +195,7 @@ func moduleText(text, name, version string) (string, error) {
 	return text + "\nrequire " + kubernetes + " " + version + "\n\n" + replaces.String(), nil
 }
 
-// godebug is whose defaults a module file asks for; "" for none.
+// godebug returns the Go version whose defaults a go.mod selects, or "".
 func godebug(text string) string {
 	if m := godebugLine.FindStringSubmatch(text); m != nil {
 		return m[1]
@@ -203,8 +203,8 @@ func godebug(text string) string {
 	return ""
 }
 
-// Build builds a package, of Kubernetes or "./directory" of this module, into a
-// file. Flags go to go build.
+// Build builds a package, of Kubernetes or "./directory" of this module, and writes it to
+// out. Flags are passed to go build.
 func (r *Release) Build(ctx context.Context, out, pkg string, flags ...string) error {
 	out, err := filepath.Abs(out)
 	if err != nil {

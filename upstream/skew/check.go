@@ -9,35 +9,36 @@ import (
 	"math/rand/v2"
 )
 
-// sides are a kubelet and regcred.
+// sides holds a kubelet and what it is compared with.
 type sides struct {
 	ctx    context.Context
 	oracle *oracle
 	dir    string // for files
 }
 
-// check is one kind of comparisons.
+// check is one kind of comparison.
 type check struct {
 	name string
 	n    int
-	// prepare returns what makes an input, asks both, and returns how they
-	// differ: not at all, in a way that has a name, or with an example.
+	// prepare returns a function that generates an input, queries both sides, and returns
+	// a verdict: agreed, a named difference, or an example.
 	prepare func(*sides) (compare, error)
 }
 
 type compare func(s *sides, r *rand.Rand) (verdict, error)
 
-// verdict is what came out of one comparison.
+// verdict is the result of one comparison.
 type verdict struct {
 	differs bool
 	name    string // of the difference
 	example string
 }
 
-// agreed is the verdict on two answers that are the same.
+// agreed is the verdict if both sides agree.
 var agreed verdict
 
-// differ is a verdict with a name; where that is "", the example is shown.
+// differ returns a verdict with the name of a difference. If the name is "", the example
+// is reported.
 func differ(name, format string, args ...any) verdict {
 	v := verdict{differs: true, name: name}
 	if name == "" {
@@ -46,7 +47,7 @@ func differ(name, format string, args ...any) verdict {
 	return v
 }
 
-// checks are all of them, with the usual number of inputs.
+// checks lists all checks with their default number of inputs.
 var checks = []check{
 	{"configurations", 20_000, configs(false)},
 	{"configurations, token gate off", 20_000, configs(true)},
@@ -59,7 +60,7 @@ var checks = []check{
 	{"cache keys", 20_000, cacheKeys},
 }
 
-// check compares as many inputs as options say.
+// check runs as many comparisons as the options request.
 func (s *sides) check(c check, opts options) (tally, error) {
 	t := tally{Kind: c.name}
 	f, err := c.prepare(s)

@@ -23,15 +23,15 @@ import (
 	"github.com/regcred/regcred/upstream/vector"
 )
 
-// configs compares what is accepted: with the gate on, or off. A kubelet on which
-// it cannot be turned off is asked once.
+// configs compares which configurations are accepted, with the feature gate on or off. A
+// kubelet on which the gate cannot be turned off is queried once.
 func configs(off bool) func(*sides) (compare, error) {
 	return func(s *sides) (compare, error) {
 		target := config.Target{KubeletVersion: s.oracle.version}
 		switch gate := s.oracle.gate(protocol.Tokens); {
 		case gate.Fixed() && off:
 			return nil, nil
-		case !gate.Fixed() && gate.Default == off: // it has to be set
+		case !gate.Fixed() && gate.Default == off: // differs from the default
 			target.FeatureGates = map[string]bool{protocol.Tokens: !off}
 		}
 		list := generate.SmallConfigs()
@@ -50,13 +50,13 @@ func configs(off bool) func(*sides) (compare, error) {
 	}
 }
 
-// loaded is a configuration as regcred has it, or why it refuses it.
+// loaded is a configuration as regcred loads it, or the error.
 type loaded struct {
 	*config.Config
 	err error
 }
 
-// load writes a configuration below dir and reads it for a kubelet.
+// load writes a configuration below dir and loads it for a target.
 func load(dir string, c corpus.Config, target config.Target) (l loaded, err error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return l, err
@@ -87,8 +87,8 @@ func (l loaded) against(want vector.Config, c corpus.Config) verdict {
 	return agreed
 }
 
-// refusal names the difference because of which regcred refuses what the
-// kubelet takes, or returns "".
+// refusal returns the name of the difference because of which regcred rejects a
+// configuration that the kubelet accepts, or "".
 func (l loaded) refusal(want vector.Config) string {
 	if l.err == nil {
 		return ""
@@ -96,13 +96,13 @@ func (l loaded) refusal(want vector.Config) string {
 	if slices.ContainsFunc(problems(l.err), func(p *config.FieldError) bool {
 		return at(p, "apiVersion") && strings.Contains(p.Value, "__internal")
 	}) {
-		return internalVersion // whose fields have other names, too
+		return internalVersion // its field names differ too
 	}
 	if strings.Contains(l.err.Error(), "YAML aliases cannot be checked, because the text after the document") {
 		return hiddenAliases
 	}
 	if slices.ContainsFunc(problems(l.err), func(p *config.FieldError) bool { return !at(p, "name") }) {
-		return "" // It is refused because of something else.
+		return "" // rejected for another reason
 	}
 	for _, p := range want.Providers {
 		if p.Name == "" || strings.Contains(p.Name, `\`) {
@@ -112,7 +112,8 @@ func (l loaded) refusal(want vector.Config) string {
 	return ""
 }
 
-// problems are those of a refusal; one that is no FieldError is nil.
+// problems returns the errors joined in err. An error that is not a FieldError is nil in
+// the list.
 func problems(err error) (list []*config.FieldError) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range joined.Unwrap() {
@@ -124,12 +125,12 @@ func problems(err error) (list []*config.FieldError) {
 	return append(list, problem)
 }
 
-// at reports whether a problem is about a field of that name.
+// at reports whether a problem is about the field with that name.
 func at(p *config.FieldError, field string) bool {
 	return p != nil && (p.Path == field || strings.HasSuffix(p.Path, "."+field))
 }
 
-// dump shows a configuration. The generator plants no secrets.
+// dump formats a configuration. The generator does not plant secrets.
 func dump(c corpus.Config) string {
 	var b strings.Builder
 	for _, f := range c.Files {

@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/upstream/vector"
 )
 
-// baseline are the vectors that upstream/record has written, by kind.
+// baseline holds the vectors that upstream/record wrote, by kind.
 type baseline map[string][]json.RawMessage
 
 func loadBaseline(dir string) (baseline, error) {
@@ -36,8 +36,8 @@ func loadBaseline(dir string) (baseline, error) {
 	return b, nil
 }
 
-// compareCorpus asks a kubelet about the whole corpus, and about
-// configurations once more with the token gate off, if it can be.
+// compareCorpus compares a kubelet's vectors for the whole corpus with the baseline. If
+// the token gate can be turned off, it repeats the configurations with the gate off.
 func (r *recording) compareCorpus(o *oracle, base baseline) (tally, error) {
 	t := tally{Kind: "corpus"}
 	for _, k := range vector.Kinds {
@@ -74,9 +74,9 @@ func (r *recording) compareKind(o *oracle, k vector.Kind, base []json.RawMessage
 	return nil
 }
 
-// says returns what of a vector is not as in the base, or nil. Of a
-// configuration it counts whether it is refused and, where it is not, what the
-// kubelet makes of it; texts of errors and a missing hash do not.
+// says returns the parts of a vector that differ from the baseline, or nil. For a
+// configuration it compares whether it is rejected and, if not, the parsed result. Error
+// texts and a missing hash are ignored.
 func says(kind string, base, got json.RawMessage) (diff json.RawMessage, name string, err error) {
 	var b, g map[string]json.RawMessage
 	if err := unmarshal(base, &b, got, &g); err != nil {
@@ -106,7 +106,7 @@ func says(kind string, base, got json.RawMessage) (diff json.RawMessage, name st
 	return diff, name, err
 }
 
-// sameJSON compares two values, one of which may be missing.
+// sameJSON compares two values, either of which may be missing.
 func sameJSON(a, b json.RawMessage) bool {
 	var x, y any
 	if a == nil || b == nil || unmarshal(a, &x, b, &y) != nil {
@@ -122,7 +122,7 @@ func unmarshal(a json.RawMessage, into any, b json.RawMessage, intoB any) error 
 	return json.Unmarshal(b, intoB)
 }
 
-// verdicts are two vectors of a configuration, as far as they count.
+// verdicts returns the parts of a configuration's two vectors that are compared.
 func verdicts(base, got json.RawMessage) (b, g map[string]json.RawMessage, err error) {
 	var x, y vector.Config
 	if err := unmarshal(base, &x, got, &y); err != nil {

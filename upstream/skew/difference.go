@@ -3,11 +3,11 @@
 
 package main
 
-// difference is one between releases of the kubelet, or between a kubelet and
-// regcred. docs/project/parity.md has a row for each, with its ID.
+// difference is a difference between kubelet releases, or between a kubelet and regcred.
+// docs/project/parity.md has a row for each, with its ID.
 type difference struct {
 	ID    string
-	Until int // the last minor release that does so; 0 for all
+	Until int // last minor release with it; 0 for all
 }
 
 // The names of the differences.
@@ -23,10 +23,11 @@ const (
 	hiddenAliases   = "hidden-aliases"
 )
 
-// differences are those of releases, and then those of regcred from all of them.
+// differences lists the differences between releases, then those between regcred and all
+// releases.
 var differences = []difference{
 	{looseColons, 35},
-	{tokenGate, 0}, // it can be turned off in all
+	{tokenGate, 0}, // the gate can be turned off in all releases
 	{noCacheType, 33},
 	{noOrigin, 34},
 	{noDirectory, 33},
@@ -35,7 +36,7 @@ var differences = []difference{
 	{hiddenAliases, 0},
 }
 
-// of returns a name if a release may differ so, or "".
+// of returns name if a release may have that difference, or "".
 func of(name string, minor int) string {
 	for _, d := range differences {
 		if d.ID == name && (d.Until == 0 || minor <= d.Until) {

@@ -37,7 +37,7 @@ func keyrings(*sides) (compare, error) {
 	}, nil
 }
 
-// validKeys leaves out keys that no answer can have, since it is JSON.
+// validKeys drops keys that a JSON response cannot contain.
 func validKeys(answer map[string]corpus.Auth) map[string]corpus.Auth {
 	out := map[string]corpus.Auth{}
 	for k, v := range answer {
@@ -48,7 +48,7 @@ func validKeys(answer map[string]corpus.Auth) map[string]corpus.Auth {
 	return out
 }
 
-// lookup is what regcred finds if providers answer so.
+// lookup returns the credentials that regcred finds if providers return these responses.
 func lookup(ctx context.Context, answers []map[string]corpus.Auth, req regcred.Request) ([]corpus.Auth, error) {
 	k, err := ours.Keyring(answers, regcred.Options{})
 	if err != nil {
@@ -62,7 +62,7 @@ func lookup(ctx context.Context, answers []map[string]corpus.Auth, req regcred.R
 	return ours.Auths(res), nil
 }
 
-// users are user names, which may be shown.
+// users returns the user names, which are not secret.
 func users(list []corpus.Auth) (out []string) {
 	for _, a := range list {
 		out = append(out, string(a.Username))
@@ -113,7 +113,7 @@ func cacheKeys(*sides) (compare, error) {
 		if ok || err != nil {
 			return agreed, err
 		}
-		// As if there were nothing but the account.
+		// As if only the service account mattered.
 		name := ""
 		c.CacheType = "ServiceAccount"
 		if ok, _, err := sameKeys(s.ctx, c, want); ok && err == nil {
@@ -123,7 +123,8 @@ func cacheKeys(*sides) (compare, error) {
 	}, nil
 }
 
-// sameKeys asks regcred about two identities and compares.
+// sameKeys looks up credentials for two identities in regcred and compares whether they
+// share a cache key with the vector.
 func sameKeys(ctx context.Context, c corpus.Identities, want vector.CacheKey) (ok bool, what string, err error) {
 	a, b, err := ours.AskTwice(ctx, c.CacheType, c.A, c.B)
 	if err != nil {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command skew asks several releases of the kubelet the same questions, and
-// regcred too, which is told which of them it is to judge for. Each kubelet is a
-// process of its own, built with its release's libraries and Go settings, so
-// that none of these meets regcred's. Run it in upstream/:
+// Command skew sends the same inputs to several releases of the kubelet and to regcred,
+// which gets the release as its target. Each kubelet runs in its own process, built with
+// its release's libraries and Go settings, so that these do not affect regcred. Run it in
+// upstream/:
 //
-//	go run ./skew                        all releases, 20,000 inputs of a kind
-//	go run ./skew -kubelet 1.33.13       one of them
-//	go run ./skew -record                and write testdata/parity/skew.json
-//	go run ./skew -check                 and fail if that file says something else
+//	go run ./skew                        all releases, 20,000 inputs of each kind
+//	go run ./skew -kubelet 1.33.13       one release
+//	go run ./skew -record                also write testdata/parity/skew.json
+//	go run ./skew -check                 also fail if that file differs
 //
-// A kubelet that says something else than regcred does is a failure, unless it
-// is a difference that docs/project/parity.md lists.
+// The run fails if a kubelet and regcred differ, unless docs/project/parity.md lists the
+// difference.
 package main
 
 import (
@@ -32,13 +32,13 @@ import (
 	"github.com/regcred/regcred/upstream/release"
 )
 
-// releases are what is asked: of each minor release one, from the oldest to the newest.
+// releases lists the releases to compare: one per minor release, oldest first.
 const releases = "1.33.13,1.34.4,1.35.4,1.36.3,1.37.2"
 
-// oldest is the oldest minor release that package kubelet is written for.
+// oldest is the oldest minor release that package kubelet supports.
 const oldest = 33
 
-// options are what the flags say.
+// options holds the flags.
 type options struct {
 	kubelets      []string
 	seed          uint64
@@ -46,10 +46,10 @@ type options struct {
 	record, check bool
 	output        string
 	vectors       string
-	rest          []string // behind the flags
+	rest          []string // after the flags
 }
 
-// parse reads the flags.
+// parse parses the flags.
 func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("skew", flag.ExitOnError)
 	list := f.String("kubelet", releases, "ask these `releases`, with commas between them")
@@ -59,7 +59,7 @@ func parse(args []string) (o options, err error) {
 	f.BoolVar(&o.check, "check", false, "fail if what differs is not what is recorded")
 	f.StringVar(&o.output, "o", "text", "output `format`: text or json")
 	f.StringVar(&o.vectors, "vectors", filepath.Join("..", "testdata", "parity"), "the vectors' `directory`")
-	_ = f.Parse(args) // which exits
+	_ = f.Parse(args) // exits on error
 	o.rest = f.Args()
 	for version := range strings.SplitSeq(*list, ",") {
 		o.kubelets = append(o.kubelets, strings.TrimPrefix(version, "v"))
@@ -67,7 +67,7 @@ func parse(args []string) (o options, err error) {
 	return o, o.valid()
 }
 
-// valid refuses what would be a run that compares less than it seems to.
+// valid rejects options with which a run would compare less than it appears to.
 func (o options) valid() error {
 	usual := strings.Join(o.kubelets, ",") == releases && o.seed == 1 && o.scale == 1
 	switch {
@@ -102,7 +102,7 @@ func main() {
 		err = run(ctx, os.Stdout, o)
 	}
 	if err != nil && ctx.Err() != nil {
-		err = errors.New("interrupted") // whatever that broke
+		err = errors.New("interrupted") // whatever failed because of it
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "skew:", err)
@@ -110,8 +110,8 @@ func main() {
 	}
 }
 
-// run asks all releases. What can be found wrong is, before the first is asked:
-// to ask them takes many minutes.
+// run compares all releases. It checks for errors before the first comparison, because
+// the comparisons take many minutes.
 func run(ctx context.Context, w io.Writer, opts options) error {
 	kubelet.Silence() // its types are used here
 	base, err := loadBaseline(opts.vectors)
@@ -157,7 +157,7 @@ func run(ctx context.Context, w io.Writer, opts options) error {
 	return nil
 }
 
-// open finds the releases.
+// open locates the releases.
 func open(ctx context.Context, versions []string) (list []*release.Release, err error) {
 	for _, version := range versions {
 		r, err := release.Open(ctx, version)
@@ -169,14 +169,14 @@ func open(ctx context.Context, versions []string) (list []*release.Release, err 
 	return list, nil
 }
 
-// one asks one release.
+// one compares one release.
 func one(ctx context.Context, r *release.Release, opts options, base baseline, recorded *recording) (k kubeletReport, err error) {
 	fmt.Fprintln(os.Stderr, "skew: asking kubelet", r.Version)
 	dir, err := os.MkdirTemp("", "skew")
 	if err != nil {
 		return k, err
 	}
-	defer os.RemoveAll(dir) // with what an oracle leaves that was killed
+	defer os.RemoveAll(dir) // including files that a killed oracle left
 	o, err := start(ctx, r, dir)
 	if err != nil {
 		return k, err

@@ -19,7 +19,7 @@ import (
 	"github.com/regcred/regcred/upstream/skew/protocol"
 )
 
-// oracle is a running program that has one release of the kubelet in it.
+// oracle is a running process with one release of the kubelet.
 type oracle struct {
 	version string // "v1.33.13"
 	minor   int    // 33
@@ -31,7 +31,7 @@ type oracle struct {
 	answers *json.Decoder
 }
 
-// start builds an oracle in a directory, in which it also works, and starts it.
+// start builds an oracle in dir and starts it there.
 func start(ctx context.Context, r *release.Release, dir string) (*oracle, error) {
 	o := &oracle{version: r.Version}
 	o.minor, _ = strconv.Atoi(strings.Split(r.Version, ".")[1])
@@ -48,7 +48,7 @@ func start(ctx context.Context, r *release.Release, dir string) (*oracle, error)
 	return o, nil
 }
 
-// tag is the build tag that package kubelet wants for a minor release.
+// tag returns the build tag with which package kubelet supports a minor release.
 func tag(minor int) string {
 	if minor <= 33 {
 		return "kubelet133"
@@ -59,7 +59,7 @@ func tag(minor int) string {
 func (o *oracle) run(ctx context.Context, path string) (err error) {
 	o.cmd = exec.CommandContext(ctx, path)
 	o.cmd.Stderr = os.Stderr
-	// GODEBUG, GOTRACEBACK and the like of this shell are not a kubelet's.
+	// The kubelet must not inherit GODEBUG, GOTRACEBACK and the like.
 	o.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + filepath.Dir(path)}
 	if o.stdin, err = o.cmd.StdinPipe(); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (o *oracle) run(ctx context.Context, path string) (err error) {
 	return o.cmd.Start()
 }
 
-// introduce asks what the oracle is, which has to be of a release, and its gates.
+// introduce queries the oracle's build, which must be of release r, and its gates.
 func (o *oracle) introduce(r *release.Release) error {
 	if err := o.ask(protocol.Question{Kind: protocol.About}, &o.build); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (o *oracle) introduce(r *release.Release) error {
 	return o.ask(protocol.Question{Kind: protocol.Gates}, &o.gates)
 }
 
-// ask puts a question.
+// ask sends a question and decodes the vector.
 func (o *oracle) ask(q protocol.Question, vector any) error {
 	data, err := json.Marshal(q)
 	if err != nil {
@@ -105,7 +105,7 @@ func (o *oracle) ask(q protocol.Question, vector any) error {
 	return json.Unmarshal(a.Vector, vector)
 }
 
-// about asks about a case.
+// about returns the vector of a case.
 func about[V any](o *oracle, kind string, c any, tokensOff bool) (v V, err error) {
 	data, err := json.Marshal(c)
 	if err != nil {
@@ -115,19 +115,19 @@ func about[V any](o *oracle, kind string, c any, tokensOff bool) (v V, err error
 	return v, err
 }
 
-// broken says that the oracle has ended, which a kubelet does with klog.Fatal.
-// With what it has ended is what close says.
+// broken returns the error for an oracle that has exited, which a kubelet does on
+// klog.Fatal. The exit status is part of close's error.
 func (o *oracle) broken(err error) error {
 	return fmt.Errorf("the oracle of kubelet %s answers no more: %w", o.version, err)
 }
 
-// close ends the oracle.
+// close stops the oracle.
 func (o *oracle) close() error {
 	o.stdin.Close()
 	return o.cmd.Wait()
 }
 
-// gate is one of the kubelet's gates; that of one that it does not have is Gone.
+// gate returns one of the kubelet's gates. A gate that the kubelet does not have is Gone.
 func (o *oracle) gate(name string) protocol.Gate {
 	for _, g := range o.gates {
 		if g.Name == name {

@@ -12,9 +12,9 @@ import (
 	"github.com/regcred/regcred/upstream/vector"
 )
 
-// reason names the difference because of which a kubelet says something else
-// about a case than the vectors do, or returns "". A difference explains what it
-// brings with it and nothing else: the rest of the answer is as in the vectors.
+// reason returns the name of the difference that explains why a kubelet's vector differs
+// from the baseline, or "". A difference explains only its own effects: the rest of the
+// vector must be equal.
 func (l line) reason(o *oracle, base, got json.RawMessage) string {
 	switch l.Kind {
 	case "match":
@@ -32,7 +32,7 @@ func (l line) reason(o *oracle, base, got json.RawMessage) string {
 	case "serviceaccount":
 		var b vector.ServiceAccount
 		switch err := json.Unmarshal(base, &b); {
-		case err == nil && b.Echo && string(l.Says) == `{"credentials":1}`: // the plugin has given the token back
+		case err == nil && b.Echo && string(l.Says) == `{"credentials":1}`: // the plugin returned the token
 			return of(noCacheType, o.minor)
 		case string(l.Says) == `{"from":null}`:
 			return of(noOrigin, o.minor)
@@ -41,9 +41,9 @@ func (l line) reason(o *oracle, base, got json.RawMessage) string {
 	return ""
 }
 
-// byColons reports whether two answers about a match differ by no more than one
-// kubelet's taking several colons in a host: a pattern that has them is valid, and
-// matches nothing but what has them too; an image that has them may be matched.
+// byColons reports whether two vectors of a match differ only because one kubelet accepts
+// several colons in a host. Then a pattern with several colons is valid and only matches
+// hosts that have them too, and an image with several colons may match.
 func byColons(strict, got vector.Match) bool {
 	pattern, image := loose(string(strict.Pattern)), loose(string(strict.Image))
 	if pattern {
@@ -52,8 +52,8 @@ func byColons(strict, got vector.Match) bool {
 	return image && strict.Invalid == got.Invalid
 }
 
-// configReason is the reason for another verdict on a configuration: that is all in
-// which kubelets may differ there.
+// configReason returns the reason for another verdict on a configuration. Kubelets may
+// not differ in anything else there.
 func (l line) configReason(o *oracle, base json.RawMessage) string {
 	var v vector.Config
 	if err := json.Unmarshal(base, &v); err != nil {

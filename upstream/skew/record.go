@@ -12,18 +12,18 @@ import (
 	"slices"
 )
 
-// line is one case of which some kubelets say something else than the vectors.
+// line is a case for which some kubelets' vectors differ from the baseline.
 type line struct {
 	ID        string          `json:"id"` // of the difference
 	Kind      string          `json:"kind"`
-	Case      int             `json:"case"` // its number in the kind's file
+	Case      int             `json:"case"` // index in the kind's file
 	Name      string          `json:"name,omitempty"`
 	TokensOff bool            `json:"tokensOff,omitempty"` // the feature gate is off
-	Says      json.RawMessage `json:"says"`                // what is different
+	Says      json.RawMessage `json:"says"`                // the parts that differ
 	Kubelets  []string        `json:"kubelets"`
 }
 
-// recording collects lines; kubelets that say the same share one.
+// recording collects lines. Kubelets with the same result share a line.
 type recording struct {
 	lines []*line
 	index map[string]*line
@@ -40,14 +40,14 @@ func (r *recording) add(l line, kubelet string) {
 	r.index[key].Kubelets = append(r.index[key].Kubelets, kubelet)
 }
 
-// file is skew.json.
+// file is the content of skew.json.
 type file struct {
 	Kubelets []kubeletReport `json:"kubelets"`
 	Command  string          `json:"command"`
 	Cases    []*line         `json:"cases"`
 }
 
-// write records the lines, one on a line, so that a changed one is seen in a diff.
+// write writes one line per case, so that diffs are readable.
 func (r *recording) write(path string, rep *report) error {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -75,14 +75,14 @@ func (r *recording) write(path string, rep *report) error {
 		return err
 	}
 	buf.WriteString("\n}\n")
-	// A run that is ended here leaves the old file or the new one.
+	// Write and rename, so that an interrupted run does not leave a partial file.
 	if err := os.WriteFile(path+".new", buf.Bytes(), 0o644); err != nil {
 		return err
 	}
 	return os.Rename(path+".new", path)
 }
 
-// writable fails where no file can be put into a directory.
+// writable returns an error if no file can be created in dir.
 func writable(dir string) error {
 	f, err := os.CreateTemp(dir, "skew.json.*")
 	if err != nil {
@@ -91,7 +91,7 @@ func writable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// loadFile reads what was recorded.
+// loadFile reads a recorded file.
 func loadFile(path string) (*file, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -104,8 +104,8 @@ func loadFile(path string) (*file, error) {
 	return f, nil
 }
 
-// compare fails unless a file has these lines and gates, as far as they are
-// about the kubelets that were asked.
+// compare returns an error unless the file has the same lines and gates for the kubelets
+// that were run.
 func (r *recording) compare(have *file, rep *report) error {
 	for _, k := range rep.Kubelets {
 		i := slices.IndexFunc(have.Kubelets, func(h kubeletReport) bool { return h.Kubelet == k.Kubelet })
@@ -122,7 +122,7 @@ func (r *recording) compare(have *file, rep *report) error {
 	return nil
 }
 
-// linesOf are the lines that are true of a kubelet, as text.
+// linesOf formats the lines that apply to a kubelet.
 func linesOf(lines []*line, kubelet string) (list []string) {
 	for _, l := range lines {
 		if slices.Contains(l.Kubelets, kubelet) {

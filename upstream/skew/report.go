@@ -20,16 +20,16 @@ type report struct {
 	Kubelets []kubeletReport `json:"kubelets"`
 }
 
-// kubeletReport is what was found of one release.
+// kubeletReport is the result of one release.
 type kubeletReport struct {
 	protocol.Build
-	Corpus    tally           `json:"corpus"` // against the vectors of another release
+	Corpus    tally           `json:"corpus"` // compared with another release's vectors
 	Generated []tally         `json:"generated"`
 	Gates     []protocol.Gate `json:"gates"`
 }
 
-// tally counts comparisons of one kind. Differences are those that
-// docs/project/parity.md lists, by name.
+// tally counts comparisons of one kind. Differences counts the differences listed in
+// docs/project/parity.md, by name.
 type tally struct {
 	Kind          string         `json:"kind"`
 	Comparisons   int            `json:"comparisons"`
@@ -38,7 +38,7 @@ type tally struct {
 	Examples      []string       `json:"examples,omitempty"`
 }
 
-// differs counts a difference with a name, or a disagreement with an example.
+// differs counts a named difference, or a disagreement with an example.
 func (t *tally) differs(name, example string) {
 	if name != "" {
 		if t.Differences == nil {
@@ -53,7 +53,7 @@ func (t *tally) differs(name, example string) {
 	}
 }
 
-// text is the named differences on one line.
+// text formats the named differences on one line.
 func (t tally) text() string {
 	var list []string
 	for _, d := range differences {
@@ -66,7 +66,7 @@ func (t tally) text() string {
 
 func (k kubeletReport) tallies() []tally { return append([]tally{k.Corpus}, k.Generated...) }
 
-// err says that there were disagreements.
+// err returns an error if there were disagreements.
 func (r *report) err() error {
 	n := 0
 	for _, k := range r.Kubelets {

@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/upstream/vector"
 )
 
-// loose reports whether a kubelet parses a text that only older ones do.
+// loose reports whether only older kubelets parse s.
 func loose(s string) bool {
 	_, err := match.Parse(s)
 	return err != nil && match.ParsesLoosely(s)
@@ -73,8 +73,8 @@ func requests(*sides) (compare, error) {
 	}, nil
 }
 
-// readable makes of texts that JSON cannot have those that it makes of them:
-// a token and annotations come out of JSON, and so they have no others.
+// readable replaces invalid UTF-8 as encoding/json does. Tokens and annotations come from
+// JSON, so they never contain it.
 func readable(r corpus.Request) corpus.Request {
 	r.Token = strings.ToValidUTF8(r.Token, "\ufffd")
 	notes := map[string]string{}

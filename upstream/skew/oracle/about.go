@@ -13,12 +13,12 @@ import (
 
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/featuregate"
-	_ "k8s.io/kubernetes/pkg/features" // has the gates
+	_ "k8s.io/kubernetes/pkg/features" // registers the gates
 
 	"github.com/regcred/regcred/upstream/skew/protocol"
 )
 
-// about says how this program is built.
+// about returns how this program was built.
 func about() protocol.Build {
 	b := protocol.Build{Go: runtime.Version()}
 	info, ok := debug.ReadBuildInfo()
@@ -38,10 +38,10 @@ func about() protocol.Build {
 	return b
 }
 
-// concerning are the gates that could concern credential providers, by name.
+// concerning matches the names of gates that may affect credential providers.
 var concerning = regexp.MustCompile(`(?i)credentialprovider|pulledimage|imagepull|nodeaudience`)
 
-// gates are those of this kubelet, and what it says when each is set.
+// gates returns this kubelet's gates and the errors of setting each.
 func gates() []protocol.Gate {
 	all := utilfeature.DefaultMutableFeatureGate.DeepCopy().GetAll()
 	var list []protocol.Gate
@@ -59,7 +59,7 @@ func gates() []protocol.Gate {
 	return list
 }
 
-// tokensOn turns the feature gate of service-account tokens on, unless it is gone.
+// tokensOn enables the feature gate for service account tokens, unless it was removed.
 func tokensOn() error {
 	gate := utilfeature.DefaultMutableFeatureGate
 	if _, ok := gate.DeepCopy().GetAll()[protocol.Tokens]; !ok {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command oracle is one release of the kubelet, asked by upstream/skew, which
-// builds it with that release's own libraries and Go settings: it reads
-// questions, one in JSON on a line, and writes an answer to each.
+// Command oracle contains one release of the kubelet. upstream/skew builds it with that
+// release's libraries and Go settings. It reads questions, one JSON document per line,
+// and writes an answer to each.
 package main
 
 import (
@@ -33,7 +33,7 @@ func run(in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	// From 1.34 on it is on; in 1.33 nothing of service accounts can be asked without.
+	// Enabled by default from 1.34. In 1.33 service accounts need it.
 	if err := tokensOn(); err != nil {
 		return err
 	}

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package protocol is what upstream/skew and its oracles say to each other.
+// Package protocol defines the messages between upstream/skew and its oracles.
 package protocol
 
 import "encoding/json"
 
-// Question is a case of one kind of package vector.
+// Question is a case of one of package vector's kinds.
 type Question struct {
 	Kind string          `json:"kind"`
 	Case json.RawMessage `json:"case,omitempty"`
-	// TokensOff turns the feature gate of service-account tokens off.
+	// TokensOff disables the feature gate for service account tokens.
 	TokensOff bool `json:"tokensOff,omitempty"`
 }
 
 // Kinds without a case.
 const (
-	Gates = "gates" // answered by a list of Gate
-	About = "about" // answered by a Build
+	Gates = "gates" // answered with a list of Gate
+	About = "about" // answered with a Build
 )
 
-// Answer is a vector, or why there is none.
+// Answer is a vector or an error.
 type Answer struct {
 	Vector json.RawMessage `json:"vector,omitempty"`
 	Error  string          `json:"error,omitempty"`
 }
 
-// Build is how an oracle is built.
+// Build describes how an oracle was built.
 type Build struct {
 	Kubelet string `json:"kubelet"`
 	Go      string `json:"go"`
-	GODEBUG string `json:"godebug,omitempty"` // what differs from that Go's defaults
+	GODEBUG string `json:"godebug,omitempty"` // differences from that Go version's defaults
 }
 
-// Gate is a feature gate. Off and On are what the kubelet says when it is set
-// so, and then does not start; "" is nothing.
+// Gate is a feature gate. Off and On are the kubelet's errors if it cannot start with the
+// gate set so, or "".
 type Gate struct {
 	Name    string `json:"name"`
 	Default bool   `json:"default"`
@@ -45,13 +45,13 @@ type Gate struct {
 	On      string `json:"on,omitempty"`
 }
 
-// Fixed reports whether a kubelet does not start with the gate set away from its default.
+// Fixed reports whether a kubelet fails to start if the gate is not at its default.
 func (g Gate) Fixed() bool { return g.Gone || g.Locked }
 
-// Tokens is the feature gate of service-account tokens.
+// Tokens is the feature gate for service account tokens.
 const Tokens = "KubeletServiceAccountTokenForCredentialProviders"
 
-// Known are gates that are reported even of kubelets that do not have them.
+// Known lists gates that are always reported, even if the kubelet does not have them.
 var Known = []string{
 	"DisableKubeletCloudCredentialProviders",
 	"KubeletCredentialProviders",
