@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package alone runs the tests of a package where nobody else is: on a network
-// with loopback alone, with mounts of their own, and so that all that they started
-// ends when they end.
+// Package alone runs a package's tests in isolation: in a network namespace with only
+// loopback, with their own mounts, and in a PID namespace, so that all processes that
+// they start end with them.
 //
 //	var run = alone.Tests{Name: "clients", Programs: alone.Programs{"skopeo": "skopeo"}, Prepare: build}
 //
@@ -30,35 +30,37 @@ import (
 	"testing"
 )
 
-// Programs are the programs that have to be installed, with Debian's packages.
+// Programs maps the programs that must be installed to Debian packages.
 type Programs map[string]string
 
-// own are those of this package.
+// own lists the programs that this package needs.
 var own = Programs{"ip": "iproute2", "unshare": "util-linux", "mount": "mount"}
 
-// Tests are the tests of a package.
+// Tests configures the tests of a package.
 type Tests struct {
-	Name     string // of what they are about: in REGCRED_TEST_REQUIRE, and of their directory
+	Name     string // used in REGCRED_TEST_REQUIRE and in the directory's name
 	Programs Programs
 
-	// Prepare makes what they need, outside, in their directory; nil if nothing.
+	// Prepare creates the tests' files in their directory, outside of the namespaces. It
+	// may be nil.
 	Prepare func(ctx context.Context, dir string) error
-	// Inside is a script of sh that is run within, before them; $1 is their directory.
+	// Inside is an sh script that runs in the namespaces before the tests. $1 is their
+	// directory.
 	Inside string
-	// Environ is added to their environment; DIR in it stands for their directory.
+	// Environ is added to the tests' environment. DIR is replaced with their directory.
 	Environ []string
-	// Clean is called when they have ended, before their directory is removed.
+	// Clean is called after the tests, before their directory is removed.
 	Clean func(dir string) error
-	// Around calls run within; nil means that nothing is done around it.
+	// Around wraps run in the namespaces. It may be nil.
 	Around func(run func() int) (code int, err error)
 }
 
 func (t *Tests) variable() string { return "REGCRED_TEST_" + strings.ToUpper(t.Name) + "_DIR" }
 
-// Dir is the directory of the tests; "" outside of their namespaces.
+// Dir returns the tests' directory, or "" outside of the namespaces.
 func (t *Tests) Dir() string { return os.Getenv(t.variable()) }
 
-// Main runs the tests, in namespaces of their own if they can have such, and exits.
+// Main runs the tests, in namespaces if these can be created, and exits.
 func (t *Tests) Main(m *testing.M) {
 	code, err := 0, error(nil)
 	switch {
@@ -76,8 +78,9 @@ func (t *Tests) Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Require skips a test that is not run by [Tests.Main] within, or lets it fail if
-// REGCRED_TEST_REQUIRE, a list with commas, names the tests.
+// Require skips a test that [Tests.Main] does not run in namespaces. If
+// REGCRED_TEST_REQUIRE, a comma-separated list, contains the tests' name, the test fails
+// instead.
 func (t *Tests) Require(tb testing.TB) {
 	tb.Helper()
 	reason := t.Missing()
@@ -92,12 +95,12 @@ func (t *Tests) Require(tb testing.TB) {
 	}
 }
 
-// Required reports whether REGCRED_TEST_REQUIRE names something.
+// Required reports whether REGCRED_TEST_REQUIRE contains name.
 func Required(name string) bool {
 	return slices.Contains(strings.Split(os.Getenv("REGCRED_TEST_REQUIRE"), ","), name)
 }
 
-// Missing says what the tests lack here, or nothing.
+// Missing returns what the tests lack on this machine, or "".
 func (t *Tests) Missing() string {
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		return "it needs Linux and root"
@@ -111,7 +114,7 @@ func (t *Tests) Missing() string {
 	return ""
 }
 
-// NotInstalled lists the programs that are not there, and their packages.
+// NotInstalled returns the missing programs and their packages.
 func (t *Tests) NotInstalled() (names, packages []string) {
 	for _, list := range []Programs{t.Programs, own} {
 		for _, name := range slices.Sorted(maps.Keys(list)) {
@@ -123,25 +126,23 @@ func (t *Tests) NotInstalled() (names, packages []string) {
 	return names, packages
 }
 
-// namespaces are the arguments of unshare. With its first process, which dies
-// with unshare, all processes of the new namespace end, and with them the
-// mounts that they alone see.
+// namespaces are the arguments for unshare. The first process ends with unshare, and with
+// it all processes in the PID namespace and the mounts in the mount namespace.
 var namespaces = []string{"--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"}
 
-// script runs what is to be run within. The shell stays, as the first process: it
-// takes care of orphans.
+// script returns the script that runs in the namespaces. The shell stays the first
+// process, to reap orphans.
 func (t *Tests) script() string {
 	return "set -e\nip link set lo up\n" + t.Inside + "\nshift\nset +e\n\"$@\"\nexit $?\n"
 }
 
-// enter runs this program again, within the namespaces, and returns its exit
-// code.
+// enter runs this program again, in the namespaces, and returns its exit code.
 func (t *Tests) enter() (code int, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return 0, err
 	}
-	// Short, since the paths of sockets may have no more than 107 bytes.
+	// Keep it short: socket paths are limited to 107 bytes.
 	dir, err := os.MkdirTemp("", t.Name+"-")
 	if err != nil {
 		return 0, err
@@ -176,9 +177,9 @@ func (t *Tests) clean(dir string) error {
 	return t.Clean(dir)
 }
 
-// arguments are those of this program but the file in which tests note what they
-// read: without it go test runs them every time. It cannot know what the programs
-// are made of.
+// arguments returns this program's arguments without the flag for the test log, in which
+// tests record the files that they read. Without the log go test does not cache the
+// result; it does not know which files the programs are built from.
 func arguments() []string {
 	return slices.DeleteFunc(slices.Clone(os.Args[1:]), func(arg string) bool {
 		return strings.HasPrefix(arg, "-test.testlogfile=")

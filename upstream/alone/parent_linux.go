@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// dieWithParent makes a process end with this one, even if this one is killed.
-// The kernel means the thread that starts it, which therefore has to stay.
+// dieWithParent makes a process end when this one ends, even if it is killed. The kernel
+// watches the thread that started the process, so that thread must not exit.
 func dieWithParent(cmd *exec.Cmd) {
 	runtime.LockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

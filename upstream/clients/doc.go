@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package clients has no code but tests: real clients of registries pull with
-// nothing configured but docker-credential-regcred.
+// Package clients contains only tests: real registry clients pull with only
+// docker-credential-regcred configured.
 //
-//	go test -v ./clients             those of Debian that are installed
-//	go test -v ./clients -args -all  also those that have to be built, which takes minutes once
+//	go test -v ./clients             the installed Debian packages
+//	go test -v ./clients -args -all  also clients that must be built, which takes minutes the first time
 package clients

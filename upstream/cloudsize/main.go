@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command cloudsize says what package keychain/cloud costs the program that
-// links it: size, packages, and time to start, beside the same with the
-// keychains of three clouds that programs over go-containerregistry have. None
-// of them asks anybody. Run it in upstream/:
+// Command cloudsize measures what package keychain/cloud adds to a program: size,
+// packages and start-up time, compared with the keychains of three clouds that programs
+// with go-containerregistry use. The programs send no requests. Run it in upstream/:
 //
 //	go run ./cloudsize
 package main
@@ -24,16 +23,16 @@ import (
 	"time"
 )
 
-// program is one that is measured.
+// program is a program to measure.
 type program struct {
 	name   string
-	source string   // of ours, which has no file
-	dir    string   // of the module in which it is built
-	args   []string // of go build, beside its package
+	source string   // of our programs, which have no file
+	dir    string   // directory of the module to build in
+	args   []string // of go build, before the package
 
 	file     string
 	packages int
-	inits    []time.Duration // of all packages, in each run
+	inits    []time.Duration // of all packages, per run
 	runs     []time.Duration // from start to exit
 }
 
@@ -63,7 +62,7 @@ func run() error {
 			return err
 		}
 	}
-	for range runs { // in turn, so that what else the machine does is for all
+	for range runs { // alternate, so that other load affects all programs equally
 		for _, p := range list {
 			if err := p.start(dir); err != nil {
 				return err
@@ -81,17 +80,17 @@ func run() error {
 	return nil
 }
 
-// ms is the median in milliseconds.
+// ms returns the median in milliseconds.
 func ms(d []time.Duration) float64 {
 	return float64(slices.Sorted(slices.Values(d))[len(d)/2]) / 1e6
 }
 
-// bare has HTTP over TLS, as all of them do.
+// bare only has HTTP over TLS, like all of the programs.
 const bare = "package main\n\nimport (\n\t\"net/http\"\n\t\"os\"\n)\n\nfunc main() {\n\tif len(os.Args) > 1 {\n\t\thttp.Get(os.Args[1])\n\t}\n}\n"
 
-// ours is the smallest program with these clouds in a keyring.
+// ours returns a minimal program with these clouds in a keychain.
 func ours(clouds ...string) *program {
-	imports, members := "", "" // a lookup is linked, and not done
+	imports, members := "", "" // the lookup is linked, but not run
 	for _, c := range clouds {
 		imports += fmt.Sprintf("\t%q\n", "github.com/regcred/regcred/provider/"+c)
 		members += fmt.Sprintf("provider(%s.InPod(%[1]s.Options{})), ", c)
@@ -104,10 +103,10 @@ func ours(clouds ...string) *program {
 		"\tif len(os.Args) > 1 {\n\t\tkeyring.Lookup(context.Background(), regcred.Request{Image: os.Args[1]})\n\t}\n\tkeyring.Close()\n}\n"}
 }
 
-// build builds a program as ./release.sh builds ours.
+// build builds the program with the flags of ./release.sh.
 func (p *program) build(dir string) error {
 	p.file = filepath.Join(dir, p.name)
-	pkg := "./cloudsize/" + p.name + "/main.go" // a file, whatever its build constraint
+	pkg := "./cloudsize/" + p.name + "/main.go" // a file, so that build constraints do not apply
 	if p.source != "" {
 		if err := p.overlay(dir); err != nil {
 			return err
@@ -121,7 +120,7 @@ func (p *program) build(dir string) error {
 	return err
 }
 
-// overlay makes go see the source in the module above.
+// overlay adds the source to the parent module through go build's -overlay.
 func (p *program) overlay(dir string) error {
 	above, err := filepath.Abs("..")
 	if err != nil {
@@ -136,7 +135,7 @@ func (p *program) overlay(dir string) error {
 	return errors.Join(os.WriteFile(source, []byte(p.source), 0o600), os.WriteFile(overlay, data, 0o600))
 }
 
-// goCommand runs go in the program's module.
+// goCommand runs the go command in the program's module.
 func (p *program) goCommand(args ...string) (string, error) {
 	cmd := exec.Command("go", args...)
 	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "CGO_ENABLED=0")
@@ -145,7 +144,7 @@ func (p *program) goCommand(args ...string) (string, error) {
 
 var initTime = regexp.MustCompile(`(?m)^init \S+ @\S+ ms, (\S+) ms clock`)
 
-// start runs it twice: once for the time, once to be told of each init.
+// start runs the program twice: once for the time, once for the time of each init.
 func (p *program) start(dir string) error {
 	plain, traced := exec.Command(p.file), exec.Command(p.file)
 	plain.Env, traced.Env = []string{"HOME=" + dir}, []string{"HOME=" + dir, "GODEBUG=inittrace=1"}
@@ -173,8 +172,8 @@ func (p *program) start(dir string) error {
 	return nil
 }
 
-// output runs a command, and returns what it prints: on standard error, if
-// nothing else.
+// output runs a command and returns its standard output or, if that is empty, its
+// standard error.
 func output(cmd *exec.Cmd) (string, error) {
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

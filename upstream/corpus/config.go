@@ -50,7 +50,7 @@ const baseJSON = `{"apiVersion":"kubelet.config.k8s.io/v1","kind":"CredentialPro
 
 const oneJSON = `{"name":"one","matchImages":["registry.io"],"defaultCacheDuration":"1h","apiVersion":"credentialprovider.kubelet.k8s.io/v1"}`
 
-// swap replaces old, which must occur, in s or, if s is empty, in base.
+// swap replaces the first old in s. It panics if s does not contain old.
 func swap(s, old, new string) string {
 	if !strings.Contains(s, old) {
 		panic(fmt.Sprintf("corpus: %q is not in %q", old, s))

@@ -20,8 +20,8 @@ var configScraps = []string{
 	"env", "args", "tokenAttributes", "cacheType", "Token", "ServiceAccount", "v1", "v1beta1", "v1alpha1", "\x00", "\xff", "é", "\u2028", "\\u0061", "extra: 1\n", "\"extra\":1,",
 }
 
-// SmallConfigs returns the contents of the corpus' single files below 2 KB: the
-// large ones are in the vectors already, and slow.
+// SmallConfigs returns the corpus's single files below 2 KB. The vectors cover the large
+// ones, which are slow.
 func SmallConfigs() (out []string) {
 	for _, c := range corpus.Configs() {
 		if !c.IsDir && len(c.Files[0].Content) < 2000 && c.Files[0].Content != "" && c.Name != "bomb" {
@@ -31,8 +31,8 @@ func SmallConfigs() (out []string) {
 	return out
 }
 
-// configText makes a file field by field, or takes one of the corpus and
-// crosses it with the lines of another or changes some bytes.
+// configText generates a file field by field, or combines lines of two files of the
+// corpus, or changes bytes of one.
 func configText(r *rand.Rand, list []string) string {
 	if One(r, 2) {
 		text := structured(r)
@@ -61,8 +61,8 @@ func configText(r *rand.Rand, list []string) string {
 	return text
 }
 
-// structured makes a configuration field by field. Nearly all fields are
-// valid, so that the stages behind decoding are reached.
+// structured generates a configuration field by field. Nearly all fields are valid, so
+// that the stages after decoding are reached.
 func structured(r *rand.Rand) string {
 	const rare = 60
 	version := Mostly(r, rare, []string{"v1", "v1", "v1beta1", "v1alpha1"}, []string{"v2", "V1", ""})
@@ -135,7 +135,7 @@ func structuredTokens(r *rand.Rand) map[string]any {
 		"cacheType":                   Mostly(r, rare, []string{"Token", "ServiceAccount"}, []string{"", "token"}),
 		"requireServiceAccount":       Mostly(r, rare, []any{true, true, false}, []any{nil}),
 	}
-	if One(r, 4) { // as kubelet 1.33 has it, and no newer one
+	if One(r, 4) { // in kubelet 1.33 only
 		delete(t, "cacheType")
 	}
 	if One(r, 2) {
@@ -149,14 +149,16 @@ func structuredTokens(r *rand.Rand) map[string]any {
 
 var configNames = []string{"a.yaml", "b.yml", "c.json", ".d.yaml", "e.txt", "Z.yaml", "10.yaml", "9.yaml"}
 
-// Config makes a file, or a directory with up to three, of what [SmallConfigs] gives.
+// Config generates a file, or a directory with up to three files, from the texts of
+// [SmallConfigs].
 func Config(r *rand.Rand, list []string) corpus.Config {
 	if !One(r, 3) {
 		return corpus.Config{Files: []corpus.File{{Name: "config.yaml", Content: corpus.Text(configText(r, list))}}}
 	}
 	c := corpus.Config{IsDir: true}
 	for i, at := range r.Perm(len(configNames))[:1+r.IntN(3)] {
-		// Other names, lest most directories be refused for one that occurs twice.
+		// Rename the providers, because most directories would be rejected for duplicate
+		// names.
 		text := strings.ReplaceAll(configText(r, list), "one", fmt.Sprintf("one%d", i))
 		c.Files = append(c.Files, corpus.File{Name: configNames[at], Content: corpus.Text(text)})
 	}

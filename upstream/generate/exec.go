@@ -12,7 +12,7 @@ import (
 
 var requestScraps = []string{"/", ":", "\"", "\\", "<", ">", "&", "\u2028", "\u2029", "\x00", "\x1f", "\x7f", "\xff", "é", "\U0001f433", "\n", "\t", "\ufffd", "\xed\xa0\x80"}
 
-// Request makes a question to a plugin.
+// Request generates a request to a plugin.
 func Request(r *rand.Rand) corpus.Request {
 	text := func() string { return Mutate(r, Pick(r, []string{"registry.io/app", "a", ""}), requestScraps) }
 	req := corpus.Request{APIVersion: Pick(r, corpus.Versions), Image: corpus.Text(text())}
@@ -34,7 +34,7 @@ var responseScraps = []string{
 	"Registry", "Global", "v1", "v1beta1", "v1alpha1",
 }
 
-// Outputs returns the corpus' answers below 2 KB.
+// Outputs returns the corpus's responses below 2 KB.
 func Outputs() (out []string) {
 	for _, r := range corpus.Responses() {
 		if len(r.Output) < 2000 && r.Output != "" {
@@ -44,7 +44,7 @@ func Outputs() (out []string) {
 	return out
 }
 
-// Response changes one of the outputs, mostly a good one.
+// Response changes one of the outputs, usually a good one.
 func Response(r *rand.Rand, good, all []string) corpus.Response {
 	output, version := Mostly(r, 3, good, all), corpus.Versions[0]
 	if One(r, 5) {

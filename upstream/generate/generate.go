@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package generate makes inputs at random, of which many are nearly right: what
-// the parity tests and upstream/skew send to kubelets and to regcred alike. It
-// knows neither of the two.
+// Package generate creates random inputs, many of which are nearly valid. The parity
+// tests and upstream/skew pass them to kubelets and to regcred. It depends on neither.
 package generate
 
 import (
@@ -11,14 +10,14 @@ import (
 	"slices"
 )
 
-// Pick returns one of a list.
+// Pick returns a random element of list.
 func Pick[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
 
-// One reports true once in n times.
+// One returns true with probability 1/n.
 func One(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
 
-// Mutate changes a few bytes of s: it deletes, doubles, swaps and replaces.
-// words are inserted beside single bytes, so that syntax is met.
+// Mutate changes a few bytes of s: it deletes, doubles, swaps and replaces bytes, and
+// inserts bytes and words, so that the syntax is covered.
 func Mutate(r *rand.Rand, s string, words []string) string {
 	b := []byte(s)
 	for range 1 + r.IntN(3) {
@@ -35,7 +34,7 @@ func Mutate(r *rand.Rand, s string, words []string) string {
 			b = slices.Insert(b, at, byte(r.IntN(256)))
 		case 4:
 			if at < len(b) {
-				b[at] ^= 0x20 // upper case and lower case
+				b[at] ^= 0x20 // changes upper case and lower case
 			}
 		case 5:
 			from := r.IntN(len(b) + 1)
@@ -45,7 +44,7 @@ func Mutate(r *rand.Rand, s string, words []string) string {
 	return string(b)
 }
 
-// Mostly picks from good, and once in n times from bad.
+// Mostly picks from good, or with probability 1/n from bad.
 func Mostly[T any](r *rand.Rand, n int, good, bad []T) T {
 	if One(r, n) {
 		return Pick(r, bad)

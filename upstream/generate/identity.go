@@ -10,7 +10,7 @@ import (
 	"github.com/regcred/regcred/upstream/corpus"
 )
 
-// Identity draws from few letters, so that two of them nearly collide.
+// Identity uses few letters, so that two identities nearly collide.
 func Identity(r *rand.Rand) corpus.Identity {
 	word := func() string { return Pick(r, []string{"", "a", "b", "aa", "ab", "\x00", "\x00\x01a", "token"}) }
 	id := corpus.Identity{
@@ -29,7 +29,7 @@ func Identity(r *rand.Rand) corpus.Identity {
 	return id.Expand()
 }
 
-// Vary changes one thing, or nothing.
+// Vary changes at most one field.
 func Vary(r *rand.Rand, id corpus.Identity) corpus.Identity {
 	other := Identity(r)
 	id.Annotations = maps.Clone(id.Annotations)

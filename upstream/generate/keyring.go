@@ -13,11 +13,11 @@ import (
 	"github.com/regcred/regcred/upstream/corpus"
 )
 
-// Password is in every answer; the tests search their output for it.
+// Password is in every response. The tests search their output for it.
 const Password = "canary-password-4b1d"
 
 var (
-	// Repositories are what is looked up.
+	// Repositories are the repositories to look up.
 	Repositories = []string{
 		"registry.io/team/app", "registry.io/team-evil/app", "registry.io:5000/team/app", "docker.io/library/nginx", "docker.io/team/app",
 		"localhost/app", "localhost:5000/app", "sub.registry.io/app", "[::1]:5000/app", "a.io/v1/x", "a.io/v2/x",
@@ -25,8 +25,8 @@ var (
 	keyScraps = append([]string{"https://", "http://", "HTTP://", "/v1/", "/v2/", "/v1", "v1/", "index.docker.io", "docker.io", "*.io", "*"}, scraps...)
 )
 
-// SameKey is what makes two auth keys one entry of a keyring. It serves only
-// to leave out answers in which two do: the kubelet takes these in random order.
+// SameKey returns the keyring entry that an auth key becomes. It is only used to drop
+// responses with two keys for one entry, which the kubelet returns in random order.
 func SameKey(key string) string {
 	if !strings.HasPrefix(key, "https://") && !strings.HasPrefix(key, "http://") {
 		key = "https://" + key
@@ -42,7 +42,7 @@ func SameKey(key string) string {
 	return u.Host + strings.TrimSuffix(path, "/")
 }
 
-// AuthKey makes a key that matches repo, or nearly does.
+// AuthKey generates a key that matches repo, or nearly does.
 func AuthKey(r *rand.Rand, repo string) string {
 	key := Near(r, repo)
 	switch r.IntN(6) {
@@ -61,7 +61,7 @@ func AuthKey(r *rand.Rand, repo string) string {
 	return key
 }
 
-// Answers makes what up to three providers answer for a repository.
+// Answers generates the responses of up to three providers for a repository.
 func Answers(r *rand.Rand, repo string) []map[string]corpus.Auth {
 	out := make([]map[string]corpus.Auth, r.IntN(4))
 	for i := range out {
@@ -78,14 +78,14 @@ func Answers(r *rand.Rand, repo string) []map[string]corpus.Auth {
 	return out
 }
 
-// SecretScraps are what a docker config is made of.
+// SecretScraps are fragments of a docker config.
 var SecretScraps = []string{
 	"{", "}", "[", "]", ",", ":", "\"", "null", "1", "\"auth\":", "\"AUTH\":", "\"username\":", "\"Username\":", "\"password\":\"\",", "\"auths\":", "\"x\":1,", "\"HttpHeaders\":", "\"email\":1,",
 	"dTpw", "dTpw\\n", "=", "==", "\\n", " ", "\xff", "\\u0000", "-", "_", "*.io", "https://", "/v1/", "\ufeff",
 }
 
-// PullSecrets makes one to three secrets of a list, some of them changed. Of
-// the list many are broken, and so these are mostly passed over.
+// PullSecrets returns one to three secrets of a list, some of them changed. Many secrets
+// in the list are broken, so these are usually skipped.
 func PullSecrets(r *rand.Rand, list []corpus.Secret, broken func(corpus.Secret) bool) (out []corpus.Secret) {
 	for range 1 + r.IntN(3) {
 		s := Pick(r, list)
@@ -100,8 +100,8 @@ func PullSecrets(r *rand.Rand, list []corpus.Secret, broken func(corpus.Secret) 
 	return out
 }
 
-// Collide reports whether two keys of a secret become the same, which kubelets
-// take in random order.
+// Collide reports whether two keys of a secret become equal. Kubelets use these in random
+// order.
 func Collide(s corpus.Secret) bool {
 	var file struct {
 		Auths map[string]json.RawMessage `json:"auths"`
@@ -110,7 +110,7 @@ func Collide(s corpus.Secret) bool {
 	if s.Type != "kubernetes.io/dockerconfigjson" {
 		into = &file.Auths
 	}
-	_ = json.Unmarshal([]byte(s.Data), into) // as much of it as can be read
+	_ = json.Unmarshal([]byte(s.Data), into) // ignores the part that cannot be decoded
 	seen := map[string]bool{}
 	for key := range file.Auths {
 		if seen[SameKey(key)] {

@@ -14,11 +14,11 @@ var (
 	labels = []string{"a", "b", "io", "com", "registry", "gcr", "dkr", "ecr", "us-east-1", "123", "x_y", "é", ""}
 	paths  = []string{"a", "b", "team", "team-evil", "app", "a.b", "x_y", ""}
 	ports  = []string{"", "", "", "", "", "", ":5000", ":5000", ":5000", ":443", ":443", ":", ":", ":80:80", ":x"}
-	// scraps are what a pattern may have in an unexpected place.
+	// scraps are characters and fragments for unexpected places in a pattern.
 	scraps = []string{"*", "?", "[", "]", "[a-z]", "[^a]", "\\", "%61", "%2F", "%zz", "%", "@", "u@", "u:p@", "?q", "#f", ":", "/", "//", ".", "..", " ", "\x00", "\x7f", "\n", "\xff", "é", "https://", "[::1]", "[fe80::1%25en0]", "[::1", "A", "&", ";", "+", "<", "\"", "|", "^", "`", "{", "~", "-", "_", "5000"}
 )
 
-// Image makes the name of an image, of which some are no repository's.
+// Image generates the name of an image. Some names are not valid repositories.
 func Image(r *rand.Rand) string {
 	var host []string
 	for range 1 + r.IntN(4) {
@@ -34,7 +34,7 @@ func Image(r *rand.Rand) string {
 	return s
 }
 
-// Near turns an image into a pattern that matches it, or nearly does.
+// Near converts an image to a pattern that matches it, or nearly does.
 func Near(r *rand.Rand, image string) string {
 	host, path, slash := strings.Cut(image, "/")
 	list := strings.Split(host, ".")
@@ -88,7 +88,7 @@ func nearLabel(r *rand.Rand, label string) string {
 	return strings.ToUpper(label)
 }
 
-// Match makes an image and a pattern that matches it, or nearly does.
+// Match generates an image and a pattern that matches it, or nearly does.
 func Match(r *rand.Rand) corpus.Pair {
 	target := Image(r)
 	pattern := Near(r, target)
@@ -103,7 +103,7 @@ func Match(r *rand.Rand) corpus.Pair {
 
 var referenceScraps = []string{":", "@", "/", ".", "_", "__", "-", "--", ":latest", "@sha256:", strings.Repeat("0a", 32), "docker.io/", "index.docker.io/", "library/", "localhost/", "A", " ", "[::1]:5000/", ":5000/", strings.Repeat("a", 120), strings.Repeat("a/", 60), "%", "é"}
 
-// Reference makes a raw reference of an image, or changes one of the list.
+// Reference generates a raw image reference, or changes one from the list.
 func Reference(r *rand.Rand, list []string) string {
 	ref := Pick(r, list)
 	if One(r, 2) {

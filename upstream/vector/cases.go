@@ -21,7 +21,7 @@ import (
 type Match struct {
 	corpus.Pair
 	Match   bool `json:"match"`
-	Invalid bool `json:"invalid,omitempty"` // the pattern does not parse
+	Invalid bool `json:"invalid,omitempty"` // the pattern cannot be parsed
 }
 
 func match(_ *Asker, p corpus.Pair) (Match, error) {
@@ -30,7 +30,7 @@ func match(_ *Asker, p corpus.Pair) (Match, error) {
 	return Match{p, ok, err != nil}, nil
 }
 
-// Reference is a vector of references.json; the case is the first field.
+// Reference is a vector of references.json. Its first field is the case.
 type Reference struct {
 	Reference  corpus.Text `json:"reference"`
 	Repository string      `json:"repository,omitempty"`
@@ -58,7 +58,7 @@ type Config struct {
 	Providers     []kubelet.Provider `json:"providers,omitempty"`
 }
 
-// Refused reports whether the kubelet does not start with it.
+// Refused reports whether the kubelet fails to start with the configuration.
 func (c Config) Refused() bool { return c.LoadError+c.ValidateError != "" }
 
 func (a *Asker) config(c corpus.Config) (Config, error) {
@@ -83,7 +83,7 @@ func (a *Asker) config(c corpus.Config) (Config, error) {
 	return v, nil
 }
 
-// clean makes an error the same on every machine, and short.
+// clean shortens an error and removes what depends on the machine.
 func clean(err error, dir string) string {
 	msg := strings.ReplaceAll(err.Error(), dir, "DIR")
 	if len(msg) > 500 {
@@ -98,8 +98,8 @@ type Keyring struct {
 	Credentials []corpus.Auth `json:"credentials"`
 }
 
-// keyring asks through registered plugins, whose names are in the reverse of
-// their order: it is the order that counts.
+// keyring queries registered plugins. Their names are in reverse order, to show that the
+// order in the configuration counts.
 func (a *Asker) keyring(k corpus.Keyring) (Keyring, error) {
 	repo, _, _, err := parsers.ParseImageName(k.Image)
 	if err != nil {
@@ -121,11 +121,11 @@ func (a *Asker) keyring(k corpus.Keyring) (Keyring, error) {
 // DockerConfig is a vector of dockerconfig.json.
 type DockerConfig struct {
 	corpus.Secret
-	Error   bool     `json:"error,omitempty"` // the secret is refused
+	Error   bool     `json:"error,omitempty"` // the secret is rejected
 	Lookups []Lookup `json:"lookups,omitempty"`
 }
 
-// Lookup is what is found for one image.
+// Lookup is the result for one image.
 type Lookup struct {
 	Image       string        `json:"image"`
 	Credentials []corpus.Auth `json:"credentials"`

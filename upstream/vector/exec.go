@@ -32,12 +32,12 @@ func (a *Asker) request(r corpus.Request) (Request, error) {
 	return Request{r, corpus.Text(data)}, err
 }
 
-// checkRequest compares a request with what a real process is given.
+// checkRequest compares a request with the input of a real process.
 func (a *Asker) checkRequest(exec *kubelet.Exec, r corpus.Request, data []byte) error {
 	if err := os.WriteFile(filepath.Join(a.execDir(), "stdout"), nil, 0o600); err != nil {
 		return err
 	}
-	exec.Run(string(r.Image), r.Token, r.Annotations) // the response is empty, hence an error
+	exec.Run(string(r.Image), r.Token, r.Annotations) // fails because the response is empty
 	got, err := os.ReadFile(filepath.Join(a.execDir(), "stdin"))
 	if err == nil && string(got) != string(data) {
 		err = errors.New("a real process is given other bytes than encodeRequest returns")
@@ -48,7 +48,7 @@ func (a *Asker) checkRequest(exec *kubelet.Exec, r corpus.Request, data []byte) 
 // Response is a vector of response.json.
 type Response struct {
 	corpus.Response
-	Decoded *kubelet.Response `json:"decoded"` // null if it is refused
+	Decoded *kubelet.Response `json:"decoded"` // null if it is rejected
 }
 
 func (a *Asker) response(r corpus.Response) (Response, error) {
@@ -63,7 +63,8 @@ func (a *Asker) response(r corpus.Response) (Response, error) {
 	return Response{r, decoded}, err
 }
 
-// checkResponse compares an answer with what is made of a real process' output.
+// checkResponse compares a response with the result of a real process that writes the
+// same output.
 func (a *Asker) checkResponse(exec *kubelet.Exec, r corpus.Response, decoded *kubelet.Response, errDecode error) error {
 	if err := os.WriteFile(filepath.Join(a.execDir(), "stdout"), []byte(r.Output), 0o600); err != nil {
 		return err
@@ -83,7 +84,7 @@ func same(a, b *kubelet.Response) bool {
 
 func (a *Asker) execDir() string { return filepath.Join(a.dir, "exec") }
 
-// exec is the kubelet's runner of plugins that speak a version of the protocol.
+// exec returns the kubelet's runner for plugins with a version of the protocol.
 func (a *Asker) exec(version string) (*kubelet.Exec, error) {
 	if a.execs == nil {
 		if err := a.newExecs(); err != nil {
@@ -96,8 +97,8 @@ func (a *Asker) exec(version string) (*kubelet.Exec, error) {
 	return a.execs[version], nil
 }
 
-// newExecs registers a provider per version whose executable keeps its
-// standard input and writes a prepared answer.
+// newExecs registers a provider per version. Its executable saves its standard input and
+// writes a prepared response.
 func (a *Asker) newExecs() error {
 	dir := a.execDir()
 	cfg := "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"

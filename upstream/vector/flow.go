@@ -19,14 +19,14 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// plug is a plugin in this process that notes what it was asked.
+// plug is an in-process plugin that records its requests.
 type plug struct {
 	runs     int
 	asked    kubelet.Asked
 	scope    string
 	duration *time.Duration
 	auth     map[string]corpus.Auth
-	echo     bool // it returns the token as password
+	echo     bool // return the token as password
 }
 
 func (p *plug) respond(a kubelet.Asked) kubelet.Answer {
@@ -48,8 +48,7 @@ func (p *plug) respond(a kubelet.Asked) kubelet.Answer {
 	return answer
 }
 
-// answering registers plugins of which each matches everything, and whose
-// answers are not kept.
+// answering registers n plugins that match all images and whose responses are not cached.
 func (a *Asker) answering(n int) error {
 	ready := fmt.Sprintf("answering-%d", n)
 	if a.ready == ready {
@@ -68,13 +67,13 @@ func (a *Asker) answering(n int) error {
 	return a.registerPlugs(ready, cfg, names, kubelet.Tokens{})
 }
 
-// one registers a configuration with one provider, which p answers.
+// one registers a configuration with one provider, served by p.
 func (a *Asker) one(cfg string, tokens kubelet.Tokens, p plug) (*plug, error) {
 	a.plugs = []plug{p}
 	return &a.plugs[0], a.registerPlugs("one", cfg, []string{"p"}, tokens)
 }
 
-// registerPlugs registers plugins that a.plugs answer for.
+// registerPlugs registers plugins that a.plugs serve.
 func (a *Asker) registerPlugs(ready, cfg string, names []string, tokens kubelet.Tokens) error {
 	if err := a.register(ready, cfg, "", names, tokens); err != nil {
 		return err
@@ -92,7 +91,7 @@ type ServiceAccount struct {
 	corpus.Account
 	Ran         bool              `json:"ran"`
 	GotToken    bool              `json:"gotToken,omitempty"`
-	Annotations map[string]string `json:"annotations,omitempty"` // those that the plugin was given
+	Annotations map[string]string `json:"annotations,omitempty"` // the annotations passed to the plugin
 	Credentials int               `json:"credentials"`
 	From        string            `json:"from,omitempty"` // namespace/name/uid in the credential's coordinates
 }
@@ -114,7 +113,7 @@ func (a *Asker) serviceAccount(c corpus.Account) (ServiceAccount, error) {
 	return v, nil
 }
 
-// tokens is the API server of a case.
+// tokens simulates the API server of a case.
 func tokens(c corpus.Account) kubelet.Tokens {
 	return kubelet.Tokens{
 		ServiceAccount: func(namespace, name string) (*corev1.ServiceAccount, error) {

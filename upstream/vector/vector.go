@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package vector asks the kubelet that a program is built with about the cases
-// of package corpus. A vector is a case with the kubelet's answer, as
-// testdata/parity holds it. The recorder asks about all of them, and
-// upstream/skew/oracle about one after the other.
+// Package vector runs the cases of package corpus against the kubelet that it is built
+// with. A vector is a case with the kubelet's result, as in testdata/parity. The recorder
+// runs all cases, upstream/skew/oracle one at a time.
 //
-// It is built with every release that package kubelet reaches, and so with its
-// libraries and the version of Go's language that it has.
+// The package is built with each release that package kubelet supports, and so must
+// compile with that release's libraries and Go language version.
 package vector
 
 import (
@@ -18,16 +17,16 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// Kind is one file of testdata/parity.
+// Kind is one file in testdata/parity.
 type Kind struct {
 	Name  string
-	Cases func() []any // those of the corpus
-	// Ask returns the vector of a case in JSON.
+	Cases func() []any // from the corpus
+	// Ask returns the vector of a JSON case, as JSON.
 	Ask func(a *Asker, data []byte) (any, error)
 	ask func(a *Asker, c any) (any, error)
 }
 
-// Kinds are all of them, in the order in which they are recorded.
+// Kinds lists all kinds in the order in which they are recorded.
 var Kinds = []Kind{
 	kind("match", corpus.Match, match),
 	kind("references", references, reference),
@@ -73,21 +72,21 @@ func (k Kind) All(a *Asker) (all []any, err error) {
 	return all, nil
 }
 
-// Asker asks the kubelet of this process. One that asks is not to be used by
-// two goroutines: a kubelet has one set of registered plugins.
+// Asker runs cases against this process's kubelet. It must not be used concurrently: a
+// kubelet has one set of registered plugins.
 type Asker struct {
-	// TokensOff turns the feature gate of service-account tokens off when
-	// configurations are validated.
+	// TokensOff disables the feature gate for service account tokens in the validation of
+	// configurations.
 	TokensOff bool
-	// Processes also runs real processes, and fails where they are given, or
-	// answer, something else.
+	// Processes also runs real processes, and fails if their requests or responses
+	// differ.
 	Processes bool
 
-	dir   string // empty, for what a kubelet reads
+	dir   string // empty directory for the kubelet's files
 	execs map[string]*kubelet.Exec
-	ready string // what the registered plugins are for
-	plugs []plug // that answer for these
+	ready string // identifies the registered plugins
+	plugs []plug // they serve the registered plugins
 }
 
-// New returns an Asker that writes into a directory.
+// New returns an Asker that writes to dir.
 func New(dir string) *Asker { return &Asker{dir: dir} }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Recorder stands between a client and docker-credential-regcred, under that
-// name: it notes what the helper is asked, and lets the real one answer.
+// Recorder replaces docker-credential-regcred under its name: it records the client's
+// requests and runs the real helper.
 package main
 
 import (
@@ -16,14 +16,14 @@ import (
 	"strings"
 )
 
-// Variables of the environment.
+// The environment variables.
 const (
 	helperVariable = "REGCRED_TEST_HELPER" // path of the real helper
-	callsVariable  = "REGCRED_TEST_CALLS"  // file that gets a line for each call
-	stderrVariable = "REGCRED_TEST_STDERR" // what to say on standard error beside it
+	callsVariable  = "REGCRED_TEST_CALLS"  // file to which a line per call is appended
+	stderrVariable = "REGCRED_TEST_STDERR" // text to write to standard error in addition
 )
 
-// notFound is the answer that means: none of mine.
+// notFound is the protocol's text for a server without credentials.
 const notFound = "credentials not found in native keychain"
 
 // call is a line of the file.
@@ -72,7 +72,7 @@ func answer(cmd *exec.Cmd, out []byte) string {
 	}
 }
 
-// note appends a line in one write, since clients may ask at the same time.
+// note appends a line in one write, because clients may call concurrently.
 func note(c call) error {
 	line, err := json.Marshal(c)
 	if err != nil {

@@ -3,8 +3,8 @@
 
 //go:build ignore
 
-// Command helpers is the smallest program with the keychains of three clouds as
-// most programs over go-containerregistry have them.
+// Command helpers is a minimal program with the keychains of three clouds, as most
+// programs that use go-containerregistry have them.
 package main
 
 import (
@@ -22,7 +22,7 @@ func main() {
 	keychain := authn.NewMultiKeychain(google.Keychain,
 		authn.NewKeychainFromHelper(ecr.NewECRHelper(ecr.WithLogger(io.Discard))),
 		authn.NewKeychainFromHelper(credhelper.NewACRCredentialsHelper()))
-	if len(os.Args) > 1 { // it is linked, and not done
+	if len(os.Args) > 1 { // linked, but not run
 		if tag, err := name.NewTag(os.Args[1]); err == nil {
 			keychain.Resolve(tag)
 		}

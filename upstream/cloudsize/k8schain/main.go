@@ -3,8 +3,8 @@
 
 //go:build ignore
 
-// Command k8schain is the smallest program with the package of that name:
-// three clouds, and pull secrets of the cluster.
+// Command k8schain is a minimal program with package k8schain: three clouds, and the
+// cluster's pull secrets.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		return // the rest is linked, and not done
+		return // the rest is linked, but not run
 	}
 	keychain, err := k8schain.NewInCluster(context.Background(), k8schain.Options{})
 	if err != nil {
