@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// The tests here check counts. Times are reported by the program and proved
-// by nobody: the machine decides.
+// The tests check counts. The program reports times, which no test checks because they
+// depend on the machine.
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == insideArg {

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// TestNodes measures each plugin once in each condition: all of them have to
-// answer there, and the floor with them.
+// TestNodes runs each plugin and the floor once per condition. All must respond.
 func TestNodes(t *testing.T) {
 	if out, err := exec.Command("unshare", "--map-root-user", "--net", "--mount", "ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
 		t.Skipf("it needs namespaces of its own: %v: %s", err, out)

@@ -9,7 +9,7 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// TestRemoteCalls counts what plugins ask of their clouds for one answer.
+// TestRemoteCalls counts the remote calls of plugins per response.
 func TestRemoteCalls(t *testing.T) {
 	b := newBench(t)
 	upstream, err := plugins.BuildUpstreamECR(b.dir)

@@ -88,7 +88,7 @@ func ms(d []time.Duration) float64 {
 // bare only has HTTP over TLS, like all of the programs.
 const bare = "package main\n\nimport (\n\t\"net/http\"\n\t\"os\"\n)\n\nfunc main() {\n\tif len(os.Args) > 1 {\n\t\thttp.Get(os.Args[1])\n\t}\n}\n"
 
-// ours returns a minimal program with these clouds in a keychain.
+// ours returns a minimal program with these clouds in a keyring.
 func ours(clouds ...string) *program {
 	imports, members := "", "" // the lookup is linked, but not run
 	for _, c := range clouds {

@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// TestBuildRefuses: a path at which no kubelet can be is refused at once.
+// TestBuildRefuses: Build immediately rejects a path to which no kubelet can be written.
 func TestBuildRefuses(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // so that nothing is built
+	cancel() // prevents a build
 	for path, want := range map[string]string{
 		dir:                                  "is a directory",
 		os.DevNull:                           "a device",
@@ -31,7 +31,7 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
-// TestBuildFails: a build that fails leaves what was there, and nothing else.
+// TestBuildFails: a failed build keeps the existing file and leaves no other files.
 func TestBuildFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "kubelet")

@@ -16,11 +16,11 @@ import (
 	"github.com/regcred/regcred/upstream/release"
 )
 
-// maxChanged is how many lines of Kubernetes may be changed.
+// maxChanged limits how many lines of Kubernetes are changed.
 const maxChanged = 10
 
-// imageManagerOf is the file of a release. Those beside the one that go.mod pins are
-// downloaded where the tests of this package are required.
+// imageManagerOf returns a release's file. Releases other than the one pinned in go.mod
+// are only downloaded if the tests of this package are required.
 func imageManagerOf(t *testing.T, version string) []byte {
 	t.Helper()
 	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
@@ -45,7 +45,7 @@ func imageManagerOf(t *testing.T, version string) []byte {
 	return text
 }
 
-// changedLines counts the lines of a text that are not, in this order, in another.
+// changedLines counts the lines of a text that are not in the other, in order.
 func changedLines(from, to string) int {
 	a, b := strings.Split(from, "\n"), strings.Split(to, "\n")
 	// same[i][j] is how many lines b[j:] has in common with a[i:], in order.
@@ -65,8 +65,8 @@ func changedLines(from, to string) int {
 	return len(b) - same[0][0]
 }
 
-// TestPatch: the change fits the releases that have the function for it, and fails
-// by name at the others.
+// TestPatch: Patch applies to the releases that have the function, and fails with the
+// function's name for the others.
 func TestPatch(t *testing.T) {
 	for version, want := range map[string]string{
 		kubelet.Version: "",
@@ -107,7 +107,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// TestPatchManyLines: calls and signatures may be written over several lines.
+// TestPatchManyLines: calls and signatures may span several lines.
 func TestPatchManyLines(t *testing.T) {
 	text := imageManagerOf(t, kubelet.Version)
 	for _, one := range []*regexp.Regexp{
@@ -130,7 +130,7 @@ func TestPatchManyLines(t *testing.T) {
 	}
 }
 
-// TestPatchRefuses: what the change needs, and is not there as it should be, is named.
+// TestPatchRefuses: the error names the missing or changed part.
 func TestPatchRefuses(t *testing.T) {
 	text := string(imageManagerOf(t, kubelet.Version))
 	for _, tt := range []struct{ name, old, new, want string }{

@@ -14,10 +14,9 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// TestFindBelowBlanks: the sources are found in a module cache whose path has blanks,
-// as below the directory of a user with two names.
+// TestFindBelowBlanks: find works if the module cache's path contains spaces.
 func TestFindBelowBlanks(t *testing.T) {
-	imageManagerOf(t, kubelet.Version) // or it is skipped
+	imageManagerOf(t, kubelet.Version) // skips the test if unavailable
 	out, err := exec.Command("go", "env", "GOMODCACHE").Output()
 	if err != nil {
 		t.Fatal(err)

@@ -29,14 +29,16 @@ func readPage(t *testing.T) string {
 }
 
 var (
-	// place is a file of the release with functions that are in it, as the page has them.
+	// place matches a file of the release and the functions in it, as the page lists
+	// them.
 	place   = regexp.MustCompile("`(pkg/[^`]+\\.go)`:((?:,?\\s+`\\w+`)+)")
 	anyFile = regexp.MustCompile("`(pkg/[^`]+)`")
 	quoted  = regexp.MustCompile("`(\\w+)`")
 	oneLine = regexp.MustCompile(`\n *`)
 )
 
-// TestPlaces: each file and function that the page names is in the release that go.mod pins.
+// TestPlaces: the files and functions that the page names exist in the release pinned in
+// go.mod.
 func TestPlaces(t *testing.T) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
 	if err != nil {
@@ -66,7 +68,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// functions are those that a file declares, methods among them.
+// functions returns the functions and methods that a file declares.
 func functions(t *testing.T, path string) map[string]bool {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
@@ -82,7 +84,7 @@ func functions(t *testing.T, path string) map[string]bool {
 	return names
 }
 
-// TestMessages: what the kubelet says at its start is what the page quotes.
+// TestMessages: the page quotes the kubelet's start-up messages correctly.
 func TestMessages(t *testing.T) {
 	const config = `{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [
 		{"name": "ecr", "apiVersion": "credentialprovider.kubelet.k8s.io/v1", "defaultCacheDuration": "1h", "matchImages": [IMAGES]}]}`

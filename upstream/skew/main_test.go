@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/upstream/vector"
 )
 
-// TestOptions: a run that would compare nothing, or not what was asked for, is
-// an error.
+// TestOptions: options with which a run would compare nothing, or something else, are
+// rejected.
 func TestOptions(t *testing.T) {
 	for _, args := range []string{"", "-scale 0.01 -o json", "-kubelet v1.33.13,1.40.0", "-record", "-check -seed 18446744073709551615"} {
 		if o, err := parse(strings.Fields(args)); err != nil || slices.ContainsFunc(o.kubelets, func(v string) bool { return strings.HasPrefix(v, "v") }) {
@@ -43,8 +43,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestEarly: what would end a run is found before a release is asked. 1.36.3 could
-// be: it is the one that this module requires.
+// TestEarly: errors are found before the first release is queried. 1.36.3 is available:
+// this module requires it.
 func TestEarly(t *testing.T) {
 	vectors := filepath.Join("..", "..", "testdata", "parity")
 	bare := t.TempDir() // without skew.json
@@ -74,7 +74,7 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// TestWritable: -record tries before it asks, and leaves nothing.
+// TestWritable: -record checks the directory first, and leaves no file.
 func TestWritable(t *testing.T) {
 	dir := t.TempDir()
 	if err := writable(dir); err != nil {
@@ -88,9 +88,8 @@ func TestWritable(t *testing.T) {
 	}
 }
 
-// TestVersionThatIsNot: of a release that the Go proxy does not have the error
-// names those that it has. The proxy is a directory here; all other modules
-// come from what this machine has.
+// TestVersionThatIsNot: for a release that the Go proxy does not have, the error lists
+// the available ones. The proxy is a directory; other modules come from the local cache.
 func TestVersionThatIsNot(t *testing.T) {
 	proxy := t.TempDir()
 	dir := filepath.Join(proxy, "k8s.io", "kubernetes", "@v")
@@ -112,7 +111,7 @@ func TestVersionThatIsNot(t *testing.T) {
 	}
 	t.Setenv("GOPROXY", "file://"+filepath.ToSlash(proxy)+",file://"+filepath.ToSlash(filepath.Join(strings.TrimSpace(string(cache)), "cache", "download")))
 	t.Setenv("GONOSUMDB", "*")
-	t.Setenv("GOMODCACHE", t.TempDir()) // which this proxy must not get into
+	t.Setenv("GOMODCACHE", t.TempDir()) // must not contain this proxy's modules
 	for version, want := range map[string]string{
 		"1.33.99": "of this minor release the Go proxy has v1.33.12, v1.33.13",
 		"1.99.0":  "the Go proxy has no version of this minor release; it has v1.33.12 v1.33.13 v1.34.0",

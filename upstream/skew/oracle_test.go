@@ -15,15 +15,15 @@ import (
 	"github.com/regcred/regcred/upstream/skew/protocol"
 )
 
-// TestOracleEnds: an oracle works below its own directory, which goes with all that
-// one leaves that was killed; and with what it has ended is said once.
+// TestOracleEnds: an oracle works in its own directory, which is removed with everything
+// that a killed oracle leaves. Its exit error is reported once.
 func TestOracleEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "oracle")
 	const program = "#!/bin/sh\nread question\nprintf '{\"vector\": {\"kubelet\": \"%s\"}}' \"$TMPDIR\"\nread question\nexit 7\n"
 	if err := os.WriteFile(path, []byte(program), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("GODEBUG", "urlstrictcolons=0") // which it must not get
+	t.Setenv("GODEBUG", "urlstrictcolons=0") // must not be passed on
 	o := &oracle{version: "v1.33.13"}
 	if err := o.run(t.Context(), path); err != nil {
 		t.Fatal(err)
@@ -41,8 +41,8 @@ func TestOracleEnds(t *testing.T) {
 	}
 }
 
-// TestIntroduce: an oracle of another release than was asked for is none; of the right
-// one it is said which GODEBUG defaults it has.
+// TestIntroduce: an oracle of the wrong release is rejected; for the right one the
+// GODEBUG defaults are reported.
 func TestIntroduce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "oracle")
 	const program = "#!/bin/sh\nread question\nprintf '{\"vector\": {\"kubelet\": \"v1.33.13\"}}'\nread question\nprintf '{\"vector\": [{\"name\": \"A\"}]}'\nread question || :\n"

@@ -23,8 +23,8 @@ import (
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
 
-// TestSays: texts of errors and a hash that is missing are no difference; a
-// verdict, what was read, and a hash that is another are.
+// TestSays: error texts and a missing hash are ignored; a verdict, the parsed result and
+// another hash are not.
 func TestSays(t *testing.T) {
 	const provider = `"providers":[{"name":"p","apiVersion":"v1"}]`
 	for _, tt := range []struct {
@@ -48,7 +48,7 @@ func TestSays(t *testing.T) {
 	}
 }
 
-// TestReason: a difference explains what it brings with it and nothing else.
+// TestReason: a difference explains only its own effects.
 func TestReason(t *testing.T) {
 	old := &oracle{minor: 33, gates: []protocol.Gate{{Name: protocol.Tokens}}}
 	for _, tt := range []struct{ kind, base, got, says, want string }{
@@ -81,8 +81,8 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// TestReasonsAsRecorded: each line of skew.json has the reason that it would be given
-// now, of each of its kubelets.
+// TestReasonsAsRecorded: reason returns the recorded ID for each line of skew.json and
+// each of its kubelets.
 func TestReasonsAsRecorded(t *testing.T) {
 	dir := filepath.Join("..", "..", "testdata", "parity")
 	base, err := loadBaseline(dir)
@@ -118,7 +118,7 @@ func TestReasonsAsRecorded(t *testing.T) {
 	}
 }
 
-// TestReasonGate: with the token gate off, more is refused, and nothing taken.
+// TestReasonGate: with the token gate off, kubelets only reject more.
 func TestReasonGate(t *testing.T) {
 	o := &oracle{minor: 36}
 	base := raw(`{"files":[{"content":"tokenAttributes: {}"}]}`)
@@ -136,7 +136,7 @@ func TestReasonGate(t *testing.T) {
 	}
 }
 
-// TestScale: there is no kind of which nothing is compared.
+// TestScale: every kind is compared at least once.
 func TestScale(t *testing.T) {
 	for scale, want := range map[float64]int{1e-9: 1, 0.1: 2, 1: 20, 2: 40} {
 		got, err := (&sides{ctx: t.Context()}).check(check{n: 20, prepare: func(*sides) (compare, error) {
@@ -148,8 +148,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// TestRefusal: the name of a difference stands for a refusal only if that is
-// because of it.
+// TestRefusal: a difference explains a rejection only if it causes it.
 func TestRefusal(t *testing.T) {
 	const file = "apiVersion: %s\nkind: CredentialProviderConfig\nproviders:\n- name: '%s'\n  matchImages: [%s]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
 	const v1, internal = "kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/__internal"
@@ -171,7 +170,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestDisagreement: what no difference explains fails a run, and is shown.
+// TestDisagreement: an unexplained difference fails the run and is reported.
 func TestDisagreement(t *testing.T) {
 	k := kubeletReport{Build: protocol.Build{Kubelet: "v1.35.4"}, Generated: []tally{{Kind: "matches", Comparisons: 3}}}
 	rep := &report{Kubelets: []kubeletReport{k}}
@@ -193,8 +192,8 @@ func TestDisagreement(t *testing.T) {
 	}
 }
 
-// TestRecording: what is written is what is compared with, and another line, gate
-// or kubelet is found.
+// TestRecording: a recorded file compares equal; another line, gate or kubelet is
+// detected.
 func TestRecording(t *testing.T) {
 	r := newRecording()
 	l := line{ID: looseColons, Kind: "match", Case: 7, Says: raw(`{"match":true}`)}
@@ -234,7 +233,7 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// TestBaseline: vectors of another corpus are not compared with.
+// TestBaseline: vectors of another corpus are rejected.
 func TestBaseline(t *testing.T) {
 	dir := filepath.Join("..", "..", "testdata", "parity")
 	if _, err := loadBaseline(dir); err != nil {

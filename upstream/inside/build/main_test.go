@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// asMain makes the test's program the command.
+// asMain makes the test binary run as the command.
 const asMain = "REGCRED_TEST_MAIN"
 
 func TestMain(m *testing.M) {
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSignals: a build that is ended leaves nothing behind, whoever ends it.
+// TestSignals: an interrupted build leaves no files behind, for each signal.
 func TestSignals(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("processes are not sent signals there")
@@ -34,7 +34,7 @@ func TestSignals(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			bin, temp, out := t.TempDir(), t.TempDir(), t.TempDir()
 			begun := filepath.Join(bin, "begun")
-			// A go command that does not end.
+			// A go command that does not finish.
 			if err := os.WriteFile(filepath.Join(bin, "go"), []byte("#!/bin/sh\n: >"+begun+"\nexec sleep 60\n"), 0o700); err != nil {
 				t.Fatal(err)
 			}

@@ -15,24 +15,24 @@ import (
 
 const host = "registry.example"
 
-// cold is what the first pods of a node took.
+// cold holds the figures of a node's first pods.
 type cold struct {
 	execs           int
-	tokens, reads   int           // calls of the API server
-	pulled, running time.Duration // from the first pod's creation to the last pull, and until all run
+	tokens, reads   int           // API server requests
+	pulled, running time.Duration // from the first pod's creation to the last pull, and until all pods run
 	cpu             time.Duration // of the kubelet
 	memory, size    int64
 }
 
-// TestCold: pods with as many images of one registry, which the node has never pulled
-// from. A kubelet runs the plugin for each whose lookup begins before the first answer:
-// for few if sandboxes come more slowly than answers, for most if it is the other way.
+// TestCold: pods with many images of a registry from which the node has not pulled
+// before. A kubelet runs the plugin for each lookup that begins before the first
+// response: for few if sandboxes are slower than responses, otherwise for most.
 func TestCold(t *testing.T) {
 	node.Require(t)
 	const pods = 100
 	for _, tt := range []struct {
 		delay string
-		least int // execs of Kubernetes' own kubelet, or the comparison is not what it says
+		least int // minimum execs of the unmodified kubelet for a valid comparison
 	}{{"0.3", 1}, {"20", pods / 2}} {
 		t.Run(tt.delay, func(t *testing.T) {
 			p := provider{name: "slow", host: host, script: "sleep " + tt.delay}
@@ -49,7 +49,7 @@ func TestCold(t *testing.T) {
 	}
 }
 
-// TestServiceAccounts: pods of one service account, with an image each.
+// TestServiceAccounts: pods of one service account, each with its own image.
 func TestServiceAccounts(t *testing.T) {
 	node.Require(t)
 	const pods = 20
@@ -71,7 +71,7 @@ func TestServiceAccounts(t *testing.T) {
 	}
 }
 
-// coldRows are the rows that both tests have.
+// coldRows writes the rows common to both tests.
 func (b *table) coldRows(what string, got map[string]cold) {
 	b.counts(what+"execs", func(s string) int { return got[s].execs })
 	b.times(what+"first pod to last pull", func(s string) time.Duration { return got[s].pulled })
@@ -79,8 +79,8 @@ func (b *table) coldRows(what string, got map[string]cold) {
 	b.times(what+"processor time of the kubelet", func(s string) time.Duration { return got[s].cpu })
 }
 
-// coldPods runs pods on new nodes of both sides, which take turns. Of a side it returns the
-// medians of the times, the most execs, and the rest of its last round.
+// coldPods alternates both sides on new nodes. Per side it returns the median times, the
+// most execs, and the other figures of the last round.
 func coldPods(t *testing.T, p provider, pods int) map[string]cold {
 	t.Helper()
 	got := map[string]cold{}

@@ -19,14 +19,14 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// TestHeld: a plugin answers and exits, and leaves a child behind that has its standard
-// output until after the deadline of a minute.
+// TestHeld: a plugin responds and exits, but leaves a child process that holds its
+// standard output beyond the one-minute timeout.
 func TestHeld(t *testing.T) {
 	node.Require(t)
 	t.Parallel()
 	type result struct {
 		outcome
-		ended bool // the child, before the pull went on
+		ended bool // the child ended before the pull continued
 		log   []string
 	}
 	p := provider{name: "forks", host: host, script: "(sleep 75; echo >ended) &"}
@@ -50,8 +50,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestChange: a provider for another registry is written into the configuration of a
-// kubelet that runs.
+// TestChange: a provider for another registry is added to a running kubelet's
+// configuration.
 func TestChange(t *testing.T) {
 	node.Require(t)
 	t.Parallel()
@@ -97,7 +97,7 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// waitFailures waits until so many pulls of a pod have failed.
+// waitFailures waits until n pulls of a pod have failed.
 func (c *scene) waitFailures(t *testing.T, pod *corev1.Pod, n int) {
 	t.Helper()
 	node.Eventually(t, patience, func(ctx context.Context) error {
@@ -118,14 +118,14 @@ func (c *scene) waitFailures(t *testing.T, pod *corev1.Pod, n int) {
 	})
 }
 
-// TestEvents: what the pod's event says of a provider that fails.
+// TestEvents: the pod's event for a failing provider.
 func TestEvents(t *testing.T) {
 	node.Require(t)
 	t.Parallel()
 	cases := []struct {
 		provider
 		what   string
-		reason string // which the event has to tell
+		reason string // expected in the event
 	}{
 		{provider{name: "refused", host: "refused.example", script: "echo 'the role team-pull may not be assumed' >&2; exit 1"},
 			"exit status 1, a reason on standard error", "the role team-pull may not be assumed"},
@@ -168,8 +168,7 @@ func TestEvents(t *testing.T) {
 	b.print(t)
 }
 
-// TestFlood: a plugin writes without end. It is not run beside others, which would need
-// the memory.
+// TestFlood: a plugin writes without end. Not parallel, because of the memory.
 func TestFlood(t *testing.T) {
 	node.Require(t)
 	type result struct {
@@ -193,9 +192,9 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestFailing: pods whose plugin fails, as it does where a cloud limits requests, half of
-// them with an image each and half with one image. A pod is synced again and again, and
-// credentials are looked up each time, also if the pull is put off then.
+// TestFailing: pods whose plugin fails, as when a cloud throttles requests; half with an
+// image each and half with one image. A pod is synced repeatedly, and each sync looks up
+// credentials, even if the pull is backed off.
 func TestFailing(t *testing.T) {
 	node.Require(t)
 	const (
@@ -219,7 +218,7 @@ func TestFailing(t *testing.T) {
 		time.Sleep(time.Until(began.Add(2 * time.Minute)))
 		r := result{map[string]int{}, map[string]int{}, len(c.kubelet.Log(t, "PullImage from image service failed"))}
 		for _, p := range providers {
-			// In this order: an exec is noted when it begins, a lookup when it has ended.
+			// In this order: an exec is recorded when it begins, a lookup when it ends.
 			r.lookups[p.host] = len(c.kubelet.Log(t, "Failed to provide credentials for image", p.host+"/"))
 			r.execs[p.host] = len(c.runs(t, p.name))
 		}
@@ -247,8 +246,7 @@ func TestFailing(t *testing.T) {
 	}
 }
 
-// TestEmpty: a plugin answers without a credential, which is good for an hour, and is
-// mended then.
+// TestEmpty: a plugin returns no credential, cached for an hour, and is then fixed.
 func TestEmpty(t *testing.T) {
 	node.Require(t)
 	t.Parallel()
@@ -291,7 +289,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestSecret: a pod has two pull secrets. One is broken.
+// TestSecret: one of a pod's two pull secrets is broken.
 func TestSecret(t *testing.T) {
 	node.Require(t)
 	t.Parallel()

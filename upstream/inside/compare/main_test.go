@@ -20,12 +20,12 @@ import (
 
 var rounds = flag.Int("rounds", 1, "how often to take each time; the tables have medians")
 
-// insideVariable names the kubelet with regcred inside. If somebody has set it, that
-// program is taken, and none is built.
+// insideVariable is the path of the kubelet with regcred inside. If it is set, none is
+// built.
 const insideVariable = "REGCRED_INSIDE_KUBELET"
 
-// TestMain builds the kubelet with regcred inside and passes its path on to the run
-// of this program in which the tests are.
+// TestMain builds the kubelet with regcred inside and passes its path to the process that
+// runs the tests.
 func TestMain(m *testing.M) {
 	if err := prepare(); err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)
@@ -48,7 +48,7 @@ func prepare() error {
 	}
 	path := filepath.Join(dir, "kubelet")
 	fmt.Fprintf(os.Stderr, "compare: building kubelet %s: minutes, for the first time\n", inside.Version)
-	// As package alone has it, for who gives up meanwhile.
+	// As in package alone, for an interrupted build.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
 	defer stop()
 	if err := inside.Build(ctx, path); err != nil {

@@ -19,10 +19,10 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// patience is how long anything may take here, on a busy machine.
+// patience is the timeout for each wait, on a busy machine.
 const patience = 5 * time.Minute
 
-// pod is one whose image is the host's team/NAME, which is pushed.
+// pod returns a pod with the host's image team/NAME, which it pushes.
 func (c *scene) pod(t *testing.T, host, name string) *corev1.Pod {
 	t.Helper()
 	return node.NewPod("team", name, c.registry[host].PushApp(t, "team/"+name, "v1"))
@@ -34,7 +34,7 @@ func (c *scene) run(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	return c.control.RunPod(t, c.kubelet, pod)
 }
 
-// runAll creates pods at once, and returns when.
+// runAll creates the pods concurrently and returns when it started.
 func (c *scene) runAll(t *testing.T, pods []*corev1.Pod) (began time.Time) {
 	t.Helper()
 	began = time.Now()
@@ -53,7 +53,7 @@ func (c *scene) runAll(t *testing.T, pods []*corev1.Pod) (began time.Time) {
 	return began
 }
 
-// waitAll waits until all of so many pods run, and returns when.
+// waitAll waits until n pods run and returns when.
 func (c *scene) waitAll(t *testing.T, n int) time.Time {
 	t.Helper()
 	node.Eventually(t, patience, func(ctx context.Context) error {
@@ -80,10 +80,10 @@ func running(pod *corev1.Pod) bool {
 	return len(s) > 0 && s[0].State.Running != nil
 }
 
-// outcome is what became of a pod's first pull.
+// outcome is the result of a pod's first pull.
 type outcome struct {
 	pulled bool
-	event  string // of the failure; "" if it was pulled
+	event  string // of the failure; "" if the pull succeeded
 	after  time.Duration
 }
 
@@ -94,7 +94,7 @@ func (o outcome) String() string {
 	return fmt.Sprintf("failed after %.1f s: %s", o.after.Seconds(), o.event)
 }
 
-// wait waits until a pod that was created at a time runs, or its pull has failed.
+// wait waits until a pod runs or its pull has failed.
 func (c *scene) wait(t *testing.T, pod *corev1.Pod, began time.Time) (o outcome) {
 	t.Helper()
 	node.Eventually(t, patience, func(ctx context.Context) error {
@@ -121,7 +121,7 @@ func (c *scene) wait(t *testing.T, pod *corev1.Pod, began time.Time) (o outcome)
 	return o
 }
 
-// failures are the events that say why an image was not pulled.
+// failures returns the events that explain why an image was not pulled.
 func (c *scene) failures(ctx context.Context, pod *corev1.Pod) (texts []string, err error) {
 	events, err := c.control.Events(ctx, pod)
 	for _, e := range events {
@@ -132,13 +132,13 @@ func (c *scene) failures(ctx context.Context, pod *corev1.Pod) (texts []string, 
 	return texts, err
 }
 
-// isState reports whether an event of that reason has a container's state alone: it
-// comes besides the one that says why.
+// isState reports whether an event only has a container's state. It is sent in addition
+// to the event with the reason.
 func isState(text string) bool {
 	return text == "Error: ErrImagePull" || text == "Error: ImagePullBackOff"
 }
 
-// pulls are the times at which the registry gave a manifest to the user.
+// pulls returns when the registry sent the user a manifest.
 func (c *scene) pulls(host, repo string) (times []time.Time) {
 	for _, r := range c.registry[host].Pulls(repo) {
 		if r.User == user && r.Status == http.StatusOK {

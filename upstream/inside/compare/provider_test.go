@@ -19,16 +19,16 @@ import (
 // provider is an entry of the configuration, and its plugin.
 type provider struct {
 	name string
-	host string // of the images that it is for, and of its credential
+	host string // of the images and of the credential
 
-	// script is what the plugin does before it answers, in sh, in the directory of the
-	// scene.
+	// script is the sh code that runs before the plugin responds, in the scene's
+	// directory.
 	script string
 
 	tokenAttributes map[string]any // nil means none
 }
 
-// plugin notes when it is run, in nanoseconds since 1970, and answers with a file.
+// plugin records the time of its run, in nanoseconds since 1970, and prints a file.
 const plugin = `#!/bin/sh
 cd '%[1]s' || exit 2
 date +%%s%%N >>%[2]s.runs
@@ -36,14 +36,14 @@ date +%%s%%N >>%[2]s.runs
 cat %[2]s.answer
 `
 
-// write writes the plugin and its answer.
+// write writes the plugin and its response.
 func (p provider) write(t *testing.T, dir string) {
 	t.Helper()
 	writeFile(t, filepath.Join(dir, "bin", p.name), fmt.Sprintf(plugin, dir, p.name, p.script))
 	writeFile(t, filepath.Join(dir, p.name+".answer"), answer(t, map[string]any{p.host: map[string]string{"username": user, "password": canary.Password}}))
 }
 
-// answer is good for an hour, and for all images of the registry.
+// answer returns a response that is cached for an hour for all images of the registry.
 func answer(t *testing.T, auth map[string]any) string {
 	t.Helper()
 	return text(t, map[string]any{
@@ -52,7 +52,7 @@ func answer(t *testing.T, auth map[string]any) string {
 	})
 }
 
-// configText is a CredentialProviderConfig. JSON is YAML.
+// configText returns a CredentialProviderConfig. JSON is valid YAML.
 func configText(t *testing.T, providers []provider) string {
 	t.Helper()
 	var entries []map[string]any
@@ -78,7 +78,7 @@ func text(t *testing.T, value any) string {
 	return string(data)
 }
 
-// runs are the times at which a plugin was run, in order.
+// runs returns when a plugin was run, in order.
 func (c *scene) runs(t *testing.T, name string) (times []time.Time) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(c.dir, name+".runs"))

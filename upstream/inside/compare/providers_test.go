@@ -10,7 +10,7 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// TestProviders: three providers that are for one image, each of which takes 300 ms.
+// TestProviders: three providers match one image, and each takes 300 ms.
 func TestProviders(t *testing.T) {
 	node.Require(t)
 	type result struct {

@@ -18,14 +18,14 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// The sides, which are the names of their nodes too.
+// The sides, which are also the names of their nodes.
 const (
 	released = "kubelet"
 	embedded = "inside"
 )
 
-// each runs a case on both sides, as subtests that may run beside each other, and
-// returns what it says of them.
+// each runs a case on both sides as subtests, optionally in parallel, and returns the
+// results.
 func each[T any](t *testing.T, parallel bool, run func(t *testing.T, s side) T) (of map[string]T) {
 	t.Helper()
 	results := [2]T{}
@@ -45,8 +45,8 @@ func each[T any](t *testing.T, parallel bool, run func(t *testing.T, s side) T) 
 	return map[string]T{released: results[0], embedded: results[1]}
 }
 
-// inTurns runs a case as often as is asked for, once on the one side and once on the
-// other, so that what else the machine does is the same for both.
+// inTurns runs a case repeatedly, alternating the sides so that other load affects both
+// equally.
 func inTurns[T any](t *testing.T, run func(t *testing.T, s side) T) (of map[string][]T) {
 	t.Helper()
 	of = map[string][]T{}
@@ -61,23 +61,23 @@ func inTurns[T any](t *testing.T, run func(t *testing.T, s side) T) (of map[stri
 // side is one of the two kubelets.
 type side struct {
 	name    string
-	program string // "" is Kubernetes' own
+	program string // "" is the unmodified kubelet
 }
 
-// user is who may pull from every registry here.
+// user may pull from all registries.
 const user = "ci"
 
-// scene is a node of a side. Its runtime has no image.
+// scene is a node of a side. Its runtime has no images.
 type scene struct {
 	side
 	control  *node.ControlPlane
 	registry map[string]*node.Registry // by host
 	kubelet  *node.Kubelet
-	dir      string // with the plugins, what they answer and when they ran
+	dir      string // with the plugins, their responses and the times of their runs
 }
 
-// start starts a node whose kubelet has these providers, and a registry for each host
-// that one of them is for, or that is in hosts.
+// start starts a node whose kubelet has these providers, and a registry for each
+// provider's host and for each of hosts.
 func (s side) start(t *testing.T, providers []provider, hosts ...string) *scene {
 	t.Helper()
 	net := node.NewNet(t)
@@ -99,12 +99,12 @@ func (s side) start(t *testing.T, providers []provider, hosts ...string) *scene 
 	c.kubelet = node.StartKubelet(t, node.KubeletOptions{
 		Name: s.name, Program: s.program, Runtime: node.StartContainerd(t, net), ControlPlane: c.control,
 		ProviderConfig: c.configure(t, providers), BinDir: filepath.Join(c.dir, "bin"),
-		Config: map[string]any{"syncFrequency": "1m"}, // the default: how often a pod that waits is looked up for
+		Config: map[string]any{"syncFrequency": "1m"}, // the default: how often a waiting pod is looked up
 	})
 	return c
 }
 
-// configure writes the kubelet's configuration, at once, as who edits it should.
+// configure replaces the kubelet's configuration atomically.
 func (c *scene) configure(t *testing.T, providers []provider) (path string) {
 	t.Helper()
 	path = filepath.Join(c.dir, "config.json")
@@ -114,7 +114,7 @@ func (c *scene) configure(t *testing.T, providers []provider) (path string) {
 	return path
 }
 
-// memory is the most that has been resident of the kubelet, in bytes: VmHWM.
+// memory returns the kubelet's peak resident memory in bytes (VmHWM).
 func (c *scene) memory(t *testing.T) (n int64) {
 	t.Helper()
 	status, err := os.ReadFile(filepath.Join(c.process(t), "status"))
@@ -128,15 +128,15 @@ func (c *scene) memory(t *testing.T) (n int64) {
 	return n << 10
 }
 
-// cpu is the processor time that the kubelet has had, without its plugins.
+// cpu returns the kubelet's CPU time, without its plugins.
 func (c *scene) cpu(t *testing.T) time.Duration {
 	t.Helper()
 	stat, err := os.ReadFile(filepath.Join(c.process(t), "stat"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// proc(5): behind the name, which may have spaces, stand eleven fields and these two,
-	// in hundredths of a second.
+	// proc(5): after the name, which may contain spaces, there are eleven fields and then
+	// these two, in hundredths of a second.
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
@@ -153,7 +153,7 @@ func (c *scene) cpu(t *testing.T) time.Duration {
 	return sum
 }
 
-// size is that of the kubelet's executable.
+// size returns the size of the kubelet's executable.
 func (c *scene) size(t *testing.T) int64 {
 	t.Helper()
 	info, err := os.Stat(filepath.Join(c.process(t), "exe"))
@@ -163,7 +163,7 @@ func (c *scene) size(t *testing.T) int64 {
 	return info.Size()
 }
 
-// process is the kubelet's directory in /proc.
+// process returns the kubelet's directory in /proc.
 func (c *scene) process(t *testing.T) (dir string) {
 	t.Helper()
 	found, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -171,7 +171,7 @@ func (c *scene) process(t *testing.T) (dir string) {
 		t.Fatal(err)
 	}
 	for _, path := range found {
-		args, _ := os.ReadFile(path) // it may have ended
+		args, _ := os.ReadFile(path) // the process may have ended
 		if bytes.Contains(args, []byte("\x00--root-dir="+c.kubelet.RootDir()+"\x00")) {
 			return filepath.Dir(path)
 		}
@@ -180,7 +180,7 @@ func (c *scene) process(t *testing.T) (dir string) {
 	return ""
 }
 
-// writeFile writes a file, that a program may be, and returns its path.
+// writeFile writes a file, which may be a program, and returns its path.
 func writeFile(t *testing.T, path, content string) string {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// table is made for docs/project/upstream.md.
+// table formats a table for docs/project/upstream.md.
 type table struct{ strings.Builder }
 
 func newTable() *table {
@@ -23,22 +23,22 @@ func newTable() *table {
 
 func (b *table) row(cells ...string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 
-// counts is a row of numbers of both sides.
+// counts adds a row with both sides' numbers.
 func (b *table) counts(what string, n func(side string) int) {
 	b.row(what, fmt.Sprint(n(released)), fmt.Sprint(n(embedded)), ratio(float64(n(released)), float64(n(embedded))))
 }
 
-// times is a row of times of both sides.
+// times adds a row with both sides' times.
 func (b *table) times(what string, d func(side string) time.Duration) {
 	b.row(what, seconds(d(released)), seconds(d(embedded)), ratio(d(released).Seconds(), d(embedded).Seconds()))
 }
 
-// sizes is a row of bytes.
+// sizes adds a row with both sides' bytes.
 func (b *table) sizes(what string, n func(side string) int64) {
 	b.row(what, megabytes(n(released)), megabytes(n(embedded)), ratio(float64(n(released)), float64(n(embedded))))
 }
 
-// says is a row for each side of what it says, in its own words.
+// says adds a row of text per side.
 func (b *table) says(what string, text func(side string) string) {
 	b.row(what, text(released), text(embedded), "")
 }
@@ -48,7 +48,7 @@ func (b *table) print(t *testing.T) {
 	t.Logf("%d rounds\n%s", *rounds, b.String())
 }
 
-// ratio is of the second to the first.
+// ratio returns the ratio of b to a.
 func ratio(a, b float64) string {
 	if a == 0 {
 		return ""
@@ -60,7 +60,7 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds())
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// median is the middle one of some values, by a field of them.
+// median returns the median of a field.
 func median[T any](list []T, of func(T) time.Duration) time.Duration {
 	var values []time.Duration
 	for _, v := range list {

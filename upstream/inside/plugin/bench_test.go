@@ -12,7 +12,8 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// BenchmarkLookup is a lookup whose answer is in the cache, which both packages have, of a configuration that nobody just wrote.
+// BenchmarkLookup looks up a cached response in both packages, with a configuration that
+// was not just written.
 func BenchmarkLookup(b *testing.B) {
 	for _, providers := range []int{1, 20} {
 		list := []provider{{lasting: "1h"}}

@@ -17,8 +17,7 @@ import (
 	"github.com/regcred/regcred/upstream/inside/plugin"
 )
 
-// elsewhere are tests of the kubelet that other tests of this package stand for than
-// the two tables.
+// elsewhere maps kubelet tests to tests of this package outside of the two tables.
 var elsewhere = map[string]string{
 	"TestSingleflightProvide":                                      "TestSides",
 	"Test_ProvideParallel/provide for registry 1":                  "TestSides",
@@ -46,7 +45,7 @@ const (
 	accountK = "TestGenerateServiceAccountCacheKey"
 )
 
-// without are tests of the kubelet without an equivalent, and why.
+// without maps kubelet tests without an equivalent to the reason.
 var without = map[string]string{
 	"TestRegisterCredentialProviderPlugin/duplicate registration should panic": "of an unexported function; two providers of one name are refused with the configuration, and to register again replaces what was registered",
 	"TestRequiredAnnotationNotFoundErr/other error":                            "of an unexported type of error; \"no account\" of TestLookup is such an error",
@@ -65,7 +64,8 @@ var without = map[string]string{
 }
 
 // TestNothingRegistered: a kubelet without the two flags has no providers. The kubelet's
-// own package cannot be brought back there: its metrics have to be registered first.
+// own package cannot be reset to that state, because its metrics must be registered
+// first.
 func TestNothingRegistered(t *testing.T) {
 	plugin.Forget()
 	ring := ours.keyring("team", "web", "uid", "builder")
@@ -74,8 +74,8 @@ func TestNothingRegistered(t *testing.T) {
 	}
 }
 
-// TestKubeletTests: each case of the kubelet's tests of its package is stood for
-// by one here, or is listed with the reason. A newer release's new ones show up.
+// TestKubeletTests: each case of the kubelet's tests for its package has an equivalent
+// here or is listed with a reason. It detects new tests of a newer release.
 func TestKubeletTests(t *testing.T) {
 	known := map[string]bool{}
 	for _, c := range configCases() {
@@ -111,8 +111,8 @@ func TestKubeletTests(t *testing.T) {
 	t.Logf("%d cases: %d have no equivalent", len(real), len(without))
 }
 
-// kubeletTests are the names of the test functions of the kubelet's package, or
-// of the cases of those that have a table.
+// kubeletTests returns the names of the kubelet package's test functions or, for table
+// tests, of their cases.
 func kubeletTests(t *testing.T) (names []string) {
 	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "k8s.io/kubernetes/pkg/credentialprovider/plugin").Output()
 	if err != nil {
@@ -136,7 +136,7 @@ func kubeletTests(t *testing.T) (names []string) {
 	return names
 }
 
-// casesOf are the cases of a test: those with a "name" in its table.
+// casesOf returns a test's cases, which have a "name" in its table.
 func casesOf(fn *ast.FuncDecl) (names []string) {
 	ast.Inspect(fn.Body, func(n ast.Node) bool {
 		kv, ok := n.(*ast.KeyValueExpr)
@@ -145,7 +145,7 @@ func casesOf(fn *ast.FuncDecl) (names []string) {
 		}
 		key, isName := kv.Key.(*ast.Ident)
 		value, isText := kv.Value.(*ast.BasicLit)
-		// A provider in a table has a name of its own, without a blank.
+		// A provider in a table also has a name, without spaces.
 		if isName && isText && key.Name == "name" && !strings.HasPrefix(value.Value, `"test-plugin`) {
 			if text, err := strconv.Unquote(value.Value); err == nil {
 				names = append(names, fn.Name.Name+"/"+text)

@@ -29,8 +29,8 @@ import (
 
 func errorOf(ring credentialprovider.DockerKeyring) error { return plugin.LookupErr(ring) }
 
-// TestSides: many lookups side by side find what one does; the same image is
-// asked for once, where an answer may be shared.
+// TestSides: concurrent lookups find the same as one lookup. The plugin runs once per
+// image if the response may be shared.
 func TestSides(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -68,7 +68,7 @@ func TestSides(t *testing.T) {
 	}
 }
 
-// together waits until so many runs have begun, and a little more.
+// together waits until that many runs have begun, and a little longer.
 func together(runs int) string {
 	return fmt.Sprintf("while [ $(wc -l <\"$0.ran\") -lt %d ]; do sleep 0.02; done\nsleep 0.2\n", runs)
 }
@@ -79,7 +79,7 @@ func nobody(int) pod        { return pod{} }
 func samePod(int) pod       { return mine }
 func ownPod(i int) pod      { return pod{fmt.Sprintf("web-%d", i), "builder"} }
 
-// answerScript prints the provider's answer.
+// answerScript prints the provider's response.
 func (p provider) answerScript() string {
 	p.script = ""
 	_, text, _ := strings.Cut(p.executable(), "cat >>\"$0.ran\"\n")
@@ -100,7 +100,7 @@ func lookAll(t *testing.T, s subject, image func(int) string, of func(int) pod) 
 	wg.Wait()
 }
 
-// TestOneKeyring: one keyring may be asked side by side.
+// TestOneKeyring: a keyring may be used concurrently.
 func TestOneKeyring(t *testing.T) {
 	at := newPlace(t, provider{lasting: "1h", more: inMode("ServiceAccount")})
 	for _, s := range subjects {
@@ -123,8 +123,8 @@ func TestOneKeyring(t *testing.T) {
 	}
 }
 
-// TestHash: what the kubelet's records of pulled images keep of a credential is
-// the same; with their gate off it is nothing.
+// TestHash: the credential hash in the kubelet's records of pulled images is the same;
+// with the feature gate off it is empty.
 func TestHash(t *testing.T) {
 	at := newPlace(t, provider{more: inMode("Token")})
 	for _, on := range []bool{true, false} {
@@ -147,7 +147,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// TestEnvironment: a variable of the configuration counts before the kubelet's.
+// TestEnvironment: the configuration's variables override the kubelet's.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("REGCRED_TEST_A", "inherited")
 	t.Setenv("REGCRED_TEST_B", "inherited")
@@ -165,7 +165,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestWithLookupErr: the error is one short line, behind that of the pull.
+// TestWithLookupErr: the error is one short line after the pull's error.
 func TestWithLookupErr(t *testing.T) {
 	p := provider{script: "i=0; while [ $i -lt 400 ]; do printf 'word \\303\\244 ' >&2; i=$((i+1)); done; exit 1\n"}
 	at := newPlace(t, p, provider{name: "a", script: "printf 'two\\nlines' >&2; exit 4\n"})
@@ -194,14 +194,14 @@ func TestWithLookupErr(t *testing.T) {
 	}
 }
 
-// TestManyFail: each provider that fails is named, however long the others are.
+// TestManyFail: each failing provider is named, however long the other errors are.
 func TestManyFail(t *testing.T) {
 	long := "i=0; while [ $i -lt 100 ]; do printf 'word%s ' $i >&2; i=$((i+1)); done; exit 1\n"
 	for _, tt := range []struct {
 		name  string
-		short int // of those that fail, without a word; they are the first
-		long  int // with many
-		names int // of all, in the error
+		short int // number of providers that fail without a message; they come first
+		long  int // number with a long message
+		names int // number of names in the error
 	}{{"one", 0, 1, 1}, {"three", 0, 3, 3}, {"one long", 2, 1, 3}, {"more than there is room for", 0, 300, 3}} {
 		t.Run(tt.name, func(t *testing.T) {
 			var list []provider
@@ -231,8 +231,8 @@ func TestManyFail(t *testing.T) {
 	}
 }
 
-// TestGetters: whatever the kubelet's two functions do, it is said in one line of
-// bounded length, and without what a panic says.
+// TestGetters: every failure of the kubelet's two functions is reported in one line of
+// limited length, without a panic's value.
 func TestGetters(t *testing.T) {
 	good := (&server{settings: settings{annotations: annotated}}).tokens()
 	type account = corev1.ServiceAccount
@@ -254,7 +254,7 @@ func TestGetters(t *testing.T) {
 		{"panic", kubelet.Tokens{ServiceAccount: func(_, _ string) (*account, error) { panic("canary-token-4b1d") }}, "panic in"},
 		{"lines", failing("one\r\ntwo\u2028three\x1b[31m\x00four"), "one two three [31m four"},
 	}
-	for shift := range 4 { // so that the bound falls within a rune
+	for shift := range 4 { // so that the limit falls within a rune
 		for _, odd := range []string{"😀", "\xff€", "é\xf0\x9f", "\u202e"} {
 			cases = append(cases, getterCase{fmt.Sprintf("%d bytes and %q", shift, odd), failing(strings.Repeat("x", shift) + strings.Repeat(odd, 1000)), "…"})
 		}

@@ -12,10 +12,10 @@ import (
 	"github.com/regcred/regcred"
 )
 
-// NewMetrics empties the metrics and returns a function that gathers them. The test's
-// process has the kubelet's own ones where all are gathered.
+// NewMetrics resets the metrics and returns a function that gathers them. The kubelet's
+// own metrics are already in the process's global registry.
 func NewMetrics() (gather func() ([]*dto.MetricFamily, error)) {
-	registerMetrics() // which makes them
+	registerMetrics() // creates them
 	pluginErrors.Reset()
 	pluginDuration.Reset()
 	reloads.Reset()
@@ -24,14 +24,14 @@ func NewMetrics() (gather func() ([]*dto.MetricFamily, error)) {
 	return r.Gather
 }
 
-// Forget makes the process one in which nothing was registered.
+// Forget resets the registered providers.
 func Forget() { current.Store(nil) }
 
-// Later makes the process's providers believe that it is later than it is, so that
-// their files have been at rest.
+// Later shifts the clock of the process's providers, so that their files count as
+// unchanged for long enough.
 func Later(d time.Duration) {
 	current.Load().now = func() time.Time { return time.Now().Add(d) }
 }
 
-// Observe counts what a Keyring reports.
+// Observe passes an event to observe.
 func Observe(e regcred.Event) { observe(e) }

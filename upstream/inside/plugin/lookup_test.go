@@ -12,27 +12,27 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pod is for whom is looked up: a pod of namespace "team", with a UID of its own.
+// pod is the pod for a lookup, in namespace "team", with its own UID.
 type pod struct{ name, account string }
 
-// lookup is one step of a case, and what it finds.
+// lookup is one step of a case and its expected result.
 type lookup struct {
 	image string // "registry.example/app"
 	pod   pod
 	want  []string // see found
-	runs  int      // of all executables, by then
+	runs  int      // of all executables so far
 }
 
-// lookupCase is a configuration that is looked up in, step by step.
+// lookupCase is a configuration with lookups, step by step.
 type lookupCase struct {
 	name    string
-	stands  []string // for these cases of the kubelet's tests
+	stands  []string // the kubelet tests that it covers
 	list    []provider
 	server  settings
-	gateOff bool // once the provider is registered
+	gateOff bool // after the provider is registered
 	steps   []lookup
-	says    string // in the error of the last step, of regcred alone
-	request string // what the first run is given
+	says    string // in the error of the last step; regcred only
+	request string // expected request of the first run
 }
 
 const (
@@ -56,7 +56,7 @@ var (
 	annotated = map[string]string{"a.example/x": "1", "a.example/y": "2", "a.example/z": "3"}
 )
 
-// answered is an answer in whose text something is written differently.
+// answered replaces a text in p's response.
 func answered(p provider, old, new string) provider {
 	text := p.executable()
 	_, text, _ = strings.Cut(text, "<<'END'\n")
@@ -113,7 +113,7 @@ func lookupCases() []lookupCase {
 	return append(list, cacheCases()...)
 }
 
-// cacheCases say for whom an answer is kept, by its scope and the mode.
+// cacheCases test who shares a cached response, by its scope and the mode.
 func cacheCases() (list []lookupCase) {
 	runs := map[string][2]int{"Image": {2, 3}, "Registry": {1, 2}, "Global": {1, 1}} // after another image, and another registry
 	for scope, n := range runs {
@@ -127,7 +127,7 @@ func cacheCases() (list []lookupCase) {
 			p.more = inMode(cacheType)
 			last := n[1]
 			if cacheType == "Token" {
-				last++ // Each pod has a token of its own here.
+				last++ // Each pod has its own token here.
 			}
 			list = append(list, lookupCase{
 				name: scope + " " + cacheType, stands: []string{keys + strings.ToLower(scope) + "-sa-" + strings.ToLower(cacheType)}, list: []provider{p}, server: settings{annotations: annotated, perPod: true},
@@ -142,8 +142,8 @@ func cacheCases() (list []lookupCase) {
 	return list
 }
 
-// TestLookup: both packages find the same for the cases of the kubelet's tests, run
-// as often, and give their executables the same.
+// TestLookup: both packages return the same for the cases of the kubelet's tests, run the
+// executables equally often, and pass them the same requests.
 func TestLookup(t *testing.T) {
 	for _, c := range lookupCases() {
 		for _, s := range subjects {

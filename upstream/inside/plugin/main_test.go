@@ -24,7 +24,8 @@ import (
 
 func TestMain(m *testing.M) {
 	kubelet.Silence()
-	// The kubelet's own metrics are registered first: it panics at others of their names.
+	// Register the kubelet's own metrics first: it panics if other metrics have their
+	// names.
 	if err := registerOwnMetrics(); err != nil {
 		fmt.Fprintln(os.Stderr, "main_test:", err)
 		os.Exit(1)
@@ -46,7 +47,7 @@ func registerOwnMetrics() error {
 	)
 }
 
-// subject is one of the two packages with the same exported names.
+// subject is one of the two packages.
 type subject struct {
 	name     string
 	register func(path, binDir string, tokens kubelet.Tokens) error
@@ -61,20 +62,20 @@ var (
 	subjects = []subject{theirs, ours}
 )
 
-// Passwords are told from all other words in what a test prints.
+// password can be recognised in a test's output.
 const password = "canary-password-4b1d"
 
-// provider is one entry of a configuration, and its executable. Empty fields
-// stand for what most have.
+// provider is one entry of a configuration and its executable. Empty fields have the
+// defaults below.
 type provider struct {
 	name    string // "p"
 	match   string // a list in YAML: "[registry.example]"
 	api     string // v1
 	cache   string // of the configuration: "0s"
 	more    string // in YAML, each line indented by two
-	script  string // of the shell; "" answers with answer
-	answer  string // "": see answer
-	scope   string // cacheKeyType of an answer that is not given: "Image"
+	script  string // of the shell; "" prints the response
+	answer  string // "" is generated from the fields below
+	scope   string // cacheKeyType of the generated response: "Image"
 	lasting string // its cacheDuration: none
 	key     string // its only key in auth: "registry.example"
 }
@@ -90,7 +91,7 @@ func (p provider) title() string { return or(p.name, "p") }
 
 const protocolGroup = "credentialprovider.kubelet.k8s.io/"
 
-// configOf is a configuration of providers.
+// configOf returns a configuration with these providers.
 func configOf(list ...provider) string {
 	var b strings.Builder
 	b.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n")
@@ -101,8 +102,8 @@ func configOf(list ...provider) string {
 	return b.String()
 }
 
-// executable is the script of a provider. It keeps what it was given, a line
-// for each run, in a file beside it.
+// executable returns a provider's script. It appends each request, one per line, to a
+// file next to it.
 func (p provider) executable() string {
 	answer := p.answer
 	if answer == "" {
@@ -132,7 +133,7 @@ func newPlace(t testing.TB, list ...provider) *place {
 	return at
 }
 
-// runs are the requests with which a provider's executable was run.
+// runs returns the requests to a provider's executable.
 func (at *place) runs(t testing.TB, name string) []string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(at.dir, name+".ran"))
@@ -144,7 +145,8 @@ func (at *place) runs(t testing.TB, name string) []string {
 
 func write(t testing.TB, path, text string, mode os.FileMode) {
 	t.Helper()
-	// Not in place: a child of somebody else's may still have it open for writing.
+	// Write and rename: another test's child process may still have it open for writing
+	// (ETXTBSY).
 	part := path + ".part"
 	if err := os.WriteFile(part, []byte(text), mode); err != nil {
 		t.Fatal(err)
@@ -154,7 +156,7 @@ func write(t testing.TB, path, text string, mode os.FileMode) {
 	}
 }
 
-// server is the API server as a kubelet's two functions show it.
+// server simulates the API server through the kubelet's two functions.
 type server struct {
 	settings
 
@@ -162,7 +164,7 @@ type server struct {
 	requests []*authenticationv1.TokenRequest
 }
 
-// settings are what is special about a server.
+// settings configures a server.
 type settings struct {
 	annotations map[string]string
 	missing     bool // the service account
@@ -194,7 +196,7 @@ func (s *server) tokens() kubelet.Tokens {
 	}
 }
 
-// found are credentials in short: user, and whose they are.
+// found formats credentials as user and service account.
 func found(creds []credentialprovider.TrackedAuthConfig) []string {
 	list := []string{}
 	for _, c := range creds {

@@ -21,8 +21,8 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// TestMetrics: both packages have the same metrics, and count the same for
-// executables that work, fail, are not there any more, and answer nonsense.
+// TestMetrics: both packages have the same metrics and values for executables that work,
+// fail, are missing, or print an invalid response.
 func TestMetrics(t *testing.T) {
 	list := []provider{{name: "works"}, {name: "fails", script: "exit 1\n"}, {name: "nonsense", script: "echo x\n"}, {name: "leaves", script: "rm \"$0\"\n"}}
 	var at *place
@@ -58,7 +58,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestTimeouts: a run that was killed for its time counts as the kubelet counts it.
+// TestTimeouts: a run that was killed after the timeout is counted as in the kubelet.
 func TestTimeouts(t *testing.T) {
 	gather := plugin.NewMetrics()
 	plugin.Observe(regcred.Event{Kind: regcred.EventExec, Provider: "slow", Stage: protocol.StageTimeout, Duration: time.Minute})
@@ -67,7 +67,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// values are the metrics of credential providers, without times.
+// values returns the credential providers' metrics, without times.
 func values(t *testing.T, gather func() ([]*dto.MetricFamily, error)) (list []string) {
 	t.Helper()
 	families, err := gather()

@@ -15,15 +15,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// beside are exported names that only one of the packages has, and why.
+// beside maps exported names that only one of the packages has to the reason.
 var beside = map[string]string{
 	"type Plugin":        "the kubelet's tests replace an exec by it, and nobody else makes use of it",
 	"func LookupErr":     "for the file that is changed",
 	"func WithLookupErr": "for the file that is changed",
 }
 
-// TestNames: the rest of the kubelet finds in this package what it finds in its
-// own. That it is of the same types, the build of a kubelet shows.
+// TestNames: this package exports the names that the rest of the kubelet uses. Building a
+// kubelet checks their types.
 func TestNames(t *testing.T) {
 	want, got := declared(t, "k8s.io/kubernetes/pkg/credentialprovider/plugin"), declared(t, ".")
 	if len(want) != 4 {
@@ -34,7 +34,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// declared are the exported names of a package, but for those that are listed.
+// declared returns a package's exported names, except the listed ones.
 func declared(t *testing.T, pkg string) (names []string) {
 	out, err := exec.Command("go", "list", "-f", `{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}`, pkg).Output()
 	if err != nil {
@@ -74,8 +74,8 @@ func declared(t *testing.T, pkg string) (names []string) {
 	return names
 }
 
-// TestImports: this package becomes one of Kubernetes, which finds no internal
-// package of this repository, and none of upstream/.
+// TestImports: the package must not import internal packages of this repository or
+// packages of upstream/, because it is compiled as part of Kubernetes.
 func TestImports(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", `{{join .Imports "\n"}}`, ".").Output()
 	if err != nil {

@@ -18,12 +18,12 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// setTokens turns the feature gate on or off for a test.
+// setTokens sets the feature gate for a test.
 func setTokens(t *testing.T, on bool) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.KubeletServiceAccountTokenForCredentialProviders, on)
 }
 
-// attributes are tokenAttributes in YAML; an argument that is "" is left out.
+// attributes returns tokenAttributes in YAML. Empty arguments are omitted.
 func attributes(audience, cacheType, require, required, optional string) string {
 	text := "  tokenAttributes:\n"
 	for _, line := range [][2]string{
@@ -37,18 +37,18 @@ func attributes(audience, cacheType, require, required, optional string) string 
 	return text
 }
 
-// configCase is a configuration of one file, or of the files of a directory,
-// that a kubelet starts with or not.
+// configCase is a configuration, a file or a directory of files, that a kubelet accepts
+// or rejects.
 type configCase struct {
-	stands  string // for this case of the kubelet's tests of readCredentialProviderConfig
+	stands  string // the case of the kubelet's test for readCredentialProviderConfig that it covers
 	files   map[string]string
 	gateOff bool
-	refused string // a word of our error; "": accepted
+	refused string // a word in regcred's error; "" if accepted
 }
 
 func one(p provider) map[string]string { return map[string]string{"": configOf(p)} }
 
-// text is a file of one provider in which something is written differently.
+// text returns a file with one provider, in which a text is replaced.
 func text(p provider, old, new string) map[string]string {
 	return map[string]string{"": strings.Replace(configOf(p), old, new, 1)}
 }
@@ -122,7 +122,7 @@ func configCases() []configCase {
 	return list
 }
 
-// put writes the files and returns the path to give a kubelet.
+// put writes the files and returns the path to pass to a kubelet.
 func (c configCase) put(t *testing.T) (path string) {
 	dir := filepath.Join(t.TempDir(), "config")
 	if text, ok := c.files[""]; ok {
@@ -138,8 +138,7 @@ func (c configCase) put(t *testing.T) (path string) {
 	return dir
 }
 
-// TestRegister: both packages start, or do not, with the configurations of the
-// kubelet's tests of its configuration.
+// TestRegister: both packages accept or reject the configurations of the kubelet's tests.
 func TestRegister(t *testing.T) {
 	bin := newPlace(t, provider{}, provider{name: "q"}).dir
 	for _, c := range configCases() {
@@ -157,8 +156,8 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// TestRegisterCorpus: the same for all configurations of the corpus. The
-// executables of all providers are there.
+// TestRegisterCorpus: the same for all configurations in the corpus. All executables
+// exist.
 func TestRegisterCorpus(t *testing.T) {
 	accepted, refused := 0, 0
 	for _, c := range corpus.Configs() {
@@ -184,7 +183,7 @@ func TestRegisterCorpus(t *testing.T) {
 	}
 }
 
-// binDirFor has an executable for each provider that the kubelet reads.
+// binDirFor creates an executable for each provider that the kubelet reads.
 func binDirFor(t *testing.T, path string) string {
 	dir := t.TempDir()
 	c, _, err := kubelet.ReadConfig(path)
@@ -199,13 +198,13 @@ func binDirFor(t *testing.T, path string) string {
 	return dir
 }
 
-// knownDifference reports whether regcred refuses on purpose what a kubelet accepts
+// knownDifference reports whether regcred intentionally rejects what a kubelet accepts
 // (docs/project/parity.md).
 func knownDifference(path string, err error) bool {
 	return err != nil && strings.Contains(fmt.Sprint(err), "__internal")
 }
 
-// TestRelativeBinDir: executables are those of the directory, whatever PATH has.
+// TestRelativeBinDir: executables are found in the directory, not in PATH.
 func TestRelativeBinDir(t *testing.T) {
 	at := newPlace(t, provider{})
 	t.Chdir(at.dir)
@@ -217,8 +216,7 @@ func TestRelativeBinDir(t *testing.T) {
 	}
 }
 
-// TestRegisterRefuses: what is missing is named, and what was registered
-// before stays.
+// TestRegisterRefuses: errors name what is missing, and the registered providers remain.
 func TestRegisterRefuses(t *testing.T) {
 	at := newPlace(t, provider{})
 	for _, s := range subjects {

@@ -24,8 +24,8 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// journal is what is logged, side by side. A line with hold in it waits, once it
-// is in held, until that is received from and release is closed.
+// journal collects log lines. It blocks a line that contains hold: it signals held and
+// waits for release to be closed.
 type journal struct {
 	mu            sync.Mutex
 	text          strings.Builder
@@ -50,7 +50,7 @@ func (j *journal) String() string {
 	return j.text.String()
 }
 
-// logged is what is logged until the test ends.
+// logged captures the log until the test ends.
 func logged(t *testing.T, verbosity int) *journal {
 	t.Helper()
 	var b journal
@@ -65,8 +65,8 @@ func logged(t *testing.T, verbosity int) *journal {
 	return &b
 }
 
-// TestReload: a change of the configuration is in effect at the next lookup;
-// what cannot be used is logged once, and changes nothing.
+// TestReload: a changed configuration applies to the next lookup. An invalid one is
+// logged once and ignored.
 func TestReload(t *testing.T) {
 	gather := plugin.NewMetrics()
 	at := newPlace(t, provider{lasting: "1h"})
@@ -118,7 +118,7 @@ func TestReload(t *testing.T) {
 	got := metrics()
 	for _, want := range []string{
 		"config_info GAUGE hash=" + hashed + " 1",
-		"config_automatic_reloads_total COUNTER status=failure 10", // of two lookups in five steps
+		"config_automatic_reloads_total COUNTER status=failure 10", // two lookups in each of five steps
 		"config_automatic_reloads_total COUNTER status=success 2",
 	} {
 		if !strings.Contains(got, want) {
@@ -127,8 +127,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestLog: the lines for which journals are searched are those of the kubelet, with
-// the reason, and without a secret.
+// TestLog: the lines for which journals are searched are the same as the kubelet's, with
+// the reason and without secrets.
 func TestLog(t *testing.T) {
 	at := newPlace(t, provider{script: "echo the first line >&2; echo canary-value-4b1d \"$SECRET\" >&2; exit 3\n", more: "  env: [{name: SECRET, value: canary-env-4b1d}]\n" + inMode("Token")}, provider{name: "a"})
 	api := server{settings: settings{annotations: annotated}}
@@ -149,8 +149,8 @@ func TestLog(t *testing.T) {
 		`"Failed to get service account data" err="service account team/builder lacks the required annotation`,
 		`"Provider was not run" provider="p" image="registry.example/app" reason="the provider requires a service account`,
 		`"Lookup of credentials for image ended early" err=`,
-		"the first line", // the error has the last one
-		"plugin.go:",     // by which --vmodule selects it
+		"the first line", // the error includes the last line
+		"plugin.go:",     // --vmodule selects by it
 	} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("there is no %q in\n%s", want, log)
@@ -159,8 +159,8 @@ func TestLog(t *testing.T) {
 	canary.Check(t, "the log", strings.ReplaceAll(log.String(), "canary-value-4b1d", ""))
 }
 
-// checkHeld begins a lookup and returns while its check of the files logs a line with
-// that word. Until end is called it does not end.
+// checkHeld starts a lookup and returns once its check of the files logs a line with that
+// word. The check blocks until end is called.
 func checkHeld(t *testing.T, word string) (log *journal, end func()) {
 	log = logged(t, 0)
 	log.hold, log.held, log.release = word, make(chan struct{}), make(chan struct{})
@@ -173,28 +173,28 @@ func checkHeld(t *testing.T, word string) (log *journal, end func()) {
 	})
 }
 
-// look is how many credentials there are for an image.
+// look returns the number of credentials for an image.
 func look() int {
 	creds, _ := ours.keyring("", "", "", "").Lookup("registry.example/app")
 	return len(creds)
 }
 
-// TestChangeDuringCheck: a lookup that begins while another one compares the files
-// has a change that this one came too early for.
+// TestChangeDuringCheck: a lookup that starts during another lookup's check uses a change
+// that the check missed.
 func TestChangeDuringCheck(t *testing.T) {
 	at := newPlace(t, provider{match: "[a.example]"})
 	if err := ours.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
 		t.Fatal(err)
 	}
-	plugin.Later(time.Hour) // what is read counts as at rest
+	plugin.Later(time.Hour) // the files count as unchanged
 	write(t, at.path, configOf(provider{match: "[b.example]"}), 0o600)
 	log, end := checkHeld(t, "is in use")
 	defer end()
 	write(t, at.path, configOf(provider{}), 0o600)
 	second := make(chan int)
 	go func() { second <- look() }()
-	time.Sleep(100 * time.Millisecond) // by then it waits
-	log.release <- struct{}{}          // for the first check alone
+	time.Sleep(100 * time.Millisecond) // the lookup waits by then
+	log.release <- struct{}{}          // for the first check only
 	select {
 	case <-log.held: // the second check has read the files
 	case n := <-second:
@@ -211,8 +211,8 @@ func TestChangeDuringCheck(t *testing.T) {
 	}
 }
 
-// TestHang: for a check that does not end lookups wait once, and go on with what is
-// in use; once it has ended they have the change.
+// TestHang: lookups wait once for a check that hangs, and continue with the old
+// configuration. When it ends, they use the change.
 func TestHang(t *testing.T) {
 	at := newPlace(t, provider{})
 	if err := ours.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
@@ -244,11 +244,11 @@ func TestHang(t *testing.T) {
 			t.Fatal("the change is not in use")
 		}
 	}
-	look() // waits for the check that has taken the change over, and logs
+	look() // waits for the check that reloads and logs
 }
 
-// TestRegisterBesideLookups: a lookup that is under way when other providers are
-// registered ends with the former ones, and the next one asks the new ones.
+// TestRegisterBesideLookups: a lookup in progress when other providers are registered
+// finishes with the old ones. The next one uses the new ones.
 func TestRegisterBesideLookups(t *testing.T) {
 	slow := provider{}
 	slow.script = "until [ -e \"$0.go\" ]; do sleep 0.02; done\n" + slow.answerScript()

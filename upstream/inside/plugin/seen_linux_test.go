@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// TestNotReadAgain: a lookup does not read a configuration that nobody changed, so
-// what it costs does not grow with it.
+// TestNotReadAgain: a lookup does not read an unchanged configuration, so its cost does
+// not depend on the configuration's size.
 func TestNotReadAgain(t *testing.T) {
 	list := []provider{{lasting: "1h"}}
 	for i := range 50 {
@@ -54,8 +54,8 @@ func TestNotReadAgain(t *testing.T) {
 	}
 }
 
-// TestChangeOfRestingFiles: whatever way files are changed that have not been read
-// for a while, the next lookup has the change.
+// TestChangeOfRestingFiles: the next lookup detects every kind of change to files that
+// were not read for a while.
 func TestChangeOfRestingFiles(t *testing.T) {
 	does, doesNot := configOf(provider{}), configOf(provider{match: "[registry.exampl2]"})
 	for _, tt := range []struct {
@@ -119,13 +119,14 @@ func TestChangeOfRestingFiles(t *testing.T) {
 	}
 }
 
-// TestChangeAndBack: what was seen of files counts for the configuration that they had.
+// TestChangeAndBack: the files' state belongs to the configuration that was read from
+// them.
 func TestChangeAndBack(t *testing.T) {
 	at, dir := newPlace(t, provider{}), t.TempDir()
 	write(t, dir+"/1", configOf(provider{}), 0o600)
 	write(t, dir+"/2", configOf(provider{match: "[registry.exampl2]"}), 0o600)
 	soon := time.Now().Add(2 * time.Hour)
-	if err := os.Chtimes(dir+"/2", soon, soon); err != nil { // never at rest
+	if err := os.Chtimes(dir+"/2", soon, soon); err != nil { // never counts as unchanged
 		t.Fatal(err)
 	}
 	relink(t, "1", dir+"/c.yaml")
@@ -142,8 +143,8 @@ func TestChangeAndBack(t *testing.T) {
 	}
 }
 
-// TestUnseenChange: what a memory map writes to a file may not be seen, and is in
-// effect ten seconds later all the same.
+// TestUnseenChange: a write through a memory map may not change the file's times, but
+// takes effect within ten seconds.
 func TestUnseenChange(t *testing.T) {
 	at := newPlace(t, provider{match: "[registry.exampl2]"})
 	f, err := os.OpenFile(at.path, os.O_RDWR, 0)
@@ -157,7 +158,7 @@ func TestUnseenChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer syscall.Munmap(text)
-	copy(text, configOf(provider{match: "[registry.exampl2]"})) // the file's times are those of the first write
+	copy(text, configOf(provider{match: "[registry.exampl2]"})) // the file's times are the first write's
 	if err := ours.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
 		t.Fatal(err)
 	}
@@ -173,9 +174,9 @@ func TestUnseenChange(t *testing.T) {
 	}
 }
 
-// TestChangeWithinATick: a file that is written again, at once and with as many bytes,
-// may look as it did. From Linux 6.13 on it does not, once somebody has looked;
-// TestNotReadAgain has the rule there.
+// TestChangeWithinATick: a second write with as many bytes in the same clock tick may not
+// change the file's times. From Linux 6.13 it does if the times were read in between;
+// TestNotReadAgain covers that.
 func TestChangeWithinATick(t *testing.T) {
 	at := newPlace(t, provider{})
 	if err := ours.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
@@ -197,7 +198,8 @@ func TestChangeWithinATick(t *testing.T) {
 	}
 }
 
-// configMap lays a directory as a kubelet does, with a second version prepared.
+// configMap creates a directory as the kubelet mounts a ConfigMap, with a second version
+// prepared.
 func configMap(first, second string) func(*testing.T, string) {
 	return func(t *testing.T, dir string) {
 		for name, text := range map[string]string{"/..1": first, "/..2": second} {
@@ -221,7 +223,7 @@ func relink(t *testing.T, to, name string) {
 	}
 }
 
-// overwrite leaves all as it was but the bytes, and the time that nobody can set.
+// overwrite changes the content and keeps the size and all times that can be set.
 func overwrite(t *testing.T, path, text string) {
 	t.Helper()
 	state := func() (os.FileInfo, syscall.Timespec) {
@@ -232,7 +234,7 @@ func overwrite(t *testing.T, path, text string) {
 		return info, info.Sys().(*syscall.Stat_t).Ctim
 	}
 	before, changed := state()
-	for now := changed; now == changed; _, now = state() { // a tick is some milliseconds
+	for now := changed; now == changed; _, now = state() { // a tick is a few milliseconds
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

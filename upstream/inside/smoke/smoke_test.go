@@ -25,16 +25,16 @@ func TestMain(m *testing.M) { node.Main(m) }
 
 const password = canary.Marker + "robot"
 
-// scene is a node whose kubelet is the one of package inside.
+// scene is a node with the kubelet of package inside.
 type scene struct {
 	net         *testcloud.Net
 	kubelet     *node.Kubelet
 	dir, binDir string
-	hosts       []string // each with a plugin, of the name that the host begins with
+	hosts       []string // each has a plugin named after the first part of the host
 }
 
-// TestInside: of three registries and their plugins one answers, one fails, and
-// one is only there once the kubelet runs.
+// TestInside: three registries with plugins: one responds, one fails, and one is added
+// while the kubelet runs.
 func TestInside(t *testing.T) {
 	node.Require(t)
 	if *program == "" && !alone.Required("inside") {
@@ -56,7 +56,7 @@ func TestInside(t *testing.T) {
 	canary.Check(t, "the kubelet's log", strings.Join(s.kubelet.Log(t), "\n"))
 }
 
-// kubelet is the path of the program.
+// kubelet returns the path of the program.
 func kubelet(t *testing.T) string {
 	if *program != "" {
 		return *program
@@ -68,14 +68,14 @@ func kubelet(t *testing.T) string {
 	return path
 }
 
-// answer is a plugin that has the password of the registry, whatever is asked.
+// answer is a plugin that returns the registry's password for all requests.
 const answer = `cat <<'END'
 {"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Registry","cacheDuration":"1h","auth":{"*.example":{"username":"robot","password":"` + password + `"}}}
 END
 `
 
-// registry starts a registry of one user with its plugin, writes it into the
-// configuration, and pushes an image.
+// registry starts a registry with one user and its plugin, adds it to the configuration,
+// and pushes an image.
 func (s *scene) registry(t *testing.T, host, script string) (image string) {
 	name, _, _ := strings.Cut(host, ".")
 	r := node.StartRegistry(t, s.net, host, testregistry.Options{Auth: testregistry.Basic, Rules: []testregistry.Rule{{User: "robot", Pull: true}}})
@@ -93,7 +93,7 @@ func (s *scene) registry(t *testing.T, host, script string) (image string) {
 
 func (s *scene) config() string { return filepath.Join(s.dir, "config.yaml") }
 
-// write writes a file at once.
+// write writes a file atomically.
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", []byte(text), 0o700); err != nil {
@@ -104,15 +104,15 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// run runs a static pod with an image.
+// run starts a static pod with an image.
 func (s *scene) run(t *testing.T, name, image string) {
 	pod := node.NewPod("team", name, image)
 	s.kubelet.AddStatic(t, pod)
 	s.kubelet.WaitStaticRunning(t, pod)
 }
 
-// fail expects that a static pod says why it cannot be run: in its status, at once and
-// while the kubelet waits, and in the event.
+// fail checks that a static pod reports why it cannot start: in its status, immediately
+// and during the backoff, and in the event.
 func (s *scene) fail(t *testing.T, name, image string) {
 	const why = `image credential providers: plugin "bad": exec: exit status 3; stderr: "the cloud is away"`
 	pod := node.NewPod("team", name, image)
