@@ -12,10 +12,10 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// base64 of what a registry token is.
+// encoded encodes a registry token in base64.
 func encoded(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
-// expiring makes the registry's password end a while after the run.
+// expiring sets when the registry's password expires, relative to the run.
 func expiring(in time.Duration) func(*cloud) {
 	return func(c *cloud) { c.Set(func(s *testcloud.AWSState) { s.Life = in }) }
 }
@@ -25,7 +25,7 @@ func answering(data string) func(*cloud) {
 	return func(c *cloud) { c.Set(func(s *testcloud.AWSState) { s.Data = data }) }
 }
 
-// answers are what the cloud may say.
+// answers are responses of the cloud.
 func answers() []scenario {
 	const public = "public.ecr.aws/team/app"
 	never := func(c *cloud) { c.Set(func(s *testcloud.AWSState) { s.Expires = new(time.Time{}) }) }
@@ -65,7 +65,7 @@ func answers() []scenario {
 	}...)
 }
 
-// failures are what the cloud and the network may do instead.
+// failures are failures of the cloud and the network.
 func failures() []scenario {
 	always := func(f testcloud.Fault) []testcloud.Fault {
 		f.Path, f.Times = "/", -1

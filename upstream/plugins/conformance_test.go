@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/plugintest"
 )
 
-// conformer is a plugin with all that it needs to be checked.
+// conformer is a plugin with what its check needs.
 type conformer struct {
 	what    string
 	name    string // of the plugin
@@ -26,7 +26,7 @@ type conformer struct {
 	options plugintest.Options
 }
 
-// conformers are the plugins of this repository.
+// conformers returns this repository's plugins.
 func conformers() []conformer {
 	ecr := []string{
 		"111122223333.dkr.ecr.us-west-2.amazonaws.com/team/app", "111122223333.dkr.ecr.us-west-2.amazonaws.com/team/other",
@@ -69,9 +69,8 @@ func write(path, content string) string {
 	return path
 }
 
-// TestConformance runs the conformance suite over this repository's plugins,
-// which must pass it, and over the real one of AWS. It prints the table of
-// docs/project/field-notes.md.
+// TestConformance runs the conformance suite on this repository's plugins, which must
+// pass, and on AWS's plugin. It prints the table of docs/project/field-notes.md.
 func TestConformance(t *testing.T) {
 	dir := t.TempDir()
 	table := "| plugin | ok | info | warning | error | skipped |\n|---|---|---|---|---|---|\n"
@@ -102,8 +101,8 @@ func TestConformance(t *testing.T) {
 	t.Logf("results:\n%s\n%s", table+tableRow(theirs, findings), notes+tableNotes(theirs, findings))
 }
 
-// check runs the suite. All that the plugin is configured by is in Env, since
-// checks change the environment that it inherits.
+// check runs the suite. The plugin's whole configuration is in Env, because checks change
+// the inherited environment.
 func (c conformer) check(t *testing.T, path string) []plugintest.Finding {
 	t.Helper()
 	cmd := plugin.Command{Path: path, Environ: []string{}}
@@ -121,7 +120,7 @@ func (c conformer) check(t *testing.T, path string) []plugintest.Finding {
 	return plugintest.Run(t.Context(), cmd, c.options)
 }
 
-// tableRow counts checks by the worst that each found.
+// tableRow counts the checks by their worst finding.
 func tableRow(what string, findings []plugintest.Finding) string {
 	order := []finding.Severity{finding.SeverityOK, finding.SeverityInfo, finding.SeverityWarning, finding.SeverityError, finding.SeveritySkipped}
 	count := map[finding.Severity]int{}
@@ -135,7 +134,7 @@ func tableRow(what string, findings []plugintest.Finding) string {
 	return row + "\n"
 }
 
-// tableNotes are the findings that are no pass.
+// tableNotes lists the findings that are not passes.
 func tableNotes(what string, findings []plugintest.Finding) string {
 	var b strings.Builder
 	for _, f := range findings {

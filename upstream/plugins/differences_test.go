@@ -12,15 +12,15 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// difference is a way in which ours is not like upstream on purpose. It is
-// documented under its id in docs/plugins/ecr.md.
+// difference is an intentional difference from upstream, documented under its id in
+// docs/plugins/ecr.md.
 type difference struct {
 	id string
 
-	// mend turns what upstream did in a scenario into what ours is to do.
+	// mend converts upstream's observation in a scenario to the expected one of ours.
 	mend func(scenario, *observation)
 
-	in []string // the names of the scenarios in which it shows
+	in []string // names of the scenarios with the difference
 }
 
 var differences = []difference{
@@ -94,7 +94,7 @@ var differences = []difference{
 	{"cut-retried", answersLater, []string{"failure: body cut off once"}},
 }
 
-// unseen are differences that are documented but show in no scenario, and why.
+// unseen maps documented differences that no scenario shows to the reason.
 var unseen = map[string]string{
 	"deadline":       "times are not compared; go run ./bench -only slow -slow measures them",
 	"standard-error": "texts are not compared, and exit codes other than 0 count as one",
@@ -102,13 +102,13 @@ var unseen = map[string]string{
 	"bundle-of-all":  "the cloud's container endpoint is not HTTPS",
 }
 
-// answerEmpty: no credentials, and nobody is asked.
+// answerEmpty: no credentials, and no requests.
 func answerEmpty(_ scenario, o *observation) {
 	o.End, o.Stdout, o.Requests, o.Strays = "answers", true, nil, nil
 	o.Answer = &answer{APIVersion: plugin.V1, Kind: plugin.KindResponse, CacheKeyType: "Registry", CacheDuration: new(lifetime(0))}
 }
 
-// fail: an error, and nobody is asked.
+// fail: an error, and no requests.
 func fail(s scenario, o *observation) {
 	failAfterAsking(s, o)
 	o.Requests, o.Strays = nil, nil
@@ -118,12 +118,12 @@ func failAfterAsking(_ scenario, o *observation) {
 	o.End, o.Stdout, o.Answer = "fails", false, nil
 }
 
-// talk: something that is no answer is printed.
+// talk: output that is not a response.
 func talk(_ scenario, o *observation) {
 	o.End, o.Stdout = "answers", true
 }
 
-// answersIn: the answer that there is in v1 otherwise.
+// answersIn: the response, as in v1.
 func answersIn(version string) func(scenario, *observation) {
 	return func(_ scenario, o *observation) {
 		o.End, o.Stdout = "answers", true
@@ -133,7 +133,7 @@ func answersIn(version string) func(scenario, *observation) {
 	}
 }
 
-// asking: the requests differ in words: theirs, ours, and so on.
+// asking: requests in which words are replaced: theirs, ours, and so on.
 func asking(words ...string) func(scenario, *observation) {
 	return func(_ scenario, o *observation) {
 		o.Requests = slices.Clone(o.Requests)
@@ -143,7 +143,7 @@ func asking(words ...string) func(scenario, *observation) {
 	}
 }
 
-// again: what is asked once is asked several times.
+// again: a request is retried.
 func again(_ scenario, o *observation) {
 	o.Requests = slices.Clone(o.Requests)
 	for i := range o.Requests {
@@ -151,16 +151,16 @@ func again(_ scenario, o *observation) {
 	}
 }
 
-// answersLater: what is asked again is answered then.
+// answersLater: a retried request succeeds.
 func answersLater(s scenario, o *observation) {
 	again(s, o)
 	o.End, o.Stdout, o.Answer = "answers", true, answered("111122223333.dkr.ecr.us-west-2.amazonaws.com")
 }
 
-// notRedirected: the first host alone is asked.
+// notRedirected: only the first host is queried.
 func notRedirected(_ scenario, o *observation) { o.Requests = o.Requests[:min(1, len(o.Requests))] }
 
-// asPod: the role of the service account is taken, and works.
+// asPod: the service account's role is assumed, and works.
 func asPod(_ scenario, o *observation) {
 	o.End, o.Stdout, o.Answer = "answers", true, answered("111122223333.dkr.ecr.us-west-2.amazonaws.com")
 	o.Requests = []string{askSTS("us-west-2"), askECR("us-west-2", "ASIAASSUMEDROLE00000")}
@@ -176,13 +176,13 @@ func portInKey(s scenario, o *observation) {
 	o.Answer.Auth[req.Registry()] = credentials
 }
 
-// regionOfInstance: the metadata service is asked where the instance is.
+// regionOfInstance: the metadata service is queried for the region.
 func regionOfInstance(s scenario, o *observation) {
 	o.Requests = []string{
 		"PUT loopback/latest/api/token; X-Aws-Ec2-Metadata-Token-Ttl-Seconds 300",
 		"GET loopback/latest/meta-data/placement/region; X-Aws-Ec2-Metadata-Token",
 	}
-	if s.arrange == nil { // or else the instance does not know
+	if s.arrange == nil { // otherwise the instance does not know the region
 		o.End, o.Stdout, o.Answer = "answers", true, answered("registry.example.com")
 		o.Requests = append(o.Requests, askECR("eu-west-1", ""))
 	}
@@ -214,7 +214,7 @@ func issuerRetried(_ scenario, o *observation) {
 	o.Requests = []string{askSTS("us-west-2") + ", and again", askECR("us-west-2", "ASIAASSUMEDROLE00000")}
 }
 
-// answered is the answer of a cloud in which nothing is wrong.
+// answered is the response with a cloud without failures.
 func answered(key string) *answer {
 	return &answer{
 		APIVersion: plugin.V1, Kind: plugin.KindResponse, CacheKeyType: "Registry", CacheDuration: new(lifetime(6 * time.Hour)),
@@ -222,7 +222,7 @@ func answered(key string) *answer {
 	}
 }
 
-// askECR is the question for a token, with a key from STS or the static one.
+// askECR is the request for a token, with a key from STS or the static key.
 func askECR(region, key string) string {
 	session := "X-Amz-Security-Token; "
 	if key == "" {

@@ -19,15 +19,14 @@ import (
 
 var slow = flag.Bool("slow", false, "run the scenarios that take minutes, too")
 
-// scenarios are all of them.
+// scenarios returns all scenarios.
 func scenarios() []scenario {
 	all := slices.Concat(hosts(), sources(), endpoints(), answers(), serviceAccounts(), protocol(), failures())
 	return slices.DeleteFunc(all, func(s scenario) bool { return s.slow && !*slow })
 }
 
-// TestECR runs the real plugin of AWS and ours in each scenario and compares
-// how they end, what they answer and whom they ask. Where they differ,
-// differences has to say how.
+// TestECR runs AWS's plugin and ours in each scenario and compares exit, response and
+// requests. Every difference must be listed in differences.
 func TestECR(t *testing.T) {
 	dir := t.TempDir()
 	theirs, err := BuildUpstreamECR(dir)
@@ -53,8 +52,8 @@ func TestECR(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			problems := compare(s, upstream[i], regcred[i])
 			if len(problems) > 0 {
-				// Connections break when many programs run at once, and are
-				// made again: look once more, at this one alone.
+				// Connections may break and be retried under load: repeat this scenario
+				// without concurrency.
 				t.Logf("looked at twice, because of %q", problems)
 				problems = compare(s, see(t, theirs, s, nil), see(t, ours, s, s.ourArgs))
 			}
@@ -74,8 +73,8 @@ func TestECR(t *testing.T) {
 	report(t, len(all), shown)
 }
 
-// observeAll runs a program in all scenarios, several at a time, since many of
-// them wait.
+// observeAll runs a program in all scenarios, several at a time, because many of them
+// wait.
 func observeAll(t *testing.T, path string, all []scenario, args func(scenario) []string) []*observation {
 	t.Helper()
 	seen := make([]*observation, len(all))
@@ -95,7 +94,7 @@ func observeAll(t *testing.T, path string, all []scenario, args func(scenario) [
 	return seen
 }
 
-// see runs a program in one scenario. It returns nil if that cannot be done.
+// see runs a program in one scenario. It returns nil if the run could not be started.
 func see(t *testing.T, path string, s scenario, args []string) *observation {
 	o, err := observe(t.Context(), path, s, args, t.TempDir())
 	if err != nil {
@@ -104,14 +103,13 @@ func see(t *testing.T, path string, s scenario, args []string) *observation {
 	return o
 }
 
-// differences are those that are listed for the scenario.
+// differences returns the differences that list the scenario.
 func (s scenario) differences() []difference {
 	return slices.DeleteFunc(slices.Clone(differences), func(d difference) bool { return !slices.Contains(d.in, s.name) })
 }
 
-// compare mends what upstream did by the differences that are listed for the
-// scenario, and wants ours to be the same. It returns what is not as it should
-// be.
+// compare applies the scenario's differences to upstream's observation and compares the
+// result with ours. It returns the mismatches.
 func compare(s scenario, upstream, regcred *observation) (problems []string) {
 	opts := cmp.Comparer(about)
 	problems = append(s.unstruck(upstream), s.unstruck(regcred)...)
@@ -132,7 +130,8 @@ func compare(s scenario, upstream, regcred *observation) (problems []string) {
 	return problems
 }
 
-// unstruck are the faults that nobody met: what follows from them was not seen.
+// unstruck returns the faults that no request triggered, so their effects were not
+// observed.
 func (s scenario) unstruck(o *observation) (problems []string) {
 	for _, f := range s.faults {
 		if !slices.ContainsFunc(o.Requests, func(line string) bool { return strings.Contains(line, f.Path) }) {
@@ -142,7 +141,7 @@ func (s scenario) unstruck(o *observation) (problems []string) {
 	return problems
 }
 
-// report is the summary of a run.
+// report logs the summary of a run.
 func report(t *testing.T, n int, shown map[string]int) {
 	differ := 0
 	var lines strings.Builder
@@ -153,7 +152,7 @@ func report(t *testing.T, n int, shown map[string]int) {
 	t.Logf("%d scenarios: alike in %d, different as documented in %d:%s", n, n-differ, differ, lines.String())
 }
 
-// TestDifferences: what is listed is about scenarios that there are, each once.
+// TestDifferences: the listed scenarios exist, and each is listed once.
 func TestDifferences(t *testing.T) {
 	count := map[string]int{}
 	for _, s := range scenarios() {
@@ -174,8 +173,8 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestDifferencesAreDocumented: docs/plugins/ecr.md has an anchor for each
-// difference, and for no other.
+// TestDifferencesAreDocumented: docs/plugins/ecr.md has an anchor for each difference,
+// and no others.
 func TestDifferencesAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/plugins/ecr.md")
 	if err != nil {

@@ -5,10 +5,10 @@ package plugins
 
 import "slices"
 
-// region is a default region, which custom hosts need.
+// region is a default region, which custom hosts require.
 var region = []string{"AWS_REGION=eu-central-1"}
 
-// hosts are the names that registries have.
+// hosts are registry host names.
 func hosts() []scenario {
 	var list []scenario
 	for _, host := range []string{
@@ -33,7 +33,7 @@ func hosts() []scenario {
 	} {
 		list = append(list, scenario{name: host, image: host + "/team/app"})
 	}
-	// With a region, upstream gives the node's credentials to any name.
+	// With a region, upstream returns the node's credentials for all names.
 	for _, host := range []string{
 		"registry.example.com", "registry.k8s.io", "localhost", "127.0.0.1",
 		"11112222333.dkr.ecr.us-west-2.amazonaws.com",
@@ -49,8 +49,8 @@ func hosts() []scenario {
 	return group("host", slices.Concat(list, likeUpstream(list), customHosts())...)
 }
 
-// likeUpstream are the scenarios with the flags that make ours do what upstream
-// does: serve any host, and ask at the plain endpoints.
+// likeUpstream adds the flags that make ours behave like upstream: serve all hosts, and
+// use the plain endpoints.
 func likeUpstream(list []scenario) []scenario {
 	list = slices.Clone(list)
 	for i := range list {
@@ -64,7 +64,7 @@ func likeUpstream(list []scenario) []scenario {
 	return append(list, empty)
 }
 
-// customHosts are names that have nothing to do with AWS, and odd references.
+// customHosts are names unrelated to AWS, and unusual references.
 func customHosts() []scenario {
 	allow := []string{"--allow-host=registry.example.com"}
 	return []scenario{

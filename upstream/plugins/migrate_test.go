@@ -19,7 +19,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// eksConfig is the configuration of nodes of EKS, and what some add to it.
+// eksConfig is the configuration of EKS nodes, with common additions.
 const eksConfig = `{
   "apiVersion": "kubelet.config.k8s.io/v1",
   "kind": "CredentialProviderConfig",
@@ -51,8 +51,8 @@ const eksConfig = `{
 }
 `
 
-// gkeConfig and aksConfig are those of the nodes of GKE and AKS; the latter
-// in a cluster without a way out, with AZURE in place of azure.json.
+// gkeConfig and aksConfig are the configurations of GKE and AKS nodes; the latter in a
+// cluster without outbound access, with AZURE as placeholder for azure.json.
 const (
 	gkeConfig = `kind: CredentialProviderConfig
 apiVersion: kubelet.config.k8s.io/v1
@@ -98,8 +98,8 @@ func built(t *testing.T, dir, name string) string {
 	return path
 }
 
-// migrated is the provider of a configuration after what regcred prints has
-// been applied to it.
+// migrated applies regcred's suggested changes to a configuration and returns its
+// provider.
 func migrated(t *testing.T, regcred, text string) *config.Provider {
 	t.Helper()
 	if _, err := exec.LookPath("patch"); err != nil {
@@ -132,8 +132,8 @@ func migrated(t *testing.T, regcred, text string) *config.Provider {
 	return &cfg.Providers[0]
 }
 
-// TestMigrateEKS: for each image that a node of EKS may be asked for, as the
-// node and as a service account, ours answers and asks as AWS's own does.
+// TestMigrateEKS: for each image on an EKS node, as the node and as a service account,
+// ours returns the same and sends the same requests as AWS's plugin.
 func TestMigrateEKS(t *testing.T) {
 	dir := t.TempDir()
 	theirs, err := BuildUpstreamECR(dir)
@@ -168,8 +168,8 @@ func TestMigrateEKS(t *testing.T) {
 	}
 }
 
-// answerOf runs a plugin as its provider says, and returns the keys and users
-// of its answer.
+// answerOf runs a plugin as configured in its provider, and returns the keys and users of
+// its response.
 func answerOf(t *testing.T, c *Cloud, path string, args []string, image string) (list []string) {
 	t.Helper()
 	cmd := plugin.Command{Path: path, Args: plugin.NewSecrets(args...), Environ: c.Environ, APIVersion: plugin.V1}
@@ -184,7 +184,7 @@ func answerOf(t *testing.T, c *Cloud, path string, args []string, image string) 
 	return list
 }
 
-// TestMigrateGKE: the answers have the keys of upstream's, for each image of a
+// TestMigrateGKE: the responses have the same keys as upstream's, for each image of a
 // node's patterns.
 func TestMigrateGKE(t *testing.T) {
 	dir := t.TempDir()
@@ -211,8 +211,8 @@ func TestMigrateGKE(t *testing.T) {
 	}
 }
 
-// TestMigrateAKS: the answers have the keys of upstream's, with a managed
-// identity and with a service principal.
+// TestMigrateAKS: the responses have the same keys as upstream's, with a managed identity
+// and with a service principal.
 func TestMigrateAKS(t *testing.T) {
 	dir := t.TempDir()
 	path, regcred := built(t, dir, ACR), built(t, dir, "regcred")

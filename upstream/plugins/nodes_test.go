@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// TestStore: what Go reads of the store is what it reads of Debian's: all
-// authorities in the bundle, and again in the files of the directory.
+// TestStore: Go reads the same from the store as from Debian's: all CAs in the bundle,
+// and again in the directory's files.
 func TestStore(t *testing.T) {
 	world := httptest.NewTLSServer(nil)
 	defer world.Close()
@@ -38,7 +38,7 @@ func TestStore(t *testing.T) {
 		found = found || cert.Equal(world.Certificate())
 		count++
 	}
-	// Debian's has 220 kB.
+	// Debian's bundle has 220 kB.
 	if count != storeRoots || !found || len(bundle) < 180e3 || len(bundle) > 260e3 {
 		t.Errorf("a bundle of %d certificates and %d bytes, with the cloud's: %t", count, len(bundle), found)
 	}
@@ -58,8 +58,8 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestDistance: the handshake waits, each request waits, and two connections
-// wait side by side.
+// TestDistance: handshakes and requests are delayed, and two connections are delayed
+// concurrently.
 func TestDistance(t *testing.T) {
 	const trip = 200 * time.Millisecond
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -82,7 +82,7 @@ func TestDistance(t *testing.T) {
 	expect := func(what string, trips time.Duration, f func()) {
 		start := time.Now()
 		f()
-		// The machine may be busy; less than a trip more cannot be a trip.
+		// On a busy machine it may take longer, but less than another round trip.
 		if got := time.Since(start); got < trips*trip || got >= (trips+1)*trip {
 			t.Errorf("%s took %v, want %d times %v", what, got, trips, trip)
 		}

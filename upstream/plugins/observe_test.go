@@ -19,16 +19,16 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// cloud is what surrounds one run of a plugin: a cloud of its own, reached by
-// the names that it has in the world, and nothing else.
+// cloud is the environment of one run of a plugin: a cloud reached by its public host
+// names, and no other network.
 type cloud struct {
 	*testcloud.AWS
 	net *testcloud.Net
-	dir string // for files that the run needs
+	dir string // for the run's files
 	env []string
 }
 
-// domains are those under which AWS has its endpoints.
+// domains are the domains of AWS's endpoints.
 var domains = []string{
 	"*.amazonaws.com", "*.amazonaws.com.cn", "*.amazonaws.eu", "*.api.aws", "*.api.amazonwebservices.com.cn", "*.api.amazonwebservices.eu",
 	"*.c2s.ic.gov", "*.sc2s.sgov.gov", "*.cloud.adc-e.uk", "*.csp.hci.ic.gov",
@@ -48,8 +48,7 @@ func newCloud(dir string) (*cloud, error) {
 	for _, d := range domains {
 		world.Handle(d, aws)
 	}
-	// The metadata service alone is asked at an address of its own; the others
-	// by name.
+	// Only the metadata service is configured by address; the others are reached by name.
 	env := slices.DeleteFunc(aws.Environ(), func(s string) bool { return strings.HasPrefix(s, "AWS_ENDPOINT_URL") })
 	env = append(append(env, world.Environ()...), "HOME="+dir)
 	return &cloud{AWS: aws, net: world, dir: dir, env: env}, nil
@@ -72,17 +71,17 @@ func (c *cloud) file(name, content string) string {
 	return path
 }
 
-// observation is what a plugin did in a scenario: all that is compared.
+// observation is what is compared of a plugin's run in a scenario.
 type observation struct {
 	End      string   // "answers", "fails" or "panics"
 	Answer   *answer  // nil if there is none
-	Stdout   bool     // whether anything was written there
+	Stdout   bool     // whether stdout was not empty
 	Leak     bool     // whether standard error holds a secret
-	Requests []string // what the cloud was asked, one line each
-	Strays   []string // who else was asked
+	Requests []string // requests to the cloud, one line each
+	Strays   []string // other hosts that were queried
 }
 
-// answer is an answer in plain values.
+// answer is a response in plain values.
 type answer struct {
 	APIVersion    string          `json:"apiVersion"`
 	Kind          string          `json:"kind"`
@@ -93,7 +92,7 @@ type answer struct {
 
 type auth struct {
 	Username string `json:"username"`
-	Password string `json:"password"` // the cloud's "open-sesame", or what a scenario made of it
+	Password string `json:"password"` // the cloud's "open-sesame", or the scenario's
 }
 
 // lifetime is a duration that depends on the time of the run.
@@ -109,8 +108,8 @@ func (l *lifetime) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// about reports whether two durations are the same, but for the seconds
-// between two runs. Zero, which means "do not keep", is like nothing else.
+// about reports whether two durations are equal, except for the seconds between two runs.
+// Zero, which disables caching, only equals zero.
 func about(a, b lifetime) bool {
 	if a == 0 || b == 0 {
 		return a == b
@@ -118,7 +117,7 @@ func about(a, b lifetime) bool {
 	return time.Duration(a-b).Abs() <= 2*time.Second
 }
 
-// observe runs a program once in a scenario, with a cloud of its own.
+// observe runs a program once in a scenario, with its own cloud.
 func observe(ctx context.Context, path string, s scenario, args []string, dir string) (*observation, error) {
 	c, err := newCloud(dir)
 	if err != nil {
@@ -130,7 +129,7 @@ func observe(ctx context.Context, path string, s scenario, args []string, dir st
 		Path: path, Args: plugin.NewSecrets(append(slices.Clone(s.args), args...)...), Environ: c.env, Dir: dir,
 		APIVersion: plugin.V1, Timeout: 3 * time.Minute,
 	}
-	// The errors of a plugin are observations too.
+	// A plugin's errors are also observations.
 	x, err := cmd.RunRaw(ctx, strings.NewReader(s.stdin()))
 	if x.Started.IsZero() {
 		return nil, err
@@ -146,7 +145,7 @@ func (c *cloud) observed(x *plugin.Exchange) *observation {
 	switch {
 	case x.ExitCode == 0:
 		o.End = "answers"
-	case strings.Contains(x.Stderr, "panic: ") && strings.Contains(x.Stderr, "\ngoroutine "): // the SDK has some of its own
+	case strings.Contains(x.Stderr, "panic: ") && strings.Contains(x.Stderr, "\ngoroutine "): // the SDK prints "panic: " too
 		o.End = "panics"
 	}
 	dec := json.NewDecoder(strings.NewReader(x.Stdout.Reveal()))
@@ -164,8 +163,8 @@ func (c *cloud) observed(x *plugin.Exchange) *observation {
 	return o
 }
 
-// retried makes one line of each row of equal ones: how often something is
-// tried depends on the release of the SDK.
+// retried merges repeated lines into one, because the number of retries depends on the
+// SDK's release.
 func retried(lines []string) []string {
 	var out []string
 	for _, l := range lines {
@@ -181,8 +180,8 @@ func retried(lines []string) []string {
 	return out
 }
 
-// line is what of a request is compared. Headers that name the SDK, and what
-// it reckons about retries, are not.
+// line formats the compared parts of a request. Headers with the SDK's name and its retry
+// statistics are omitted.
 func line(r testcloud.Request) string {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil && net.ParseIP(name) != nil {
@@ -210,7 +209,7 @@ func line(r testcloud.Request) string {
 	return strings.Join(append(parts, body(r)...), "; ")
 }
 
-// body is what of a request's body is compared.
+// body formats the compared parts of a request's body.
 func body(r testcloud.Request) []string {
 	if len(r.Body) == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// serviceAccounts are requests with the identity of a pod.
+// serviceAccounts are requests with a pod's identity.
 func serviceAccounts() []scenario {
 	pod := map[string]string{annotation: role}
 	fallback := "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/fallback"
@@ -74,7 +74,7 @@ func podToken() string {
 	return encode([]byte(`{"alg":"RS256"}`)) + "." + encode([]byte(claims)) + "." + canary.Token
 }
 
-// protocol is what may stand on standard input and on the command line.
+// protocol are standard inputs and command lines.
 func protocol() []scenario {
 	request := func(apiVersion, kind, rest string) *string {
 		return new(`{"apiVersion":"` + apiVersion + `","kind":"` + kind + `"` + rest + `}`)

@@ -15,21 +15,21 @@ import (
 type scenario struct {
 	name string
 
-	image       string // asked for, in a request of version v1; "" means private
+	image       string // in the v1 request; "" means private
 	token       string // of a service account
 	annotations map[string]string
-	request     *string // standard input, in place of what the above make
+	request     *string // standard input, instead of the above
 
 	noKeys  bool     // no access key in the environment
 	env     []string // added to the environment
 	args    []string
-	ourArgs []string          // that only ours is given
+	ourArgs []string          // for ours only
 	arrange func(*cloud)      // changes the cloud before the run
 	faults  []testcloud.Fault // likewise
-	slow    bool              // takes more than 20 s; run with -slow alone
+	slow    bool              // takes more than 20 s; only run with -slow
 }
 
-// private is an image of a private registry, for scenarios about other things.
+// private is an image of a private registry, for scenarios that do not test hosts.
 const private = "111122223333.dkr.ecr.us-west-2.amazonaws.com/team/app"
 
 func (s scenario) prepare(c *cloud) {
@@ -67,7 +67,7 @@ func (s scenario) stdin() string {
 	return string(data)
 }
 
-// group puts a heading before the names of scenarios.
+// group prefixes the names of scenarios with a heading.
 func group(heading string, list ...scenario) []scenario {
 	for i := range list {
 		list[i].name = heading + ": " + list[i].name

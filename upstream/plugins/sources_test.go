@@ -13,8 +13,8 @@ import (
 
 func noRegion(s *testcloud.AWSState) { s.Region = "" }
 
-// profile writes a configuration file, in which TOKEN is the path of a file
-// with a token, and KEYS stands for static keys.
+// profile writes a config file. TOKEN is replaced with the path of a token file, and KEYS
+// with static keys.
 func profile(content string) func(*cloud) {
 	return func(c *cloud) {
 		keys := "aws_access_key_id = AKIAPROFILE000000000\naws_secret_access_key = " + canary.Password
@@ -23,13 +23,13 @@ func profile(content string) func(*cloud) {
 	}
 }
 
-// process writes what credential_process prints.
+// process writes the output of credential_process.
 func process(c *cloud) {
 	path := c.file("process.json", `{"Version":1,"AccessKeyId":"AKIAPROCESS000000000","SecretAccessKey":"`+canary.Password+`"}`)
 	profile("[default]\ncredential_process = /bin/cat " + path + "\n")(c)
 }
 
-// sources are where the credentials for the calls come from.
+// sources are the sources of the plugin's own credentials.
 func sources() []scenario {
 	webIdentity := func(c *cloud) {
 		c.setenv("AWS_REGION=us-west-2", "AWS_ROLE_ARN="+role, "AWS_ROLE_SESSION_NAME=node", "AWS_WEB_IDENTITY_TOKEN_FILE="+c.file("token", canary.Token))
@@ -59,14 +59,14 @@ func sources() []scenario {
 	}, metadata()...)...)
 }
 
-// redirect leads from the container endpoint to another host.
+// redirect redirects the container endpoint to another host.
 func redirect(status int) []testcloud.Fault {
 	elsewhere := http.Header{"Location": {"https://credentials.amazonaws.com/v2/credentials"}}
 	match := func(r testcloud.Request) bool { return r.Host != "credentials.amazonaws.com" }
 	return []testcloud.Fault{{Path: "/v2/credentials", Match: match, Status: status, Header: elsewhere, Times: -1}}
 }
 
-// metadata is the instance metadata service as a source.
+// metadata uses the instance metadata service as source.
 func metadata() []scenario {
 	refusing := func(status int, path string) []testcloud.Fault {
 		return []testcloud.Fault{{Path: path, Status: status, Times: -1}}
@@ -89,7 +89,7 @@ func metadata() []scenario {
 	}
 }
 
-// endpoints are the variants of the address that is asked.
+// endpoints are variants of the endpoint's address.
 func endpoints() []scenario {
 	own := func(name string) func(*cloud) {
 		return func(c *cloud) { c.setenv(name + "=" + c.URL()) }
