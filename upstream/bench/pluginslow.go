@@ -79,8 +79,8 @@ func (h hopeless) row(path, upstream string) (row, error) {
 	}, errors.Join(err, theirErr)
 }
 
-// giveUp runs a plugin that gets no response, without a timeout, and returns when it
-// failed and what it wrote.
+// giveUp runs a plugin that gets no response, without a timeout, and returns the time
+// until it failed and its output.
 func (h hopeless) giveUp(c *plugins.Cloud, path string) (time.Duration, string, error) {
 	cmd := plugin.Command{Path: path, Args: plugin.NewSecrets(c.Args...), Environ: c.Environ, APIVersion: plugin.V1, Timeout: 5 * time.Minute}
 	start := time.Now()

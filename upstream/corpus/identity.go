@@ -10,7 +10,7 @@ import "strings"
 type Identity struct {
 	Image       string            `json:"image"`
 	Namespace   string            `json:"namespace"`
-	Name        string            `json:"name"` // of the service account; "" if the pod has none
+	Name        string            `json:"name"` // of the service account; "" for a pod without a service account
 	UID         string            `json:"uid"`
 	Annotations map[string]string `json:"annotations,omitempty"` // the selected ones
 	Token       string            `json:"token"`

@@ -9,7 +9,7 @@ import (
 	"math/rand/v2"
 )
 
-// sides holds a kubelet and what it is compared with.
+// sides pairs a kubelet with regcred.
 type sides struct {
 	ctx    context.Context
 	oracle *oracle

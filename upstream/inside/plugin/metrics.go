@@ -18,8 +18,8 @@ import (
 // KubeletSubsystem is the prefix of the metrics' names.
 const KubeletSubsystem = "kubelet"
 
-// The metrics have the names, labels and buckets of the kubelet's. The kubelet has none
-// for reloads; those follow the API server's metrics for reloaded configurations.
+// The metrics have the names, labels and buckets of the kubelet's. Reload metrics, which
+// the kubelet lacks, follow the API server's for reloaded configurations.
 var (
 	pluginErrors = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem:      KubeletSubsystem,

@@ -20,7 +20,7 @@ type providers struct {
 	now          func() time.Time // replaced in tests
 
 	mu       sync.Mutex
-	checking chan struct{} // closed when the running check ends; nil if there is none
+	checking chan struct{} // closed when the running check ends; nil between checks
 	until    time.Time     // when lookups stop waiting for it
 	next     chan struct{} // closed when the following check ends; nil if no lookup waits for it
 
@@ -31,8 +31,8 @@ type providers struct {
 }
 
 // checkPatience limits how long lookups wait for a check, which compares the
-// configuration's files with the configuration in use. If the files do not respond by
-// then, lookups stop waiting until they do.
+// configuration's files with the configuration in use. If the files do not respond in
+// time, lookups stop waiting until they do.
 const checkPatience = 2 * time.Second
 
 // refresh reloads the configuration's files if they have changed. There is no watch: each
