@@ -19,7 +19,7 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// agentRemoveFlags are the flags of "regcred agent remove".
+// agentRemoveFlags holds the flags of "regcred agent remove".
 type agentRemoveFlags struct {
 	kube         kubeFlags
 	opts         fleet.RemoveOptions
@@ -89,7 +89,7 @@ func (a *app) agentRemove(ctx context.Context, r *agentRemoveFlags) error {
 	return a.tellMissing(done.Missing, r.allowMissing)
 }
 
-// tellChange says on standard error how a node stands now.
+// tellChange reports the new state of a node on standard error.
 func (a *app) tellChange(n fleet.Node, removed, all int) {
 	text := string(n.State)
 	if n.Reason != "" && n.State != fleet.State(agent.Removed) {
@@ -115,10 +115,10 @@ func removalText(done *fleet.Removal) string {
 	return strings.Join(parts, ", ") + "\n"
 }
 
-// whereRegcred is where the program is that the cures name.
+// whereRegcred is a hint that explains where to find regcred on a node.
 const whereRegcred = "to uninstall regcred from a node manually, use /bin/regcred from the pods' image, or regcred from the release archive (see docs/fleet.md)"
 
-// tellMissing says of each node that is missing why, and what to do there.
+// tellMissing reports for each node that was not processed why, and how to fix it.
 func (a *app) tellMissing(missing []fleet.Node, allowed bool) error {
 	var errs []error
 	for _, n := range missing {
@@ -134,7 +134,7 @@ func (a *app) tellMissing(missing []fleet.Node, allowed bool) error {
 	return errors.Join(errs...)
 }
 
-// removeError adds to a refusal what the hook's Role has to say.
+// removeError adds a hint about the hook's Role to a permission error.
 func removeError(err error, o fleet.RemoveOptions) error {
 	e, ok := errors.AsType[*kube.Error](err)
 	if !ok || e.Code != http.StatusForbidden {

@@ -19,7 +19,7 @@ import (
 	"github.com/regcred/regcred/internal/hostrun"
 )
 
-// agentFlags are the flags of "regcred agent run".
+// agentFlags holds the flags of "regcred agent run".
 type agentFlags struct {
 	agent.Options
 	owner    objectName
@@ -80,11 +80,11 @@ func (r *agentFlags) register(cmd *cobra.Command) {
 	f.BoolVar(&i.Reapplied, "reapplied", false, "install even if the node's operating system reverts the change at boot; the agent reapplies the change each time")
 	f.DurationVar(&i.Timeout, "timeout", 4*time.Minute, "maximum `time` for a restarted kubelet to become healthy before the change is rolled back")
 	f.DurationVar(&r.Interval, "interval", time.Minute, "`time` between checks of the node")
-	// Not a string: an empty one is a value.
+	// Func rather than StringVar, because an empty value has a meaning.
 	f.Func("listen", "`address` of /metrics and /healthz (default \""+r.listen+"\"); \"\" for none", func(v string) error { r.listen = v; return nil })
 }
 
-// complete checks flags, and fills in what is not one.
+// complete validates the flags and fills in the options that have no flag.
 func (r *agentFlags) complete() (err error) {
 	for _, f := range []given{{"node", r.Node}, {"owner", r.owner.String()}, {"revision", r.Revision}, {"host-work", r.hostWork}} {
 		if f.value == "" {

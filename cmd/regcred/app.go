@@ -14,26 +14,27 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// kubeletOfNode is --as-kubelet without a process id: the one that there is.
+// kubeletOfNode is the value of --as-kubelet without a process ID: the node's only
+// kubelet.
 const kubeletOfNode = "auto"
 
-// app is one run of the program: the world it may touch, and the settings
-// that every command shares.
+// app is one run of the program: its environment, and the settings shared by every
+// command.
 type app struct {
 	terminal.Terminal
 	stdin   io.Reader
 	environ []string
 	dir     string // working directory
-	root    string // where the node's own paths begin: "/", except in tests
+	root    string // root of the node's paths: "/", except in tests
 
 	config, binDir setting
-	forHelper      bool // clients' helper is to find the configuration too
+	forHelper      bool // find the configuration for the credential helper too
 	timeout        time.Duration
-	asKubelet      string // "" = no, kubeletOfNode, or a process id
+	asKubelet      string // "" = no, kubeletOfNode, or a process ID
 	rootDir        string
 	verbose        bool
 
-	started bool // a command's own code runs: what fails from here on is not usage
+	started bool // a command is running, so later errors are not usage errors
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer, environ []string) *app {
@@ -45,7 +46,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer, environ []string) *app {
 	}
 }
 
-// logger is for -v; without it nothing is logged.
+// logger returns the logger for -v. Without -v it discards everything.
 func (a *app) logger() *slog.Logger {
 	if !a.verbose {
 		return slog.New(slog.DiscardHandler)
@@ -53,8 +54,7 @@ func (a *app) logger() *slog.Logger {
 	return a.Logger()
 }
 
-// print prints a result in the format that was asked for: as JSON, or as the
-// text that render makes of it.
+// print prints a result as JSON or, with render, as text.
 func (a *app) print(output *choice, result any, render func(*terminal.Text)) error {
 	if output.value == "json" {
 		return a.WriteJSON(result)
@@ -64,8 +64,8 @@ func (a *app) print(output *choice, result any, render func(*terminal.Text)) err
 	return t.Print(a.Stdout)
 }
 
-// calledAs is how the program is called that a path leads to: by kubectl too,
-// whose plugins are files kubectl-NAME.
+// calledAs returns the command that runs the program at path: "kubectl regcred" for the
+// kubectl plugin kubectl-regcred.
 func calledAs(path string) string {
 	if name := strings.TrimSuffix(filepath.Base(path), ".exe"); name == "kubectl-regcred" {
 		return "kubectl regcred"

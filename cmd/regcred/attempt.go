@@ -15,14 +15,14 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// attemptMark is how an attempt is shown.
+// attemptMark returns the mark that is printed for an attempt.
 func attemptMark(j *report.Attempt) terminal.Mark {
 	return map[string]terminal.Mark{
 		report.Answered: terminal.OK, report.Skipped: terminal.Skipped, report.Failed: terminal.Error, report.Empty: terminal.None,
 	}[j.Outcome]
 }
 
-// renderAttempt says what was done, what came of it, and what to do.
+// renderAttempt prints an attempt, its result, and how to fix a failure.
 func renderAttempt(t *terminal.Text, j *report.Attempt) {
 	renderIdentity(t, j.Identity)
 	switch j.Outcome {
@@ -69,7 +69,7 @@ func renderAnswer(t *terminal.Text, j *report.Attempt) {
 	}
 }
 
-// renderStderr quotes what the plugin said, at most its last five lines.
+// renderStderr prints at most the last five lines of the plugin's standard error.
 func renderStderr(t *terminal.Text, j *report.Attempt) {
 	const most = 5
 	text := strings.TrimSpace(j.Stderr)
@@ -86,7 +86,7 @@ func renderStderr(t *terminal.Text, j *report.Attempt) {
 	}
 }
 
-// renderIdentity says on whose behalf the provider was asked.
+// renderIdentity prints the service account that the provider was called for.
 func renderIdentity(t *terminal.Text, id *report.Identity) {
 	if id == nil {
 		return
@@ -112,7 +112,7 @@ func renderIdentity(t *terminal.Text, id *report.Identity) {
 	}
 }
 
-// scopeOf says for whom beside the asker an answer is good.
+// scopeOf describes who may share a cached response, as a suffix for the scope.
 func scopeOf(id *report.Identity) string {
 	switch {
 	case id == nil:

@@ -16,19 +16,18 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// caFile names certificates of authorities that are believed beside those of
-// the system.
+// caFile is a file of CA certificates that are trusted in addition to the system's.
 type caFile string
 
 func (f *caFile) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar((*string)(f), "ca-file", "", "PEM `file` of CA certificates to trust in addition to those in the kubeconfig")
 }
 
-// maxCAFile bounds a file of certificates, in bytes. That of a whole system has
+// maxCAFile limits the size of a CA file, in bytes. A system's complete bundle is about
 // a quarter of it.
 const maxCAFile = 1 << 20
 
-// read returns the certificates, and nil if no file is named.
+// read returns the certificates, or nil if no file is set.
 func (f caFile) read(ctx context.Context) ([]*x509.Certificate, error) {
 	if f == "" {
 		return nil, nil
@@ -54,7 +53,7 @@ func (f caFile) read(ctx context.Context) ([]*x509.Certificate, error) {
 	return list, nil
 }
 
-// registryTransport makes the requests to registries; nil without a file.
+// registryTransport returns the transport for registries, or nil if no file is set.
 func (f caFile) registryTransport(ctx context.Context) (http.RoundTripper, error) {
 	list, err := f.read(ctx)
 	if err != nil || list == nil {
@@ -72,7 +71,7 @@ func (f caFile) registryTransport(ctx context.Context) (http.RoundTripper, error
 	return transport, nil
 }
 
-// pem returns the certificates alone, whatever else the file holds.
+// pem returns only the certificates, without the rest of the file.
 func (f caFile) pem(ctx context.Context) ([]byte, error) {
 	list, err := f.read(ctx)
 	var text []byte

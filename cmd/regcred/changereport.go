@@ -26,7 +26,7 @@ func newChange(p *install.Plan, dryRun bool, err error) *report.Change {
 		r.Outcome, r.Generation = report.ChangePlanned, 0
 	case p.Nothing && len(p.Restart) == 0:
 		r.Outcome, r.Generation = report.ChangeUnchanged, p.From.Number
-	case p.Nothing: // the kubelet was restarted, and no generation made
+	case p.Nothing: // restarted the kubelet without creating a generation
 		r.Outcome, r.Generation, r.Previous = report.ChangeRepaired, p.From.Number, p.From.Previous
 	case p.Reactivate && p.To.Number == p.From.Number:
 		r.Outcome = report.ChangeRepaired
@@ -47,7 +47,7 @@ func emptyChange(outcome report.ChangeOutcome) *report.Change {
 	return &report.Change{Outcome: outcome, Restart: []string{}, Warnings: []string{}, Changes: []report.FileChange{}}
 }
 
-// failChange makes r the report of a change that failed.
+// failChange marks r as failed.
 func failChange(r *report.Change, err error) {
 	r.Outcome, r.Generation, r.Error = report.ChangeFailed, 0, shown.Line(err.Error())
 	_, r.Restarted = errors.AsType[*install.RestartedError](err)

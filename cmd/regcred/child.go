@@ -12,20 +12,20 @@ import (
 	"os/signal"
 )
 
-// The exit codes of a command that could not be run, as env and nice have them.
+// Exit codes for a command that could not be run, the same as for env and nice.
 const (
 	exitNotRun   = 126
 	exitNotFound = 127
 )
 
-// runChild runs a command in this program's process group, so that it has the
-// terminal, and until it ends. Signals that come to this program alone are
-// passed on to it. It returns the exit code, which is the command's; a command
-// that a signal killed has the number of it, and the code that shells make of
-// it. The error is that it was not started.
+// runChild runs a command in this program's process group, so that it can use the
+// terminal, and waits for it. Signals sent only to this program are forwarded to the
+// command. runChild returns the command's exit code or, if a signal killed it, the
+// signal and the exit code that shells use for it. err is not nil only if the command
+// did not start.
 func runChild(ctx context.Context, cmd *exec.Cmd) (code int, killedBy os.Signal, err error) {
 	got := make(chan os.Signal, 16)
-	signal.Notify(got, passedSignals(signal.Ignored)...) // to the end: what follows the command tidies up
+	signal.Notify(got, passedSignals(signal.Ignored)...) // never stopped, so that a signal does not prevent the cleanup after the command
 	if err := handOver(ctx); err != nil {
 		return exitFailed, nil, err
 	}
@@ -55,7 +55,7 @@ func runChild(ctx context.Context, cmd *exec.Cmd) (code int, killedBy os.Signal,
 	return exitFailed, nil, err
 }
 
-// notRun is the exit code for a command that was not started.
+// notRun returns the exit code for a command that did not start.
 func notRun(err error) int {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return exitNotFound

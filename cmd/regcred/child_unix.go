@@ -13,25 +13,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// passedSignals are those that a command is to get. Those that are ignored, as
-// nohup has it, remain so.
+// passedSignals returns the signals to forward to a command. Ignored signals, as under
+// nohup, stay ignored.
 func passedSignals(ignored func(os.Signal) bool) []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2}
 	return slices.DeleteFunc(all, ignored)
 }
 
-// passOn passes a signal on. What a key of the terminal sends, the system has
-// sent to the whole group, and twice might mean more: the second ^C of many a
-// program ends it at once.
+// passOn forwards a signal, unless it was typed on the terminal: then the system has
+// sent it to the whole process group, and many programs exit immediately on a second
+// ^C.
 func passOn(p *os.Process, sig os.Signal) {
 	if (sig == os.Interrupt || sig == syscall.SIGQUIT) && inForeground() {
 		return
 	}
-	_ = p.Signal(sig) // if it has ended, there is nobody to tell
+	_ = p.Signal(sig) // an error means that the process has exited
 }
 
-// inForeground reports whether this program's group is the one that its
-// terminal sends signals to.
+// inForeground reports whether this program is in the terminal's foreground process
+// group.
 func inForeground() bool {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -42,7 +42,7 @@ func inForeground() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// endOf is how a command ended: its exit code, or the signal that killed it.
+// endOf returns a command's exit code, or the signal that killed it.
 func endOf(state *os.ProcessState) (code int, killedBy os.Signal) {
 	status, ok := state.Sys().(syscall.WaitStatus)
 	if !ok || !status.Signaled() {

@@ -5,11 +5,11 @@ package main
 
 import "os"
 
-// passedSignals are those that do not end this program before the command: a
-// ^C comes to all programs of a console.
+// passedSignals returns the signals that must not end this program before the command.
+// All programs of a console get a ^C.
 func passedSignals(func(os.Signal) bool) []os.Signal { return []os.Signal{os.Interrupt} }
 
-// passOn does nothing: the command has got it.
+// passOn does nothing, because the console has sent the signal to the command too.
 func passOn(*os.Process, os.Signal) {}
 
 func endOf(state *os.ProcessState) (code int, killedBy os.Signal) { return state.ExitCode(), nil }

@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// kubeFlags say which API server is asked, and as whom.
+// kubeFlags select the API server and the identity to use.
 type kubeFlags struct {
 	kubeconfig, context string
 	caFile              caFile
@@ -33,19 +33,20 @@ func (k *kubeFlags) register(cmd *cobra.Command) {
 	inGroup(cmd, groupCluster, "kubeconfig", "context", "ca-file")
 }
 
-// given names the flags that were given.
+// given returns the names of the flags that are set.
 func (k *kubeFlags) given() []string {
 	return whichGiven(given{"kubeconfig", k.kubeconfig}, given{"context", k.context}, given{"ca-file", string(k.caFile)})
 }
 
-// cluster is an API server, and how it was found.
+// cluster is a client of an API server, and the origin of its configuration.
 type cluster struct {
 	*kube.Client
-	from string // where its address and our identity are from
+	from string // where the address and the identity were found
 }
 
-// connect makes a client of the API server that the flags name, or that o has
-// from a running kubelet. It does not call it. wrap, if not nil, sees each call.
+// connect returns a client for the API server that the flags select, or that o has from
+// a running kubelet. It does not call the API server. If wrap is not nil, it wraps the
+// transport.
 func (a *app) connect(ctx context.Context, o *node.Origin, k kubeFlags, wrap func(http.RoundTripper) http.RoundTripper) (*cluster, error) {
 	cfg, from, err := k.config(ctx, o)
 	if err != nil {
@@ -62,7 +63,7 @@ func (a *app) connect(ctx context.Context, o *node.Origin, k kubeFlags, wrap fun
 	return c, nil
 }
 
-// config is the configuration of a client, and where it was found.
+// config returns a client configuration and the place where it was found.
 func (k *kubeFlags) config(ctx context.Context, o *node.Origin) (*rest.Config, string, error) {
 	opts := kube.ConfigOptions{Kubeconfig: k.kubeconfig, Context: k.context, Environ: o.Environ}
 	if k.kubeconfig == "" && o.OfKubelet() {
@@ -70,7 +71,7 @@ func (k *kubeFlags) config(ctx context.Context, o *node.Origin) (*rest.Config, s
 			return nil, "", withHint(fmt.Errorf("%s runs without --%s, so it does not connect to an API server", o.Whose(), node.KubeconfigFlag), "give --kubeconfig")
 		}
 	}
-	if opts.Kubeconfig != "" { // client-go would wait for the writer of a named pipe, past any signal
+	if opts.Kubeconfig != "" { // client-go would block on a named pipe and ignore signals
 		if f, err := regularfile.Open(opts.Kubeconfig); err == nil {
 			f.Close()
 		} else if _, ok := errors.AsType[*regularfile.NotRegularError](err); ok {
@@ -95,8 +96,8 @@ func (k *kubeFlags) config(ctx context.Context, o *node.Origin) (*rest.Config, s
 	return cfg, from, nil
 }
 
-// fleet makes a client that looks at the nodes of the cluster that the flags name, and
-// says in which namespace its configuration is. It does not call the API server.
+// fleet returns a client for the nodes of the selected cluster, and the namespace of
+// its configuration. It does not call the API server.
 func (a *app) fleet(ctx context.Context, k kubeFlags) (client *fleet.Client, namespace string, err error) {
 	cfg, from, err := k.config(ctx, &node.Origin{Environ: a.environ})
 	if err != nil {

@@ -20,10 +20,10 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// convertFlags are the flags of "regcred convert".
+// convertFlags holds the flags of "regcred convert".
 type convertFlags struct {
 	write         bool
-	to            string // a new file, or a directory; "" = standard output
+	to            string // a new file or directory; "" = standard output
 	format        *choice
 	pluginVersion *choice
 	target        config.Target
@@ -62,7 +62,7 @@ is written.`,
 			if len(args) > 1 {
 				f.to = args[1]
 			}
-			// Before PATH is missed: --config in its place gets its own hint.
+			// Checked before a missing PATH, because --config instead of PATH has its own hint.
 			if err := a.checkConvert(f); err != nil {
 				return err
 			}
@@ -80,7 +80,7 @@ is written.`,
 	return cmd
 }
 
-// checkConvert refuses flags that do not go together.
+// checkConvert rejects incompatible flags.
 func (a *app) checkConvert(f *convertFlags) error {
 	switch {
 	case a.config.byFlag() || a.binDir.byFlag() || a.asKubelet != "":
@@ -93,7 +93,7 @@ func (a *app) checkConvert(f *convertFlags) error {
 	return checkVersion(f.target.KubeletVersion)
 }
 
-// checkVersion refuses a version that is none.
+// checkVersion rejects an invalid version.
 func checkVersion(kubelet string) error {
 	err := (&config.Config{}).ValidateFor(config.Target{KubeletVersion: kubelet})
 	if _, ok := errors.AsType[*config.FieldError](err); err != nil && !ok {
@@ -148,7 +148,7 @@ func (a *app) convert(f *convertFlags, path string) error {
 	return a.create(f, res)
 }
 
-// invalid says what the kubelet would reject of the result.
+// invalid returns an error for a result that the kubelet would reject.
 func (f *convertFlags) invalid(res *convert.Result, at, consequence string) error {
 	err := res.Validate(f.target, at)
 	if err == nil {
@@ -157,8 +157,7 @@ func (f *convertFlags) invalid(res *convert.Result, at, consequence string) erro
 	return errors.Join(err, fmt.Errorf("kubelet %s would not start with the converted file%s", strings.TrimPrefix(f.target.KubeletVersion, "v"), consequence))
 }
 
-// replace puts files in place of those of their names. Done says what they are
-// then.
+// replace overwrites existing files. done completes the note "FILE is …".
 func (a *app) replace(files []convert.File, done string) error {
 	list, err := convert.Replace(files)
 	if err != nil {
@@ -190,7 +189,7 @@ func (a *app) create(f *convertFlags, res *convert.Result) error {
 	return err
 }
 
-// noteConversion says what became of the source that its reader may not expect.
+// noteConversion prints the changes that a reader may not expect.
 func (a *app) noteConversion(res *convert.Result) {
 	changed := false
 	for _, f := range res.Files {
@@ -208,8 +207,8 @@ func (a *app) noteConversion(res *convert.Result) {
 	}
 }
 
-// noteProtocol says which providers are asked in another version of the
-// protocol than before, and which in one that is older than v1.
+// noteProtocol lists the providers whose protocol version changes, and those with a
+// version older than v1.
 func (a *app) noteProtocol(res *convert.Result) {
 	var moved, old, former []string
 	for i, p := range res.Providers {

@@ -11,7 +11,7 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// credentialTable lays out credentials in their order.
+// credentialTable prints a table of credentials, in their order.
 func credentialTable(t *terminal.Text, creds []report.Credential) {
 	var rows [][]string
 	for i, c := range creds {
@@ -25,7 +25,7 @@ func credentialTable(t *terminal.Text, creds []report.Credential) {
 	}
 }
 
-// loginText names a credential, or says that there was none.
+// loginText describes a credential, or "anonymous" for nil.
 func loginText(c *report.Credential) string {
 	if c == nil {
 		return "none (anonymous)"

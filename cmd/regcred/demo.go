@@ -27,13 +27,13 @@ import (
 // demoReport is the result of "regcred demo -o json".
 type demoReport struct {
 	Image     string         `json:"image"`
-	Digest    string         `json:"digest"`    // as the registry has it
+	Digest    string         `json:"digest"`    // from the registry
 	Config    string         `json:"config"`    // content of the configuration file
-	Explain   any            `json:"explain"`   // what "regcred explain -o json" prints
-	Anonymous tryJSON        `json:"anonymous"` // the pull that is refused
+	Explain   any            `json:"explain"`   // the output of "regcred explain -o json"
+	Anonymous tryJSON        `json:"anonymous"` // the pull that the registry rejects
 	Pulled    imageReport    `json:"pulled"`
 	Second    demoSecondJSON `json:"secondLookup"`
-	Execs     int            `json:"execs"` // of the plugin, for both lookups of one keyring
+	Execs     int            `json:"execs"` // of the plugin, for two lookups with one keyring
 }
 
 type demoSecondJSON struct {
@@ -60,8 +60,8 @@ contacted, and all files are removed at the end.`,
 	return cmd
 }
 
-// demoPluginCmd is what the demo's plugin runs: this program, copied under the
-// plugin's name, is called with these arguments.
+// demoPluginCmd returns the hidden command that implements the demo's plugin, which is a copy of
+// this program under the plugin's name.
 func (a *app) demoPluginCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:    "demo-plugin PASSWORD-FILE REGISTRY",
@@ -76,8 +76,8 @@ func (a *app) demoPluginCmd() *cobra.Command {
 	}
 }
 
-// demoPlugin answers with a password from a file, as a plugin for an on-premises
-// registry might.
+// demoPlugin returns a plugin that reads the password from a file, like a plugin for an
+// on-premises registry might.
 func demoPlugin(passwordFile, registry string) plugin.Provider {
 	return plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
 		password, err := os.ReadFile(passwordFile)
@@ -131,7 +131,7 @@ func (a *app) demoSetting(_ context.Context, n *demoNode, _ *demoReport, t *demo
 	return t.flush()
 }
 
-// demoExplain runs "regcred explain" as a person would.
+// demoExplain runs "regcred explain" as a user would.
 func (a *app) demoExplain(ctx context.Context, n *demoNode, r *demoReport, t *demoText) error {
 	var out strings.Builder
 	sub := *a
@@ -151,7 +151,7 @@ func (a *app) demoExplain(ctx context.Context, n *demoNode, r *demoReport, t *de
 	}
 	if code != exitOK {
 		if t.silent {
-			why := &terminal.Text{} // which is told nowhere else
+			why := &terminal.Text{} // the reason is not printed elsewhere
 			why.Quote("", out.String())
 			_ = why.Print(a.Stderr)
 		}
@@ -164,7 +164,7 @@ func (a *app) demoExplain(ctx context.Context, n *demoNode, r *demoReport, t *de
 	return nil
 }
 
-// demoAnonymous shows that the image cannot be had without a login.
+// demoAnonymous shows that the image cannot be pulled without a credential.
 func (a *app) demoAnonymous(ctx context.Context, n *demoNode, r *demoReport, t *demoText) error {
 	_, err := new(pull.Puller).Pull(ctx, n.image, nil, filepath.Join(n.dir, "anonymous"))
 	var failed *pull.Error
@@ -177,7 +177,7 @@ func (a *app) demoAnonymous(ctx context.Context, n *demoNode, r *demoReport, t *
 	return t.flush()
 }
 
-// demoPull pulls with what the plugin answers, and looks up once more.
+// demoPull pulls with the plugin's credential, and then looks it up again.
 func (a *app) demoPull(ctx context.Context, n *demoNode, r *demoReport, t *demoText) error {
 	cfg, err := config.Load(n.configFile())
 	if err != nil {
@@ -185,7 +185,7 @@ func (a *app) demoPull(ctx context.Context, n *demoNode, r *demoReport, t *demoT
 	}
 	k, err := regcred.New(cfg, regcred.Options{BinDir: n.binDir(), Environ: a.environ, Observer: func(e regcred.Event) {
 		if e.Kind == regcred.EventExec {
-			r.Execs++ // one provider is asked at a time here
+			r.Execs++ // one provider runs at a time here
 		}
 	}})
 	if err != nil {
@@ -222,7 +222,7 @@ func (a *app) demoPull(ctx context.Context, n *demoNode, r *demoReport, t *demoT
 type demoText struct {
 	*terminal.Text
 	out    io.Writer
-	silent bool // -o json: nobody reads it
+	silent bool // -o json prints no text
 	steps  int
 }
 
@@ -231,15 +231,15 @@ func (t *demoText) step(title string) {
 	t.Head(fmt.Sprintf("%d. %s", t.steps, title))
 }
 
-// demoIndent stands before what a step shows.
+// demoIndent indents the output of a step.
 const demoIndent = "   "
 
 func (t *demoText) indented(s string) { t.Quote(demoIndent, s) }
 
-// wrapped is indented for running text.
+// wrapped prints running text, indented.
 func (t *demoText) wrapped(s string) { t.Hang(demoIndent, s) }
 
-// flush prints what has been laid out, so that each step is seen as it happens.
+// flush prints the text so far, so that each step appears as it happens.
 func (t *demoText) flush() error { return t.Print(t.out) }
 
 func times(n int) string {

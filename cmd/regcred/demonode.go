@@ -26,8 +26,7 @@ const (
 // runner runs the program with arguments and returns the exit code.
 type runner func(a *app, ctx context.Context, args []string) int
 
-// demoNode is what the demo sets up: a registry, and a node's configuration
-// in a directory.
+// demoNode holds the demo's registry, and the directory with the node's configuration.
 type demoNode struct {
 	dir      string
 	registry *testregistry.Server
@@ -41,7 +40,7 @@ func (n *demoNode) configFile() string { return filepath.Join(n.dir, "config.yam
 
 func (n *demoNode) binDir() string { return filepath.Join(n.dir, "bin") }
 
-// newDemoNode also returns what there is to close beside an error.
+// newDemoNode creates a demo node. If it fails, the caller must still close the node.
 func newDemoNode(run runner) (*demoNode, error) {
 	n := &demoNode{run: run}
 	var err error
@@ -60,7 +59,7 @@ func newDemoNode(run runner) (*demoNode, error) {
 	return n, n.write(password)
 }
 
-// write puts configuration, password and plugin into the directory.
+// write writes the configuration, the password and the plugin into the directory.
 func (n *demoNode) write(password string) error {
 	passwordFile := filepath.Join(n.dir, "password")
 	n.config = fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1
@@ -83,7 +82,7 @@ providers:
 	)
 }
 
-// copyProgram makes a copy of this program.
+// copyProgram copies this program to path.
 func copyProgram(path string) error {
 	if runtime.GOOS == "windows" {
 		path += ".exe"
@@ -99,7 +98,7 @@ func copyProgram(path string) error {
 	return os.WriteFile(path, program, 0o700)
 }
 
-// close ends the registry and removes the directory.
+// close stops the registry and removes the directory.
 func (n *demoNode) close() error {
 	var errs []error
 	if n.registry != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// doctorFlags has the flags of "regcred doctor".
+// doctorFlags holds the flags of "regcred doctor".
 type doctorFlags struct {
 	output *choice
 	only   []string
@@ -122,7 +122,7 @@ func (a *app) doctorKubelet(ctx context.Context, n *node.Reading, o *node.Origin
 	}
 	setup, err := k.Node.Setup(ctx)
 	if err != nil {
-		return k // not a system that runs a kubelet, or interrupted
+		return k // this system runs no kubelet, or interrupted
 	}
 	k.Setup = setup
 	if k.Node.IsHost() {
@@ -148,7 +148,8 @@ func (a *app) doctorCluster(ctx context.Context, o *node.Origin, d *doctorFlags)
 	return c
 }
 
-// callerOrigin stands for a node without a configuration.
+// callerOrigin returns an origin with the caller's environment, for a node without a
+// configuration.
 func (a *app) callerOrigin() *node.Origin { return &node.Origin{Environ: a.environ, Dir: a.dir} }
 
 // doctorResults returns what SARIF shows: everything except passed and skipped checks.

@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// imageFlags has the flags of "regcred doctor" about an image.
+// imageFlags holds the flags of "regcred doctor" about an image.
 type imageFlags struct {
 	image       string
 	pullSecrets []string

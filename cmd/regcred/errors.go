@@ -10,16 +10,16 @@ import (
 	"github.com/regcred/regcred/internal/report"
 )
 
-// The exit codes, the same for every command.
+// Exit codes, the same for every command.
 const (
 	exitOK     = report.ExitOK     // yes: found, valid, passed
 	exitFailed = report.ExitFailed // no: something failed or is invalid
 	exitUsage  = report.ExitUsage  // called wrongly
-	exitEmpty  = report.ExitEmpty  // nothing matched, or the answer is empty
+	exitEmpty  = report.ExitEmpty  // nothing matched, or the response has no credentials
 )
 
-// exitError ends the program with a code when everything has been said, but
-// for a hint.
+// exitError ends the program with an exit code after everything except the hint has
+// been printed.
 type exitError struct {
 	code int
 	hint string
@@ -35,10 +35,10 @@ func exit(code int) error {
 	return &exitError{code: code}
 }
 
-// withHint adds what to do where a person would ask "and now?".
+// withHint adds a hint on how to fix err.
 func withHint(err error, hint string) error { return &node.Error{Err: err, Hint: hint} }
 
-// usageError says that the program was called wrongly.
+// usageError returns an error about wrong arguments or flags.
 func usageError(hint, format string, args ...any) error {
 	return &node.Error{Err: fmt.Errorf(format, args...), Hint: hint, Usage: true}
 }

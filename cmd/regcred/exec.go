@@ -26,7 +26,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// execFlags are the flags of "regcred exec".
+// execFlags holds the flags of "regcred exec".
 type execFlags struct {
 	images      []string
 	allHosts    bool
@@ -61,7 +61,7 @@ run. CMD is not run if a credential cannot be obtained.`,
 		},
 	}
 	f := cmd.Flags()
-	f.SetInterspersed(false) // what follows CMD is its own
+	f.SetInterspersed(false) // flags after CMD belong to the command
 	f.StringArrayVar(&e.images, "image", nil, "`image` that CMD pulls; needed if only a wildcard pattern matches its registry; may be repeated")
 	f.BoolVar(&e.allHosts, "all-hosts", false, "use regcred's helper for every registry that docker contacts")
 	f.BoolVar(&e.materialize, "materialize", false, "write the images' credentials to the files instead of configuring the helper")
@@ -69,7 +69,7 @@ run. CMD is not run if a credential cannot be obtained.`,
 	return cmd
 }
 
-// check refuses flags that do not go together.
+// check rejects incompatible flags.
 func (e *execFlags) check(a *app) error {
 	switch {
 	case e.materialize && e.allHosts:
@@ -113,7 +113,7 @@ func (a *app) exec(ctx context.Context, e *execFlags, args []string) error {
 	case err != nil:
 		a.Error(err)
 	case killedBy == os.Interrupt, killedBy == syscall.SIGTERM, killedBy == syscall.SIGHUP:
-		code = dieOf(killedBy) // other signals may make this program dump what it has in memory
+		code = dieOf(killedBy) // for example, SIGQUIT could make this program dump its memory
 	}
 	return exit(code)
 }
@@ -129,8 +129,8 @@ func (a *app) runIn(ctx context.Context, s *dockerclient.Session, args []string)
 	return runChild(ctx, cmd)
 }
 
-// helperEnviron says in an environment where the configuration is, if that is
-// not for the helper to find.
+// helperEnviron adds the location of the configuration to an environment, unless the
+// helper finds it by itself.
 func (a *app) helperEnviron(environ []string) ([]string, error) {
 	for _, s := range []*setting{&a.config, &a.binDir} {
 		if s.value == "" {
@@ -145,7 +145,7 @@ func (a *app) helperEnviron(environ []string) ([]string, error) {
 	return environ, nil
 }
 
-// sessionOptions says what the files of the command have.
+// sessionOptions returns the content of the session's files.
 func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.SessionOptions, err error) {
 	if e.materialize {
 		o.Logins, err = a.materialize(ctx, e.images)
@@ -173,10 +173,10 @@ func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.
 	return o, nil
 }
 
-// imageHosts returns the registries of images about which the helper is to be
-// asked. Not among them is that of an image which no provider is for: what the
-// user has for it stays. It is an error if one is, and a helper, which is told
-// the registry alone, would not ask it.
+// imageHosts returns the registries for which the command must call the helper. It
+// leaves out registries without a provider, so that the user's own credentials still
+// apply. It returns an error for an image whose provider the helper would not call,
+// because clients pass only the registry.
 func (a *app) imageHosts(cfg *config.Config, images []string) (hosts []string, err error) {
 	for _, image := range images {
 		x, err := a.explainTarget(cfg, target{image: image})
@@ -210,8 +210,8 @@ func unique(list []string) (once []string) {
 	return once
 }
 
-// materialize looks up the first credential for each image. One that may exist
-// and cannot be had is an error: the command would pull without it.
+// materialize looks up the first credential for each image. A failed lookup is an
+// error, because the command would otherwise pull anonymously.
 func (a *app) materialize(ctx context.Context, images []string) (logins []dockerclient.Login, err error) {
 	s, err := a.openKeyring(ctx, &lookupFlags{})
 	if err != nil {
@@ -233,7 +233,7 @@ func (a *app) materialize(ctx context.Context, images []string) (logins []docker
 			if failed {
 				return nil, err
 			}
-			continue // which was said
+			continue // already printed
 		}
 		a.warnFailed(res.Attempts)
 		c := res.Credentials[0]
@@ -247,8 +247,7 @@ func (a *app) materialize(ctx context.Context, images []string) (logins []docker
 	return logins, nil
 }
 
-// warnEnds says until when a credential that is written down lasts, as far as
-// that is known.
+// warnEnds warns when a credential that is written to a file expires, if this is known.
 func (a *app) warnEnds(repository string, c regcred.Credential) {
 	claims, err := jwt.Parse(c.Password.Reveal())
 	switch at := (&terminal.Text{Now: a.Now}); {

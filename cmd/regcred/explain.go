@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// explainFlags are the flags of "regcred explain".
+// explainFlags holds the flags of "regcred explain".
 type explainFlags struct {
 	*lookupFlags
 	output *choice
@@ -54,7 +54,7 @@ The exit code is 0 if credentials are found, 3 if a pull would be anonymous, and
 	return cmd
 }
 
-// check refuses flags that do not go together.
+// check rejects incompatible flags.
 func (e *explainFlags) check() error {
 	if e.dryRun && e.asksCluster() {
 		return usageError("", "--dry-run sends no requests: omit --pod and --service-account")
@@ -99,7 +99,7 @@ func (a *app) explain(ctx context.Context, e *explainFlags, tgt target) error {
 	return exit(verdictCode(&r.Verdict))
 }
 
-// noteDispatcher says where the providers are for which the dispatcher answers.
+// noteDispatcher prints where the dispatcher's providers are configured.
 func (a *app) noteDispatcher(cfg *config.Config) {
 	isDispatcher := func(p config.Provider) bool { return strings.HasPrefix(p.Name, generation.Dispatcher) }
 	if current := generation.DefaultDir + "/current"; slices.ContainsFunc(cfg.Providers, isDispatcher) {
@@ -108,7 +108,7 @@ func (a *app) noteDispatcher(cfg *config.Config) {
 	}
 }
 
-// explainMatch fills in what does not need a lookup.
+// explainMatch fills in the parts that need no lookup.
 func (a *app) explainMatch(cfg *config.Config, tgt target, r *report.Explanation) error {
 	ex, err := a.explainTarget(cfg, tgt)
 	if err != nil {
@@ -154,7 +154,7 @@ func (a *app) explainLookup(ctx context.Context, cfg *config.Config, o *node.Ori
 	return nil
 }
 
-// explainInvalid tells a machine too that there is nothing to explain.
+// explainInvalid prints the error of an invalid configuration as JSON too.
 func (a *app) explainInvalid(e *explainFlags, r *report.Explanation, invalid error) error {
 	if _, ok := errors.AsType[*config.FieldError](invalid); !ok || e.output.value != "json" || errors.Is(invalid, fs.ErrPermission) {
 		return invalid

@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// newExplanation says where the configuration is from.
+// newExplanation returns a report with the origin of the configuration.
 func newExplanation(o *node.Origin, req regcred.Request) *report.Explanation {
 	r := report.NewExplanation(req, report.File{Path: o.Config, From: o.From})
 	r.BinDir, r.Environment = o.BinDir, o.Environment()
@@ -28,7 +28,7 @@ func newExplanation(o *node.Origin, req regcred.Request) *report.Explanation {
 	return r
 }
 
-// report is s in -o json.
+// report returns s as printed by -o json.
 func (s *kubeSubject) report() *report.Subject {
 	j := &report.Subject{
 		Node:        s.pod.Node,
@@ -46,7 +46,8 @@ func (s *kubeSubject) report() *report.Subject {
 	return j
 }
 
-// addPassedOver tells of pull secrets that hold none, which is no attempt.
+// addPassedOver adds the pull secrets without credentials, for which there is no
+// attempt.
 func addPassedOver(r *report.Explanation, secrets []regcred.PullSecret) {
 	for _, s := range secrets {
 		if why := doctor.PassedOver(&s); why != "" {
@@ -60,12 +61,12 @@ func newSourceReport(at regcred.Attempt, j *report.Attempt) report.Source {
 	s := report.Source{Kind: at.Kind, Name: at.Provider, Attempt: *j}
 	if _, s.Unread = errors.AsType[*unreadSecret](at.Err); s.Unread {
 		s.Kind, s.Name = regcred.FromPullSecret, strings.TrimPrefix(s.Name, unreadPrefix)
-		s.DurationSeconds = 0 // it was read before the lookup
+		s.DurationSeconds = 0 // unknown: the kubelet reads the token before the lookup
 	}
 	return s
 }
 
-// renderExplanation lays out what explain found, in the order in which it happens.
+// renderExplanation prints the report in the order in which the steps happen.
 func renderExplanation(t *terminal.Text, r *report.Explanation) {
 	if r.Registry != "" {
 		t.Pair("registry", r.Registry)
@@ -97,7 +98,7 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 	for _, s := range r.Sources {
 		t.Item(sourceMark(&s, r.Credentials), s.Title())
 		attempt, fix := s.Attempt, s.Fix
-		attempt.Fix = "" // below the reason
+		attempt.Fix = "" // printed below the reason
 		renderAttempt(t, &attempt)
 		if s.NoUser > 0 {
 			t.Detail("%s without a user name, so the runtime pulls anonymously", terminal.Count(s.NoUser, "credential"))
@@ -135,8 +136,8 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 	}
 }
 
-// sourceMark is how a source is shown: as its attempt, or the worst that is found
-// about what it has for the image.
+// sourceMark returns the mark of a source: of its attempt or, if worse, of the findings
+// about its credentials for the image.
 func sourceMark(s *report.Source, credentials []report.Credential) terminal.Mark {
 	mark := attemptMark(&s.Attempt)
 	if s.Outcome != report.Answered {
@@ -163,7 +164,7 @@ func sourceMark(s *report.Source, credentials []report.Credential) terminal.Mark
 	return mark
 }
 
-// renderRoute says which hosts the runtime asks, and what each is shown.
+// renderRoute prints the hosts that the runtime contacts, and the credentials for each.
 func renderRoute(t *terminal.Text, way *route.Route) {
 	t.Head("hosts that the runtime contacts")
 	mark := terminal.OK
@@ -184,7 +185,7 @@ func renderRoute(t *terminal.Text, way *route.Route) {
 	}
 }
 
-// renderSubject says for whom the image is looked up.
+// renderSubject prints the pod or service account of the lookup.
 func renderSubject(t *terminal.Text, s *report.Subject) {
 	account := "none"
 	if s.ServiceAccount != nil {
@@ -205,7 +206,8 @@ func renderSubject(t *terminal.Text, s *report.Subject) {
 	}
 }
 
-// shortHash is enough of a hash to compare by eye with the kubelet's metric.
+// shortHash shortens a hash, with enough digits to compare it with the kubelet's
+// metric.
 func shortHash(hash string) string {
 	const digits = len("sha256:") + 12
 	if len(hash) <= digits {
@@ -228,14 +230,14 @@ func renderProvider(t *terminal.Text, p *report.Provider) {
 		renderAttempt(t, p.Attempt)
 	}
 	for _, f := range p.Findings {
-		// A provider that does not match is of interest only if it should have.
+		// Skip a provider that does not match, unless an error explains why.
 		if p.Matched || f.Severity == finding.SeverityError {
 			renderFinding(t, f)
 		}
 	}
 }
 
-// renderNearest shows the pattern that came nearest, and where it failed.
+// renderNearest prints the pattern that matches most, and where it fails.
 func renderNearest(t *terminal.Text, p *report.Provider) {
 	if n := len(p.Patterns); n > 1 {
 		t.Detail("none of the %d patterns match; the closest is %q", n, p.Pattern)
@@ -248,8 +250,7 @@ func renderNearest(t *terminal.Text, p *report.Provider) {
 	}
 }
 
-// renderSecretFinding shows a finding about a pull secret with its place, which
-// nothing around it says, and its cure.
+// renderSecretFinding prints a finding about a pull secret, with its location and fix.
 func renderSecretFinding(t *terminal.Text, f finding.Finding) {
 	if f.Severity == finding.SeverityInfo {
 		return
@@ -260,7 +261,7 @@ func renderSecretFinding(t *terminal.Text, f finding.Finding) {
 	}
 }
 
-// renderFinding shows a finding of the linter, unless it is only worth knowing.
+// renderFinding prints a lint finding, except infos.
 func renderFinding(t *terminal.Text, f finding.Finding) {
 	if f.Severity == finding.SeverityInfo {
 		return

@@ -19,20 +19,19 @@ import (
 	"github.com/regcred/regcred/internal/report"
 )
 
-// setting is one value that two flags set: the kubelet's own name and a short
-// form. Given differently they are a mistake, not a precedence. A variable of
-// the environment is their default.
+// setting is a value that two flags can set: the kubelet's own name and a short form.
+// Different values are an error. An environment variable sets the default.
 type setting struct {
 	value    string
-	by       string // what set it, as it is written: "--config", "REGCRED_CONFIG"; "" if nothing did
-	variable string // its name
+	by       string // the name of its source: "--config", "REGCRED_CONFIG"; "" if not set
+	variable string // name of the environment variable
 }
 
 func (s *setting) register(f *pflag.FlagSet, long, short, variable, usage string) {
 	s.variable = variable
 	f.Func(short, usage+" (default $"+variable+"); also --"+long+", as with the kubelet", s.set(short))
 	f.Func(long, usage, s.set(long))
-	f.Lookup(long).Hidden = true // it has been shown with its short form
+	f.Lookup(long).Hidden = true // listed together with its short form
 }
 
 func (s *setting) set(flag string) func(string) error {
@@ -49,21 +48,20 @@ func (s *setting) set(flag string) func(string) error {
 	}
 }
 
-// byFlag reports whether it was given on the command line, and not only in the
-// environment.
+// byFlag reports whether a flag set the value, and not only the environment.
 func (s *setting) byFlag() bool { return s.by != "" && s.by != s.variable }
 
-// relative reports whether the value is a path that means another file elsewhere.
+// relative reports whether the value is a relative path.
 func (s *setting) relative() bool { return s.value != "" && !filepath.IsAbs(s.value) }
 
-// takeDefault takes the value from the environment if no flag gave one.
+// takeDefault reads the environment variable if no flag is set.
 func (s *setting) takeDefault(getenv func(string) string) {
 	if v := getenv(s.variable); s.by == "" && v != "" {
 		s.value, s.by = v, s.variable
 	}
 }
 
-// choice is a flag with a fixed set of values, the first being the default.
+// choice is a flag with a fixed set of values. The first is the default.
 type choice struct {
 	value  string
 	values []string
@@ -80,20 +78,21 @@ func (c *choice) Set(v string) error {
 	return nil
 }
 
-// register makes c a flag of cmd whose values a shell completes.
+// register adds c to cmd as a flag, with shell completion of its values.
 func (c *choice) register(cmd *cobra.Command, name, short, usage string) {
 	cmd.Flags().VarP(c, name, short, usage)
 	completeFlag(cmd, name, c.values)
 }
 
-// gates are feature gates, as the kubelet's flag of that name has them.
+// gates holds feature gates, in the syntax of the kubelet's --feature-gates.
 type gates map[string]bool
 
 func (g gates) String() string         { return "" }
 func (g gates) Type() string           { return "gates" }
 func (g gates) Set(value string) error { return node.SetGates(g, value) }
 
-// addTarget adds the flags of the kubelet that something is for, which says so.
+// addTarget adds the flags that select a kubelet version. something names what is
+// checked for it.
 func addTarget(cmd *cobra.Command, t *config.Target, something string) {
 	t.FeatureGates = map[string]bool{}
 	f := cmd.Flags()
@@ -102,19 +101,18 @@ func addTarget(cmd *cobra.Command, t *config.Target, something string) {
 }
 
 func completeFlag(cmd *cobra.Command, name string, values []string) {
-	// It can only fail for a flag that does not exist.
+	// Fails only for a flag that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// addOutputFlag gives cmd -o/--output with the formats it knows, of which the
-// first is the default.
+// addOutputFlag adds -o/--output to cmd. The first format is the default.
 func addOutputFlag(cmd *cobra.Command, formats ...string) *choice {
 	c := &choice{value: formats[0], values: formats}
 	c.register(cmd, "output", "o", "output format: "+strings.Join(formats, " | "))
 	return c
 }
 
-// exactly demands one argument for each name.
+// exactly requires one argument for each name.
 func exactly(names ...string) cobra.PositionalArgs { return arguments(len(names), names) }
 
 func atMost(names ...string) cobra.PositionalArgs { return arguments(0, names) }
@@ -131,7 +129,7 @@ func arguments(least int, names []string) cobra.PositionalArgs {
 	}
 }
 
-// objectName is a flag that names an object in a namespace.
+// objectName is a flag with the name of a namespaced object.
 type objectName struct{ namespace, name string }
 
 func (n *objectName) given() bool { return n.name != "" }
@@ -154,9 +152,9 @@ func (n *objectName) Set(v string) error {
 	return nil
 }
 
-// noneEmpty refuses a flag that was given without a value, as by a variable of
-// a script that is not set. Passed over, --as-kubelet=$PID would ask in the
-// caller's environment, and --kubeconfig another cluster.
+// noneEmpty rejects flags with an empty value, for example from an unset shell
+// variable. If they were ignored, --as-kubelet=$PID would use the caller's environment,
+// and --kubeconfig another cluster.
 func noneEmpty(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		if err == nil && f.Value.Type() == "string" && f.Value.String() == "" {
@@ -166,10 +164,10 @@ func noneEmpty(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// given is a flag and its value, empty if it was not given.
+// given is a flag and its value. An empty value means that the flag is not set.
 type given struct{ flag, value string }
 
-// whichGiven returns those of the flags that were given.
+// whichGiven returns the names of the flags that are set.
 func whichGiven(flags ...given) (names []string) {
 	for _, f := range flags {
 		if f.value != "" {
@@ -179,7 +177,7 @@ func whichGiven(flags ...given) (names []string) {
 	return names
 }
 
-// oneAtMost reports flags that are mutually exclusive.
+// oneAtMost returns an error if more than one of the flags is set.
 func oneAtMost(flags ...given) error {
 	if names := whichGiven(flags...); len(names) > 1 {
 		return usageError("", "%s are mutually exclusive", strings.Join(names, " and "))

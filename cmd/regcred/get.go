@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/report"
 )
 
-// getFlags are the flags of "regcred get".
+// getFlags holds the flags of "regcred get".
 type getFlags struct {
 	*lookupFlags
 	output          *choice
@@ -29,9 +29,9 @@ type getFlags struct {
 type getResult struct {
 	Image       string              `json:"image,omitempty"`
 	Registry    string              `json:"registry,omitempty"`
-	Repository  string              `json:"repository"` // as providers see it; for a registry its host
+	Repository  string              `json:"repository"` // as providers see it; for a registry, its host
 	Credentials []report.Credential `json:"credentials"`
-	Error       string              `json:"error,omitempty"` // if set, whether the image needs credentials is not known
+	Error       string              `json:"error,omitempty"` // if set, it is unknown whether the image needs credentials
 }
 
 func (a *app) getCmd() *cobra.Command {
@@ -84,7 +84,7 @@ func (a *app) get(ctx context.Context, g *getFlags, tgt target) error {
 		return err
 	}
 	hint := fmt.Sprintf("run \"%s\" to see every step", a.again("explain", append(g.arguments(), tgt.words()...)...))
-	for _, at := range slices.Backward(res.Attempts) { // the first that is known to be mended
+	for _, at := range slices.Backward(res.Attempts) { // the first with a known fix
 		hint = cmp.Or(doctor.AttemptRemedy(at, s.subject != nil, s.origin.Config), hint)
 	}
 	s.noteNode(ctx, a, res)
@@ -130,7 +130,7 @@ func (a *app) passwordNote(n int) {
 	}
 }
 
-// getVerdict tells what the credentials do not: that there are none, and what failed.
+// getVerdict returns an error if a lookup failed or there are no credentials.
 func (a *app) getVerdict(repository string, res *regcred.Result, failed bool, hint string) error {
 	if failed {
 		if pullSecretFailed(res.Attempts) {

@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// single writes one credential in a format that holds no more. meta is for a
-// Secret, which may have no namespace.
+// single formats a credential for formats that hold only one. meta is the metadata of a
+// Secret; its namespace may be empty.
 func single(format string, meta metav1.ObjectMeta, repository string, c regcred.Credential) ([]byte, error) {
 	if strings.Contains(c.Username, ":") {
 		return nil, withHint(fmt.Errorf("-o %s: user name %q contains a colon, which is not allowed in this format", format, c.Username), "use -o json")
@@ -27,7 +27,8 @@ func single(format string, meta metav1.ObjectMeta, repository string, c regcred.
 	login := c.Username + ":" + c.Password.Reveal()
 	if format == "crictl" {
 		if !terminal.Printable(login) {
-			// "$(…)" would cut its end off, and a terminal obey it.
+			// The shell's "$(…)" would strip trailing newlines, and a terminal would interpret the
+			// others.
 			return nil, withHint(errors.New("-o crictl: the user name or password contains a control character"), "use -o json")
 		}
 		return []byte(login + "\n"), nil
@@ -45,10 +46,10 @@ func single(format string, meta metav1.ObjectMeta, repository string, c regcred.
 	})
 }
 
-// dockerConfig is a docker config.json with one login.
+// dockerConfig returns a docker config.json with one credential.
 func dockerConfig(host, login string) ([]byte, error) {
 	if host == "docker.io" || host == "index.docker.io" {
-		host = "https://index.docker.io/v1/" // as docker's own files call Docker Hub
+		host = "https://index.docker.io/v1/" // docker's own key for Docker Hub
 	}
 	type auth struct {
 		Auth string `json:"auth"`

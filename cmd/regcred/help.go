@@ -33,11 +33,11 @@ func helpHint(cmd *cobra.Command) string {
 	return fmt.Sprintf("run %q", cmd.CommandPath()+" --help")
 }
 
-// helpWidth is the width of help, wherever it is read.
+// helpWidth is the width of help texts, in columns.
 const helpWidth = 80
 
-// usage prints what follows the description in a command's help. Unlike
-// cobra's own it keeps to 80 columns, although some flags have long names.
+// usage prints the part of a command's help after the description. Unlike cobra's
+// version, it fits in 80 columns despite long flag names.
 func usage(cmd *cobra.Command) error {
 	t := &terminal.Text{Width: helpWidth}
 	line := cmd.UseLine()
@@ -86,13 +86,14 @@ func commandsHelp(t *terminal.Text, cmd *cobra.Command) {
 	}
 }
 
-// The groups of flags that several commands share.
+// Groups of flags that several commands share.
 const (
 	groupSubject = "Pod and service account"
 	groupCluster = "Kubernetes API server"
 )
 
-// groupKey marks a flag with its group; those without one are the command's own.
+// groupKey is the annotation with a flag's group. Flags without it belong to their
+// command only.
 const groupKey = "regcred_group"
 
 func inGroup(cmd *cobra.Command, group string, names ...string) {
@@ -107,7 +108,7 @@ func inGroup(cmd *cobra.Command, group string, names ...string) {
 
 func groupOf(f *pflag.Flag) string { return strings.Join(f.Annotations[groupKey], "") }
 
-// flagNames names flags that are explained elsewhere.
+// flagNames lists only the names of flags that another help text describes.
 func flagNames(t *terminal.Text, title string, set *pflag.FlagSet) {
 	var names []string
 	set.VisitAll(func(f *pflag.Flag) {
@@ -119,7 +120,7 @@ func flagNames(t *terminal.Text, title string, set *pflag.FlagSet) {
 	t.Hang("  ", strings.Join(names, " "))
 }
 
-// flagsHelp shows each flag of a group on a line and its meaning below.
+// flagsHelp prints each flag of a group on a line, with its description below.
 func flagsHelp(t *terminal.Text, title string, set *pflag.FlagSet, group string) {
 	first := true
 	set.VisitAll(func(f *pflag.Flag) {
@@ -158,8 +159,8 @@ func flagDefault(f *pflag.Flag) string {
 	return " (default " + f.DefValue + ")"
 }
 
-// group makes cmd a command that is only there for its subcommands. By itself
-// it shows its help, as those of git and kubectl do.
+// group makes cmd a parent command, which prints its help if called without a
+// subcommand, as in git and kubectl.
 func group(cmd *cobra.Command) {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -34,7 +34,7 @@ clients' config files or remove it.`,
 	return cmd
 }
 
-// helperFlags are the flags of the helper commands.
+// helperFlags holds the flags of the helper commands.
 type helperFlags struct {
 	output             *choice
 	docker, containers bool
@@ -53,7 +53,7 @@ func addHelperFlags(cmd *cobra.Command) *helperFlags {
 	return h
 }
 
-// clients are those that were asked for, or else these.
+// clients returns the clients that the flags select, or otherwise by default.
 func (h *helperFlags) clients(otherwise ...dockerclient.Client) (list []dockerclient.Client) {
 	if h.docker {
 		list = append(list, dockerclient.Docker)
@@ -104,7 +104,7 @@ func (a *app) helperInstall(ctx context.Context, h *helperFlags) error {
 		return usageError("configure the helper in registries.conf: credential-helpers = [\"containers-auth.json\", \"regcred\"]",
 			"--all-hosts applies only to docker's file, because podman, skopeo and buildah do not read credsStore")
 	}
-	cfg, o, err := a.loadForHelper(ctx, !a.config.byFlag()) // or else it is told of both elsewhere
+	cfg, o, err := a.loadForHelper(ctx, !a.config.byFlag()) // with --config, the helper gets both from its environment
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ byte. A file that was created for the helper's entries is deleted.`,
 	return cmd
 }
 
-// editHelpers changes the files of clients: none of them if one cannot be.
+// editHelpers edits the files of all clients, or of none if one cannot be edited.
 func (a *app) editHelpers(ctx context.Context, h *helperFlags, clients []dockerclient.Client,
 	edit func(dockerclient.Client) func([]byte) ([]byte, error), r *helperReport) error {
 	a.findHelper(r)
@@ -176,7 +176,7 @@ func (a *app) editHelpers(ctx context.Context, h *helperFlags, clients []dockerc
 	return nil
 }
 
-// eachFile does something about the file of each client.
+// eachFile calls do for the file of each client.
 func (a *app) eachFile(clients []dockerclient.Client, do func(dockerclient.Client, string) (dockerclient.Change, error)) (list []dockerclient.Change, err error) {
 	for _, c := range clients {
 		path, err := c.Path(a.clientEnv())
@@ -192,7 +192,8 @@ func (a *app) eachFile(clients []dockerclient.Client, do func(dockerclient.Clien
 	return list, nil
 }
 
-// keys are those that hosts have in the file of a client, for all that read it.
+// keys returns the keys for hosts in a client's file, as used by every client that
+// reads it.
 func (a *app) keys(c dockerclient.Client, hosts []string) (keys []string) {
 	for _, reader := range c.Readers(a.clientEnv()) {
 		keys = append(keys, reader.Keys(hosts)...)
@@ -200,7 +201,7 @@ func (a *app) keys(c dockerclient.Client, hosts []string) (keys []string) {
 	return unique(keys)
 }
 
-// onePerFile leaves out clients whose file is that of one before.
+// onePerFile removes clients that read the same file as an earlier one.
 func (a *app) onePerFile(clients []dockerclient.Client) (list []dockerclient.Client) {
 	for _, c := range clients {
 		if !slices.ContainsFunc(c.Readers(a.clientEnv()), func(r dockerclient.Client) bool { return slices.Contains(list, r) }) {
@@ -212,7 +213,7 @@ func (a *app) onePerFile(clients []dockerclient.Client) (list []dockerclient.Cli
 
 func (a *app) clientEnv() dockerclient.Env { return dockerclient.Env{Getenv: a.Getenv, Dir: a.dir} }
 
-// helperError adds what to do.
+// helperError adds a hint on how to fix err.
 func helperError(err error) error {
 	if _, ok := errors.AsType[*dockerclient.TakenError](err); ok {
 		return withHint(err, "use --others keep to leave these hosts unchanged, or --others replace to replace their helpers; \"regcred helper uninstall\" does not restore a replaced helper")
@@ -225,7 +226,8 @@ func helperError(err error) error {
 		return withHint(err, hint)
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		// Not as root: that would be root's file, or one that this user's clients may not read.
+		// Do not suggest sudo: it would edit root's file, or create one that the user's clients
+		// may not read.
 		return withHint(err, "chown the file and its directory to this user (\"sudo docker login\" creates them as root), or set HOME or DOCKER_CONFIG")
 	}
 	return err
@@ -272,7 +274,7 @@ func (a *app) helperStatus(ctx context.Context, output *choice) error {
 	for i, c := range changes {
 		f := describeFile(clients[i], c, a.keys(clients[i], r.Hosts))
 		if failed != nil {
-			f.LeftOver = nil // that is not known
+			f.LeftOver = nil // unknown
 		}
 		r.Files = append(r.Files, f)
 	}
@@ -283,20 +285,20 @@ func (a *app) helperStatus(ctx context.Context, output *choice) error {
 	return errors.Join(failed, exit(r.code()))
 }
 
-// loadForHelper loads the configuration that the helper will find, which has
-// no flags: errors name the variables.
+// loadForHelper loads the configuration that the helper will find. The helper has no
+// flags, so errors name the variables.
 func (a *app) loadForHelper(ctx context.Context, needBinDir bool) (*config.Config, *node.Origin, error) {
 	a.forHelper = true
 	return a.load(ctx, "", needBinDir)
 }
 
-// noteNoHost says that there is no name that could be written into a file.
+// noteNoHost prints that there are no hosts to list in a client's file.
 func (a *app) noteNoHost(o *node.Origin) {
 	a.Note("%s does not list any exact hosts (except for providers that serve only pods), and clients do not support patterns", o.Config)
 }
 
-// noteHelperEnvironment says that clients run the helper without the flags of
-// this command, and maybe in another environment.
+// noteHelperEnvironment prints that clients run the helper without this command's
+// flags, and maybe in a different environment.
 func (a *app) noteHelperEnvironment(o *node.Origin) {
 	switch {
 	case a.config.byFlag() || a.binDir.byFlag() || a.asKubelet != "":

@@ -17,42 +17,41 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// helperProgram is what clients look for on their PATH.
+// helperProgram is the name under which clients look up the helper on the PATH.
 const helperProgram = "docker-credential-" + dockerclient.Helper
 
 // helperReport is the result of the helper commands.
 type helperReport struct {
-	Helper string       `json:"helper,omitempty"` // its program; "" if it is not on the PATH
-	Config string       `json:"config,omitempty"` // none where none is needed
-	Hosts  []string     `json:"hosts"`            // that it names exactly
+	Helper string       `json:"helper,omitempty"` // path of the helper; "" if it is not on the PATH
+	Config string       `json:"config,omitempty"` // empty if not needed
+	Hosts  []string     `json:"hosts"`            // exact hosts in the configuration
 	Files  []helperFile `json:"files"`
 
 	install, status, dryRun bool
-	beside                  string // the program, where it is not on the PATH but beside this one
+	beside                  string // path of the helper if it is not on the PATH but in the directory of this program
 }
 
-// helperFile is the file of a client: what is in it now, or with --dry-run
-// would be.
+// helperFile describes a client's file, with --dry-run after the change.
 type helperFile struct {
 	Client   dockerclient.Client `json:"client"`
 	Path     string              `json:"path"`
-	Hosts    []string            `json:"hosts"`              // whose helper is regcred's, as the client calls them
-	AllHosts bool                `json:"allHosts,omitempty"` // and that of all others
-	Missing  []string            `json:"missing,omitempty"`  // the configuration's that no helper is named for
-	LeftOver []string            `json:"leftOver,omitempty"` // the file's that the configuration does not name
-	Others   map[string]string   `json:"others,omitempty"`   // the configuration's that another helper is named for
-	Hidden   []string            `json:"hidden,omitempty"`   // logins in the file that are not used while a helper is named
+	Hosts    []string            `json:"hosts"`              // hosts that use regcred's helper, in the client's spelling
+	AllHosts bool                `json:"allHosts,omitempty"` // regcred's helper is the default for all other hosts
+	Missing  []string            `json:"missing,omitempty"`  // hosts in the configuration without a helper in the file
+	LeftOver []string            `json:"leftOver,omitempty"` // hosts in the file that are not in the configuration
+	Others   map[string]string   `json:"others,omitempty"`   // hosts in the configuration with another helper
+	Hidden   []string            `json:"hidden,omitempty"`   // credentials in the file that a helper overrides
 	Changed  bool                `json:"changed"`
 	Diff     string              `json:"diff,omitempty"`
 }
 
-// describeFile says what a file has, or would have, of the keys that the hosts
-// of a configuration have in it.
+// describeFile compares a client's file, after the change, with the keys for the
+// configuration's hosts.
 func describeFile(c dockerclient.Client, change dockerclient.Change, keys []string) helperFile {
 	f := helperFile{Client: c, Path: change.Path, Changed: change.Changed(), Hosts: []string{}, Others: map[string]string{}}
 	e, err := dockerclient.Read(change.New)
 	if err != nil {
-		return f // not possible: it was read to make it
+		return f // cannot fail: the edit has parsed the same content
 	}
 	f.Hosts = append(f.Hosts, e.Hosts...)
 	f.AllHosts = e.Store == dockerclient.Helper
@@ -72,8 +71,8 @@ func describeFile(c dockerclient.Client, change dockerclient.Change, keys []stri
 	return f
 }
 
-// diffOf is what changes in a file, for patch; or, where lines with other
-// values change too, which may be secret, for the reader alone.
+// diffOf returns the changes in a file as input for patch. If the changed lines contain
+// other values, which may be secret, the result is only for reading.
 func diffOf(c dockerclient.Change) string {
 	raw := textedit.Diff(c.Path, c.Old, c.New)
 	masked := textedit.Diff(c.Path, dockerclient.Masked(c.Old), dockerclient.Masked(c.New))
@@ -83,7 +82,7 @@ func diffOf(c dockerclient.Change) string {
 	return masked
 }
 
-// changedLines are the lines of a diff but for their places.
+// changedLines returns the lines of a diff without line numbers.
 func changedLines(diff string) string {
 	var b strings.Builder
 	for line := range strings.Lines(diff) {
@@ -94,8 +93,8 @@ func changedLines(diff string) string {
 	return b.String()
 }
 
-// findHelper looks for the helper's program as clients do, on the PATH, and
-// else beside this one.
+// findHelper looks for the helper on the PATH, as clients do, and then in the directory
+// of this program.
 func (a *app) findHelper(r *helperReport) {
 	r.Hosts, r.Files = append([]string{}, r.Hosts...), []helperFile{}
 	if r.Helper = onPath(a.Getenv("PATH"), helperProgram); r.Helper == "" {
@@ -103,7 +102,7 @@ func (a *app) findHelper(r *helperReport) {
 	}
 }
 
-// onPath finds a program in the absolute directories of a PATH.
+// onPath looks for a program in the absolute directories of a PATH.
 func onPath(list, name string) string {
 	for _, dir := range filepath.SplitList(list) {
 		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil && filepath.IsAbs(dir) {
@@ -113,8 +112,8 @@ func onPath(list, name string) string {
 	return ""
 }
 
-// besideUs finds a program in the directory of this one, or of what this one
-// is a link to.
+// besideUs looks for a program in the directory of this one, with symlinks resolved
+// too.
 func besideUs(name string) string {
 	self, err := os.Executable()
 	if err != nil {
@@ -127,7 +126,7 @@ func besideUs(name string) string {
 	return onPath(strings.Join(dirs, string(filepath.ListSeparator)), name)
 }
 
-// changes shows what became of the files.
+// changes prints how the files changed.
 func (r *helperReport) changes(t *terminal.Text) {
 	for _, f := range r.Files {
 		switch {
@@ -143,7 +142,7 @@ func (r *helperReport) changes(t *terminal.Text) {
 	}
 }
 
-// asked says about what regcred's helper is asked.
+// asked describes the hosts for which clients call regcred's helper.
 func (f *helperFile) asked() string {
 	text := terminal.Count(len(f.Hosts), "host")
 	if len(f.Hosts) > 0 {
@@ -155,7 +154,7 @@ func (f *helperFile) asked() string {
 	return text
 }
 
-// text shows what is there.
+// text prints the status.
 func (r *helperReport) text(t *terminal.Text) {
 	if r.Helper != "" {
 		t.Line(terminal.OK, helperProgram+": "+r.Helper)
@@ -181,15 +180,16 @@ func (r *helperReport) text(t *terminal.Text) {
 	}
 }
 
-// named reports whether regcred's helper is.
+// named reports whether the file names regcred's helper.
 func (f *helperFile) named() bool { return len(f.Hosts) > 0 || f.AllHosts }
 
-// complete reports whether it is, for what the configuration has and no more.
+// complete reports whether the file names regcred's helper for exactly the
+// configuration's hosts.
 func (f *helperFile) complete() bool {
 	return f.named() && len(f.Missing) == 0 && len(f.LeftOver) == 0 && len(f.Others) == 0
 }
 
-// code is the exit code of a status.
+// code returns the exit code for a status.
 func (r *helperReport) code() int {
 	named := 0
 	for _, f := range r.Files {
@@ -209,7 +209,7 @@ func (r *helperReport) code() int {
 	return exitOK
 }
 
-// noteFiles says what a reader of the files may not expect.
+// noteFiles prints notes about unexpected content of the files.
 func (a *app) noteFiles(r *helperReport) {
 	named := false
 	for _, f := range r.Files {

@@ -14,10 +14,10 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// identityFlags give a plugin a service account's identity.
+// identityFlags set the service account's token and annotations for a plugin.
 type identityFlags struct {
 	tokenFile string
-	pairs     []string // of annotations: key=value
+	pairs     []string // annotations as key=value
 }
 
 func (i *identityFlags) register(cmd *cobra.Command) {
@@ -28,7 +28,7 @@ func (i *identityFlags) register(cmd *cobra.Command) {
 		"service account annotation `key=value`; may be repeated")
 }
 
-// check refuses annotations that nobody has: they need a service account.
+// check rejects annotations without a service account.
 func (i *identityFlags) check() error {
 	annotations, err := i.annotations()
 	if err == nil && annotations != nil && i.tokenFile == "" {
@@ -37,7 +37,7 @@ func (i *identityFlags) check() error {
 	return err
 }
 
-// annotations reads what --annotation says; without any it returns nil.
+// annotations parses --annotation. It returns nil if the flag is not set.
 func (i *identityFlags) annotations() (map[string]string, error) {
 	var annotations map[string]string
 	for _, pair := range i.pairs {
@@ -53,10 +53,11 @@ func (i *identityFlags) annotations() (map[string]string, error) {
 	return annotations, nil
 }
 
-// maxTokenFile bounds a file with a token, in bytes.
+// maxTokenFile limits the size of a token file, in bytes.
 const maxTokenFile = 1 << 20
 
-// read reads what the flags name; without them both are empty.
+// read returns the token and the annotations from the flags. Both are empty if no flag
+// is set.
 func (i *identityFlags) read(ctx context.Context) (token plugin.Secret, annotations map[string]string, err error) {
 	if annotations, err = i.annotations(); err != nil || i.tokenFile == "" {
 		return token, annotations, err

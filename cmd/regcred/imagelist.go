@@ -15,11 +15,11 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// maxImageList bounds a list of images, in bytes.
+// maxImageList limits the size of an image list, in bytes.
 const maxImageList = 4 << 20
 
-// readImages reads a list, which may be empty: each image once, in order. All bad
-// lines are named.
+// readImages reads a list of images in order, without duplicates. The list may be
+// empty. The error contains all invalid lines.
 func readImages(ctx context.Context, name string, stdin io.Reader) ([]string, error) {
 	var data []byte
 	var err error
@@ -56,8 +56,8 @@ func readImages(ctx context.Context, name string, stdin io.Reader) ([]string, er
 	return images, nil
 }
 
-// readStdin reads until ctx ends: a terminal or a pipe may never have an end,
-// and reading it knows no context.
+// readStdin reads until EOF or until ctx is done, because a read from a terminal or
+// pipe cannot be canceled.
 func readStdin(ctx context.Context, stdin io.Reader) ([]byte, error) {
 	done := make(chan struct{})
 	var data []byte
@@ -77,7 +77,7 @@ func readStdin(ctx context.Context, stdin io.Reader) ([]byte, error) {
 	return data, err
 }
 
-// badLines names the bad lines, but not all those of a file that is no list.
+// badLines joins the errors of invalid lines, up to a limit.
 func badLines(name string, bad []error) error {
 	const most = 10
 	if n := len(bad) - most; n > 0 {

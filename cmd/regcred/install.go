@@ -19,7 +19,7 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// installFlags are the flags of "regcred install".
+// installFlags holds the flags of "regcred install".
 type installFlags struct {
 	*changeFlags
 	plugins    []string
@@ -87,7 +87,7 @@ plugins in /etc/regcred/bin.`,
 	return cmd
 }
 
-// desired is what the flags ask for.
+// desired returns the state that the flags request.
 func (a *app) desired(cmd *cobra.Command, i *installFlags, args []string) (install.Desired, error) {
 	w := install.Desired{Plugins: i.plugins, BinDir: a.binDir.value, Dispatcher: i.dispatcher, SkipExec: i.root != "", Reapplied: i.reapplied, Owner: i.owner}
 	if err := checkOwner(i.owner); err != nil {
@@ -166,7 +166,7 @@ func (a *app) install(ctx context.Context, i *installFlags, w install.Desired) e
 	return changeError(err)
 }
 
-// refusedNode prints what the node's system wants instead.
+// refusedNode prints what to change in the node's own configuration instead.
 func (a *app) refusedNode(i *installFlags, s *node.Setup, w install.Desired, refused *install.RefusedError) error {
 	manual, err := install.ManualChange(w.Config, i.hideValues)
 	if err != nil {

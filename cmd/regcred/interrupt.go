@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// The first thread only waits. A signal to the process is given to that one first,
-// and is of no effect while it waits for a mount that hangs.
+// The main thread only waits. Linux delivers a signal for the process to it first, and
+// the signal has no effect while that thread is blocked on a hung mount.
 func init() { runtime.LockOSThread() }
 
-// withSignals runs f with a context that a signal ends, so that plugins are
-// ended, files removed and what is done is told before the program ends too:
-// by that signal, so that a shell that runs it in a loop ends the loop. What
-// cannot be broken off, such as a look at a mount that hangs, is left so soon.
+// withSignals runs f with a context that is canceled by a signal, so that f can stop
+// plugins, remove files and print its result. Then the program ends by the same signal,
+// so that a shell loop ends too. withSignals does not wait for calls that cannot be
+// canceled, for example stat on a hung mount.
 func withSignals(f func(context.Context) int) int {
-	// A reader that went away becomes a failed write. Ignoring the signal would
-	// do that too, but plugins would inherit it.
+	// Turn SIGPIPE into a write error. Ignoring the signal would do the same, but plugins
+	// would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	got := make(chan os.Signal, 1)
 	signal.Notify(got, endingSignals(signal.Ignored)...)
@@ -33,7 +33,7 @@ func withSignals(f func(context.Context) int) int {
 	left, settled := make(chan struct{}), make(chan struct{})
 	go func() {
 		sig := nextSignal(got, left)
-		signal.Stop(got) // a second signal kills at once
+		signal.Stop(got) // the next signal kills the process
 		if sig != nil {
 			ended <- sig
 			cancel()
@@ -61,7 +61,7 @@ func withSignals(f func(context.Context) int) int {
 	}
 }
 
-// nextSignal waits for a signal, or until left is closed; nil if none came by then.
+// nextSignal waits for a signal. It returns nil if left is closed first.
 func nextSignal(got <-chan os.Signal, left <-chan struct{}) os.Signal {
 	select {
 	case sig := <-got:
@@ -76,11 +76,13 @@ func nextSignal(got <-chan os.Signal, left <-chan struct{}) os.Signal {
 	}
 }
 
-// handOverKey is that of what ends withSignals' care of signals, in its context.
+// handOverKey is the context key for the function that stops signal handling in
+// withSignals.
 type handOverKey struct{}
 
-// handOver leaves signals to the caller, who has asked to be told of them
-// before and does this once. The error is that one came already.
+// handOver makes the caller responsible for signals. The caller must have called
+// signal.Notify before, and call handOver only once. It returns an error if a signal
+// has already arrived.
 func handOver(ctx context.Context) error {
 	if stop, ok := ctx.Value(handOverKey{}).(func()); ok {
 		stop()
@@ -88,11 +90,11 @@ func handOver(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// maxEnding is for how long after a signal f may go on.
+// maxEnding limits the time that f may take after a signal.
 const maxEnding = 5 * time.Second
 
-// endingSignals are those that end the program: SIGHUP comes when a session is
-// closed. Those that are ignored, as nohup has it, remain so.
+// endingSignals returns the signals that end the program. SIGHUP is sent when a session
+// is closed. Ignored signals, as under nohup, stay ignored.
 func endingSignals(ignored func(os.Signal) bool) []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 	return slices.DeleteFunc(all, ignored)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// dieOf ends the program by a signal. It returns the exit code that a shell
-// makes of such a death only if there is none: if the signal is blocked.
+// dieOf ends the program by a signal. It returns only if the signal is blocked, with
+// the exit code that shells use for it.
 func dieOf(sig os.Signal) int {
 	number, ok := sig.(syscall.Signal)
 	if !ok {
@@ -21,7 +21,7 @@ func dieOf(sig os.Signal) int {
 	}
 	signal.Reset(number)
 	if syscall.Kill(os.Getpid(), number) == nil {
-		time.Sleep(time.Second) // it may be another thread that gets it
+		time.Sleep(time.Second) // another thread may receive the signal
 	}
 	return 128 + int(number)
 }

@@ -18,24 +18,24 @@ import (
 	"github.com/regcred/regcred/lint"
 )
 
-// session is an open keyring, and what it was opened with.
+// session is an open keyring with its configuration and origin.
 type session struct {
 	*regcred.Keyring
 	cfg     *config.Config
 	origin  *node.Origin
 	subject *kubeSubject    // nil without --pod and --service-account
-	req     regcred.Request // for whom is asked, but not about what
+	req     regcred.Request // pod or service account; the target is not set
 	exits   error           // why the kubelet would not start on this node; nil if it would
 
-	nodeConfig regcred.Source // nil if it is left out
+	nodeConfig regcred.Source // nil if disabled
 
 	mu      sync.Mutex
-	printed map[string]bool // of the node's docker config
+	printed map[string]bool // findings about the node's docker config
 }
 
-// openKeyring finds, loads and validates the configuration and makes a
-// keyring of it, with the sources and in the environment of a pull on this
-// node, for the pod that l names. The caller closes it.
+// openKeyring finds, loads and validates the configuration and opens a keyring with the
+// sources and the environment of a pull on this node, for the pod that l selects. The
+// caller must close it.
 func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*session, error) {
 	if err := l.check(); err != nil {
 		return nil, err
@@ -64,7 +64,8 @@ func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*session, error)
 	return s, nil
 }
 
-// kubeletExits says why the kubelet would not start for want of executables.
+// kubeletExits returns an error if the kubelet would not start because executables are
+// missing.
 func kubeletExits(cfg *config.Config, o *node.Origin) error {
 	if o.Without != nil {
 		return nil
@@ -72,7 +73,7 @@ func kubeletExits(cfg *config.Config, o *node.Origin) error {
 	return report.KubeletExits(lint.BinDir(cfg, o.BinDir))
 }
 
-// newSession makes a keyring of a configuration that was loaded.
+// newSession opens a keyring for a configuration.
 func (a *app) newSession(ctx context.Context, cfg *config.Config, o *node.Origin, l *lookupFlags) (*session, error) {
 	s := &session{cfg: cfg, origin: o}
 	opts := regcred.Options{
@@ -102,9 +103,10 @@ func (a *app) newSession(ctx context.Context, cfg *config.Config, o *node.Origin
 	return s, err
 }
 
-// lookup asks about a target. That everything failed, or a pull secret, is no
-// error here: the attempts of the result tell it. That there are none on a node
-// on which no kubelet starts is one: there, nothing is pulled anonymously.
+// lookup looks up a target. failed reports that all providers or a pull secret failed;
+// the reasons are in the attempts, not in err. It is an error if there are no
+// credentials on a node whose kubelet does not start, because that node pulls nothing,
+// not even anonymously.
 func (s *session) lookup(ctx context.Context, tgt target) (res *regcred.Result, failed bool, err error) {
 	req := s.req
 	req.Image, req.Registry = tgt.image, tgt.registry
@@ -113,7 +115,7 @@ func (s *session) lookup(ctx context.Context, tgt target) (res *regcred.Result, 
 		return res, true, nil
 	}
 	if err == nil && pullSecretFailed(res.Attempts) {
-		// kubelet: MakeDockerKeyring fails as a whole, and the pull with it.
+		// kubelet: MakeDockerKeyring fails as a whole, and so does the pull.
 		res.Credentials, failed = nil, true
 	}
 	if err == nil && !failed && len(res.Credentials) == 0 && s.exits != nil {
@@ -130,8 +132,8 @@ func pullSecretFailed(attempts []regcred.Attempt) bool {
 	return slices.ContainsFunc(failedOf(attempts), func(at regcred.Attempt) bool { return at.Kind == regcred.FromPullSecret })
 }
 
-// warnFailed tells of what failed beside something that answered, and passes
-// on what a plugin had to say of having no credentials: a kubelet drops that.
+// warnFailed warns about failed attempts if others succeeded, and prints why a plugin
+// has no credentials, which the kubelet drops.
 func (a *app) warnFailed(attempts []regcred.Attempt) {
 	for _, at := range failedOf(attempts) {
 		a.Warn("%v", at.Err)

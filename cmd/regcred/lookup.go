@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// lookupFlags are the flags of the commands that look up credentials.
+// lookupFlags holds the flags of the commands that look up credentials.
 type lookupFlags struct {
 	noNodeConfig bool
 	pullSecrets  []string
@@ -25,7 +25,7 @@ type lookupFlags struct {
 
 	pod, serviceAccount objectName
 	kubeFlags
-	registries bool // are spoken to: --ca-file is for these too
+	registries bool // the command contacts registries, so --ca-file applies to them too
 }
 
 func addLookupFlags(cmd *cobra.Command) *lookupFlags {
@@ -42,7 +42,7 @@ func addLookupFlags(cmd *cobra.Command) *lookupFlags {
 	return l
 }
 
-// check refuses flags that do not go together.
+// check rejects incompatible flags.
 func (l *lookupFlags) check() error {
 	if err := l.identityFlags.check(); err != nil {
 		return err
@@ -56,11 +56,12 @@ func (l *lookupFlags) check() error {
 		given{"service-account-token-file", l.tokenFile})
 }
 
-// asksCluster reports whether an API server is asked, about a pod or an account.
+// asksCluster reports whether the lookup queries an API server for a pod or service
+// account.
 func (l *lookupFlags) asksCluster() bool { return l.pod.given() || l.serviceAccount.given() }
 
-// podFlags returns the flags that were given and bring credentials of a pod.
-// Without them, credentials are the node's.
+// podFlags returns the flags that are set and add credentials of a pod. Without any,
+// only the node's credentials are used.
 func (l *lookupFlags) podFlags() []string {
 	return whichGiven(
 		given{"pod", l.pod.String()},
@@ -69,8 +70,8 @@ func (l *lookupFlags) podFlags() []string {
 		given{"service-account-token-file", l.tokenFile})
 }
 
-// arguments are the flags that say for whom is looked up, for a command line
-// that asks the same again.
+// arguments returns the flags that select the pod or service account, to repeat the
+// lookup with another command.
 func (l *lookupFlags) arguments() []string {
 	var words []string
 	add := func(flag string, values ...string) {
@@ -82,7 +83,7 @@ func (l *lookupFlags) arguments() []string {
 	}
 	add("pod", l.pod.String())
 	add("service-account", l.serviceAccount.String())
-	if l.asksCluster() { // or explain has no use for them
+	if l.asksCluster() { // otherwise explain rejects them
 		add("kubeconfig", l.kubeconfig)
 		add("context", l.context)
 		add("ca-file", string(l.caFile))
@@ -96,9 +97,9 @@ func (l *lookupFlags) arguments() []string {
 	return words
 }
 
-// request makes the question to a keyring out of the flags, for a subject if
-// that is not nil; what is asked about is left open. The pod's own pull secrets
-// come before those of files: a kubelet has all in one keyring.
+// request returns a lookup request from the flags and the subject, which may be nil.
+// The caller sets the image or registry. kubelet: the pod's own pull secrets come
+// before secrets from files, in one keyring.
 func (l *lookupFlags) request(ctx context.Context, s *kubeSubject) (req regcred.Request, err error) {
 	if s != nil {
 		req.Pod, req.PullSecrets = &s.pod.Pod, slices.Clone(s.secrets)
@@ -114,8 +115,7 @@ func (l *lookupFlags) request(ctx context.Context, s *kubeSubject) (req regcred.
 	return req, err
 }
 
-// again is a command line about the same configuration, to be copied into a
-// shell: with the flags by which it was found, and further words.
+// again returns a command line, quoted for a shell, that uses the same configuration.
 func (a *app) again(command string, words ...string) string {
 	line := []string{calledAs(os.Args[0]), command}
 	for _, s := range []struct {

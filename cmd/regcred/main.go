@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Regcred resolves container-registry credentials as a Kubernetes node does,
-// and explains every step. docs/cli describes the commands.
+// Regcred resolves container registry credentials as a Kubernetes node does, and
+// explains every step. See docs/cli for the commands.
 package main
 
 import (
@@ -17,9 +17,9 @@ func main() {
 	}))
 }
 
-// run is the whole program without its globals. It returns the exit code.
+// run is main without global state. It returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
-	dir, _ := os.Getwd() // if it was deleted, what needs it says so
+	dir, _ := os.Getwd() // if the directory was deleted, commands that need it return an error
 	a := newApp(stdin, stdout, stderr, environ)
 	a.dir, a.root = dir, "/"
 	return a.run(ctx, args)

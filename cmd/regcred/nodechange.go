@@ -27,17 +27,18 @@ import (
 	"github.com/regcred/regcred/internal/service"
 )
 
-// changeFlags are what "install", "status", "rollback" and "uninstall" share.
+// changeFlags holds the flags shared by "install", "status", "rollback" and
+// "uninstall".
 type changeFlags struct {
 	output   *choice
 	root     string
 	stateDir string
-	version  string // of the kubelet, where it cannot be asked
+	version  string // kubelet version, if the kubelet cannot be called
 
 	restart bool
 	within  time.Duration
 	stable  time.Duration
-	probe   string // an image
+	probe   string // image to pull
 }
 
 func addChangeFlags(cmd *cobra.Command, formats ...string) *changeFlags {
@@ -48,7 +49,7 @@ func addChangeFlags(cmd *cobra.Command, formats ...string) *changeFlags {
 	return c
 }
 
-// addRestartFlags adds what concerns a kubelet that runs.
+// addRestartFlags adds the flags about restarts of the kubelet.
 func addRestartFlags(cmd *cobra.Command, c *changeFlags) {
 	f := cmd.Flags()
 	f.BoolVar(&c.restart, "restart", false, "allow a kubelet restart if one is needed; running containers are not affected")
@@ -56,17 +57,17 @@ func addRestartFlags(cmd *cobra.Command, c *changeFlags) {
 	f.DurationVar(&c.stable, "stable", 10*time.Second, "`time` for which the kubelet must stay healthy without interruption")
 }
 
-// addProbeFlag adds the test pull, of a node that has something to pull with afterwards.
+// addProbeFlag adds --probe, the test pull after a change.
 func addProbeFlag(cmd *cobra.Command, c *changeFlags) {
 	cmd.Flags().StringVar(&c.probe, "probe", "", "`image` to pull after the change, with the kubelet's credentials; if the pull fails, the change is rolled back")
 }
 
-// addOwnerFlag adds whose a generation is.
+// addOwnerFlag adds --owner, the owner of a generation.
 func addOwnerFlag(cmd *cobra.Command, owner *string, usage string) {
 	cmd.Flags().StringVar(owner, "owner", "", usage)
 }
 
-// ownerForm is a namespace and a Helm release's name.
+// ownerForm matches NAMESPACE/RELEASE.
 var ownerForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`)
 
 func checkOwner(owner string) error {
@@ -90,7 +91,7 @@ func (c *changeFlags) check() error {
 	return checkVersion(c.version)
 }
 
-// installer is what changes the node that flags name.
+// installer returns an installer for the node that the flags select.
 func (a *app) installer(ctx context.Context, c *changeFlags) (*install.Installer, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -106,7 +107,7 @@ func (a *app) installer(ctx context.Context, c *changeFlags) (*install.Installer
 			return nil, fmt.Errorf("--root %s: not a directory", c.root)
 		}
 		if c.root = abs; c.root == string(filepath.Separator) {
-			c.root = "" // this machine
+			c.root = "" // no prefix: this machine
 		}
 	}
 	look := func(ctx context.Context) (*node.Setup, error) {
@@ -137,17 +138,17 @@ func (a *app) installer(ctx context.Context, c *changeFlags) (*install.Installer
 	return in, nil
 }
 
-// kubeletService is the unit that runs the kubelet.
+// kubeletService returns the service that runs the kubelet.
 func kubeletService(s *node.Setup) service.Service {
 	k := service.Service{Name: s.Service, LogFile: s.KubeletLog()}
-	if m, err := service.Detect(); err == nil { // or else a restart says so
+	if m, err := service.Detect(); err == nil { // otherwise a restart returns the error
 		k.Manager = m
 	}
 	return k
 }
 
-// probe pulls an image into the node's runtime, with the credentials of the
-// entries that the kubelet was given, and in its environment.
+// probe pulls an image into the node's runtime, with the credentials of the installed
+// entries and in the kubelet's environment.
 func (a *app) probe(ctx context.Context, in *install.Installer, image string) error {
 	status, err := in.Status(ctx)
 	if err != nil {
@@ -164,7 +165,7 @@ func (a *app) probe(ctx context.Context, in *install.Installer, image string) er
 	if err != nil {
 		return err
 	}
-	entries.SinceCacheType(cfg.Providers) // the kubelet of the node runs with it
+	entries.SinceCacheType(cfg.Providers) // already in use by the node's kubelet
 	k, err := regcred.New(cfg, regcred.Options{BinDir: status.Current.Layout.BinDir, Environ: o.Environ, Dir: o.Dir})
 	if err != nil {
 		return err
@@ -189,8 +190,8 @@ func (a *app) probe(ctx context.Context, in *install.Installer, image string) er
 	return err
 }
 
-// kubeletOrigin is the environment of the kubelet that runs now; the caller's
-// where another program has it inside.
+// kubeletOrigin returns the environment of the running kubelet or, if another program
+// embeds the kubelet, the caller's.
 func (a *app) kubeletOrigin(ctx context.Context) (*node.Origin, error) {
 	n := a.node().Read()
 	setup, err := n.Setup(ctx)
@@ -203,7 +204,7 @@ func (a *app) kubeletOrigin(ctx context.Context) (*node.Origin, error) {
 	return &node.Origin{Environ: a.environ, Dir: a.dir}, nil
 }
 
-// changeError gives an error of a change its hint.
+// changeError adds a hint to an error of a change.
 func changeError(err error) error {
 	if e, ok := errors.AsType[*install.OwnerError](err); ok {
 		return withHint(err, e.Hint())
@@ -217,7 +218,7 @@ func changeError(err error) error {
 	return err
 }
 
-// showLog prints the last lines of a kubelet that did not work.
+// showLog prints the last log lines of an unhealthy kubelet.
 func (a *app) showLog(err error) {
 	if e, ok := errors.AsType[*service.UnhealthyError](err); ok {
 		for _, line := range e.Lines {

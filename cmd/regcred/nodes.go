@@ -11,7 +11,7 @@ import (
 	"github.com/regcred/regcred/internal/fleet"
 )
 
-// nodesFlags are the flags of "regcred nodes".
+// nodesFlags holds the flags of "regcred nodes".
 type nodesFlags struct {
 	kube      kubeFlags
 	namespace string
@@ -57,7 +57,7 @@ node has an agent.`,
 	return cmd
 }
 
-// nodes shows how the nodes stand.
+// nodes prints the state of the cluster's nodes.
 func (a *app) nodes(ctx context.Context, n *nodesFlags) error {
 	client, namespace, err := a.fleet(ctx, n.kube)
 	if err != nil {

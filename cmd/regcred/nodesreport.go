@@ -21,11 +21,11 @@ import (
 // nodesReport is the result of "nodes".
 type nodesReport struct {
 	APIServer string          `json:"apiServer"`
-	Namespace string          `json:"namespace,omitempty"` // that was looked into; missing means all
+	Namespace string          `json:"namespace,omitempty"` // searched namespace; empty = all
 	Nodes     []fleet.Node    `json:"nodes"`
 	Rollouts  []fleet.Rollout `json:"rollouts"`
-	Counts    map[string]int  `json:"counts"` // of nodes, by state
-	Notes     []string        `json:"notes"`  // what could not be seen, and why
+	Counts    map[string]int  `json:"counts"` // number of nodes by state
+	Notes     []string        `json:"notes"`  // what could not be read, and why
 
 	onScreen bool
 	now      time.Time
@@ -42,7 +42,7 @@ func newNodesReport(server string, f *fleet.Fleet) *nodesReport {
 	return r
 }
 
-// well reports whether nothing is left to do on any node.
+// well reports whether no node needs further work.
 func (r *nodesReport) well() bool {
 	return !slices.ContainsFunc(r.Nodes, func(n fleet.Node) bool { return !n.Well }) &&
 		!slices.ContainsFunc(r.Rollouts, func(o fleet.Rollout) bool { return o.Progress != fleet.Done })
@@ -70,7 +70,7 @@ func (r *nodesReport) render(t *terminal.Text) {
 	t.Hang("", r.summary())
 }
 
-// table adds a line for each node. cut says that some lines were too long.
+// table prints a row for each node. cut reports whether a row was shortened.
 func (r *nodesReport) table(t *terminal.Text) (cut bool) {
 	header := []string{"NODE", "STATE", "SINCE", "GENERATION", "KUBELET", "DRIFT", "LAST ERROR"}
 	owners := map[string]bool{}
@@ -92,7 +92,7 @@ func (r *nodesReport) table(t *terminal.Text) (cut bool) {
 	return t.CutTable(header, rows, slices.Index(header, "STATE"), marks)
 }
 
-// markOf is the severity of how a node stands.
+// markOf returns the mark for a node's state.
 func markOf(n fleet.Node) terminal.Mark {
 	switch {
 	case n.Well:
@@ -103,8 +103,7 @@ func markOf(n fleet.Node) terminal.Mark {
 	return terminal.Error
 }
 
-// stateOf is a node's state; of one that is well but for what its pod is to be next,
-// that too.
+// stateOf returns a node's state, and for a healthy node also that its pod is outdated.
 func stateOf(n fleet.Node) string {
 	if n.Behind {
 		return string(n.State) + ", old"
@@ -112,7 +111,7 @@ func stateOf(n fleet.Node) string {
 	return string(n.State)
 }
 
-// since is for how long a node stands as it does.
+// since returns how long a node has been in its state.
 func (r *nodesReport) since(n fleet.Node) string {
 	if n.Since.IsZero() {
 		return "-"
@@ -120,7 +119,8 @@ func (r *nodesReport) since(n fleet.Node) string {
 	return duration.HumanDuration(max(0, r.now.Sub(n.Since)))
 }
 
-// generationOf is what is on a node, and what its kubelet has of it if that is another.
+// generationOf returns a node's generation and, if different, the generation that the
+// kubelet uses.
 func generationOf(n fleet.Node) string {
 	s := n.Status
 	switch {
@@ -132,7 +132,8 @@ func generationOf(n fleet.Node) string {
 	return fmt.Sprint(s.Generation)
 }
 
-// driftOf is how much differs on a node from what was installed.
+// driftOf returns how many files on a node were changed or repaired since the
+// installation.
 func driftOf(n fleet.Node) string {
 	switch s := n.Status; {
 	case s == nil:
@@ -145,7 +146,7 @@ func driftOf(n fleet.Node) string {
 	return "0"
 }
 
-// lastErrorOf is why a node is not well, or else what went wrong since it was last made so.
+// lastErrorOf returns why a node is unhealthy, or its last error since the last apply.
 func lastErrorOf(n fleet.Node) string {
 	if n.Reason != "" || n.Status == nil || n.Status.LastError == nil || n.Status.LastError.Time.Before(n.Status.LastApply) {
 		return n.Reason
@@ -153,7 +154,7 @@ func lastErrorOf(n fleet.Node) string {
 	return n.Status.LastError.Message
 }
 
-// details adds the whole reasons of nodes that are not well, together where they are the same.
+// details prints the full reasons for unhealthy nodes, grouped by reason.
 func (r *nodesReport) details(t *terminal.Text) {
 	of := map[string][]string{}
 	var order []string
@@ -180,7 +181,7 @@ func (r *nodesReport) details(t *terminal.Text) {
 	}
 }
 
-// someOf names a few of nodes.
+// someOf lists at most three names.
 func someOf(names []string) string {
 	if len(names) > 3 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
@@ -188,7 +189,7 @@ func someOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// summary is how many nodes are in which state, and how far rollouts are.
+// summary prints the number of nodes by state, and the progress of rollouts.
 func (r *nodesReport) summary() string {
 	states := slices.SortedFunc(maps.Keys(r.Counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(r.Counts[b], r.Counts[a]), cmp.Compare(a, b))

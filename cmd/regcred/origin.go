@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// node is this machine, whose errors name the variables where they were used,
-// or are the only way.
+// node returns this machine. Its errors name variables instead of flags if the
+// variables are set, or if there are no flags.
 func (a *app) node() node.Node {
 	n := node.Node{Root: a.root}
 	if !a.config.byFlag() && !a.binDir.byFlag() && (a.forHelper || a.config.value+a.binDir.value != "") {
@@ -29,10 +29,9 @@ func (a *app) node() node.Node {
 	return n
 }
 
-// resolve finds the configuration: from the flags, from a running kubelet
-// (--as-kubelet), or from the well-known places of a node. path, if not
-// empty, is a configuration given as an argument. Where needBinDir is false,
-// a missing bin dir is not searched for.
+// resolve finds the configuration from the flags, a running kubelet (--as-kubelet) or
+// the well-known paths of a node. path, if not empty, is a configuration given as an
+// argument. Without needBinDir, a missing plugin directory is not searched for.
 func (a *app) resolve(ctx context.Context, path string, needBinDir bool) (*node.Origin, error) {
 	w, err := a.want()
 	if err != nil {
@@ -41,9 +40,9 @@ func (a *app) resolve(ctx context.Context, path string, needBinDir bool) (*node.
 	return a.find(ctx, a.node().Read(), w, path, needBinDir)
 }
 
-// resolveOrNone is resolve for what works without credential providers too, as a
-// kubelet does that was given none: pull secrets and docker config files are then
-// all there is, and the Origin has it in Without.
+// resolveOrNone is like resolve, but also succeeds without a configuration, like a
+// kubelet without credential providers. Then it sets Origin.Without, and only pull
+// secrets and docker config files apply.
 func (a *app) resolveOrNone(ctx context.Context, n *node.Reading, needBinDir bool) (*node.Origin, error) {
 	w, err := a.want()
 	if err != nil {
@@ -61,8 +60,8 @@ func (a *app) find(ctx context.Context, n *node.Reading, w node.Want, path strin
 		w.Config = path
 	}
 	if a.binDir.value != "" {
-		// Plugins may run in another directory than ours, so a relative path
-		// would not mean the same there.
+		// Plugins may run in a different working directory, so relative paths must be made
+		// absolute.
 		if w.BinDir, err = filepath.Abs(a.binDir.value); err != nil {
 			return nil, err
 		}
@@ -85,8 +84,8 @@ func (a *app) find(ctx context.Context, n *node.Reading, w node.Want, path strin
 	return o, nil
 }
 
-// nameVariables says which of what was given stands in the environment, where
-// nobody may have thought of it.
+// nameVariables appends to from the names of the environment variables that set a
+// value, because users may not be aware of them.
 func (a *app) nameVariables(from, path string) string {
 	const flags = "flags"
 	var names []string
@@ -106,8 +105,7 @@ func (a *app) nameVariables(from, path string) string {
 	}
 }
 
-// environment says in whose environment a plugin runs that no configuration
-// is about.
+// environment returns the environment for a plugin that is run without a configuration.
 func (a *app) environment(ctx context.Context) (*node.Origin, error) {
 	w, err := a.want()
 	if err != nil {
@@ -123,17 +121,17 @@ func (a *app) want() (node.Want, error) {
 	return node.Want{AsKubelet: a.asKubelet, Environ: a.environ, Dir: a.dir}, nil
 }
 
-// loadValid loads the configuration, as [node.Origin.Load] does.
+// loadValid loads and validates the configuration, like [node.Origin.Load].
 func (a *app) loadValid(ctx context.Context, o *node.Origin) (*config.Config, error) {
 	cfg, err := o.Load(ctx)
 	if errors.Is(err, fs.ErrNotExist) && a.config.by == a.config.variable && o.Config == a.config.value {
-		err = fmt.Errorf("%s: %w", a.config.by, err) // who has set it may have forgotten
+		err = fmt.Errorf("%s: %w", a.config.by, err) // the user may not be aware of the variable
 	}
 	return cfg, err
 }
 
-// loadOrNone loads the configuration of an origin that [app.resolveOrNone] found;
-// without one it says so, and returns one without providers.
+// loadOrNone loads the configuration found by [app.resolveOrNone]. If there is none, it
+// prints a note and returns a configuration without providers.
 func (a *app) loadOrNone(ctx context.Context, o *node.Origin) (*config.Config, error) {
 	if o.Without == nil {
 		return a.loadValid(ctx, o)
@@ -142,7 +140,7 @@ func (a *app) loadOrNone(ctx context.Context, o *node.Origin) (*config.Config, e
 	return &config.Config{}, nil
 }
 
-// load finds and loads the configuration, as resolve and loadValid have it.
+// load finds, loads and validates the configuration.
 func (a *app) load(ctx context.Context, path string, needBinDir bool) (*config.Config, *node.Origin, error) {
 	o, err := a.resolve(ctx, path, needBinDir)
 	if err != nil {
@@ -152,7 +150,7 @@ func (a *app) load(ctx context.Context, path string, needBinDir bool) (*config.C
 	return cfg, o, err
 }
 
-// loadProvider is load for one provider.
+// loadProvider is like load, and finds a provider by name.
 func (a *app) loadProvider(ctx context.Context, name string) (cfg *config.Config, o *node.Origin, index int, err error) {
 	if cfg, o, err = a.load(ctx, "", true); err != nil {
 		return nil, nil, 0, err
@@ -163,7 +161,7 @@ func (a *app) loadProvider(ctx context.Context, name string) (cfg *config.Config
 	return cfg, o, index, err
 }
 
-// nodeDockerConfig is the keyring of the node's docker config files.
+// nodeDockerConfig returns a source with the node's docker config files.
 func nodeDockerConfig(o *node.Origin) regcred.Source {
 	return regcred.NodeDockerConfig(doctor.DockerPaths(o))
 }

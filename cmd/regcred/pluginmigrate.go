@@ -52,7 +52,7 @@ change the configuration.`,
 	return cmd
 }
 
-// migration is the result of "regcred plugin migrate" as JSON.
+// migration is the JSON output of "regcred plugin migrate".
 type migration struct {
 	*migrate.Plan
 	Diff string `json:"diff"`
@@ -88,7 +88,7 @@ func (a *app) pluginMigrate(ctx context.Context, output *choice, write bool, pat
 	return a.replace(files, "changed")
 }
 
-// readCloudConfig reads a file of the node's.
+// readCloudConfig reads a cloud config file on the node.
 func (a *app) readCloudConfig(path string) (secretfile.File, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(a.dir, path)

@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// pluginRunFlags are the flags of "regcred plugin run".
+// pluginRunFlags holds the flags of "regcred plugin run".
 type pluginRunFlags struct {
 	output *choice
 	identityFlags
@@ -53,7 +53,7 @@ none, and 1 if the run failed or the kubelet would reject the response.`,
 	return cmd
 }
 
-// providerNames is for completion, where there is nobody to tell of an error.
+// providerNames completes provider names. Errors cannot be printed during completion.
 func (a *app) providerNames(ctx context.Context) []string {
 	a.Stderr = io.Discard
 	cfg, _, err := a.load(ctx, "", false)
@@ -88,8 +88,8 @@ func (a *app) pluginRun(ctx context.Context, f *pluginRunFlags, name, image stri
 	return r.failure()
 }
 
-// pluginRequest makes the request that a kubelet would, and says where a
-// kubelet would not make one.
+// pluginRequest returns the request that the kubelet would send, or an error if it
+// would not call the plugin.
 func (a *app) pluginRequest(cfg *config.Config, i int, image string, token plugin.Secret, annotations map[string]string) (*plugin.Request, error) {
 	ex, err := a.explainTarget(cfg, target{image: image})
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// redacted stands where the exchange has a secret.
+// redacted replaces secrets in the printed request and response.
 const redacted = "[redacted]"
 
 // pluginRunReport is the result of "regcred plugin run -o json". Secrets in
@@ -32,24 +32,24 @@ type pluginRunReport struct {
 	Provider        string        `json:"provider"`
 	Path            string        `json:"path"`
 	Environment     string        `json:"environment"` // "caller" or "kubelet pid N"
-	Args            int           `json:"args"`        // how many; their values may be secrets
-	Env             []string      `json:"env"`         // names that the configuration adds
+	Args            int           `json:"args"`        // number only; values may be secret
+	Env             []string      `json:"env"`         // names set by the configuration
 	Request         requestJSON   `json:"request"`
-	Response        *responseJSON `json:"response,omitempty"` // if it is one that a kubelet accepts
-	ExitCode        int           `json:"exitCode"`           // -1 if it did not exit by itself
+	Response        *responseJSON `json:"response,omitempty"` // set if the kubelet accepts the response
+	ExitCode        int           `json:"exitCode"`           // -1 if a signal killed the plugin
 	DurationSeconds float64       `json:"durationSeconds"`
-	StdoutBytes     *int          `json:"stdoutBytes,omitempty"` // of an answer that was refused
-	Stderr          string        `json:"stderr,omitempty"`      // scrubbed
-	Accepted        bool          `json:"accepted"`              // by the kubelet
-	Credentials     int           `json:"credentials"`           // how many of an accepted answer match the image
-	Stage           plugin.Stage  `json:"stage,omitempty"`       // where it failed
-	Error           string        `json:"error,omitempty"`       // why
+	StdoutBytes     *int          `json:"stdoutBytes,omitempty"` // size of a rejected response
+	Stderr          string        `json:"stderr,omitempty"`      // redacted
+	Accepted        bool          `json:"accepted"`              // whether the kubelet accepts the response
+	Credentials     int           `json:"credentials"`           // number of credentials for the image in an accepted response
+	Stage           plugin.Stage  `json:"stage,omitempty"`       // where the run failed
+	Error           string        `json:"error,omitempty"`       // why the run failed
 
-	outOfTree bool   // in the predecessor's protocol
-	host      string // who judges the answer
+	outOfTree bool   // uses the out-of-tree proposal's protocol
+	host      string // program that would run the plugin
 }
 
-// requestJSON has neither kind nor version in the predecessor's protocol.
+// requestJSON has no kind and version in the out-of-tree proposal's protocol.
 type requestJSON struct {
 	Kind                      string            `json:"kind,omitempty"`
 	APIVersion                string            `json:"apiVersion,omitempty"`
@@ -58,8 +58,8 @@ type requestJSON struct {
 	ServiceAccountAnnotations map[string]string `json:"serviceAccountAnnotations,omitempty"`
 }
 
-// responseJSON is an answer in today's terms. One of the predecessor's has the
-// kind and the version of that.
+// responseJSON is a response in current terms. A response in the out-of-tree proposal's
+// protocol keeps its kind and version.
 type responseJSON struct {
 	Kind          string              `json:"kind"`
 	APIVersion    string              `json:"apiVersion"`
@@ -110,7 +110,7 @@ func newPluginRunReport(p *config.Provider, o *node.Origin, req *plugin.Request,
 	return r
 }
 
-// refuseEcho judges as the kubelet does an answer whose password is the token.
+// refuseEcho rejects a response whose password is the token, as the kubelet does.
 func (r *pluginRunReport) refuseEcho(p *config.Provider, req *plugin.Request, resp *plugin.Response) {
 	if req.ServiceAccountToken.IsZero() || p.TokenAttributes.CacheType == config.CachePerToken {
 		return
@@ -159,7 +159,7 @@ func toResponseJSON(resp *plugin.Response) *responseJSON {
 	return j
 }
 
-// withoutUserinfo hides what an auth key has before an @: it may be a password.
+// withoutUserinfo hides the part of an auth key before "@", which may be a password.
 func withoutUserinfo(key string) string {
 	at := strings.LastIndexByte(key, '@')
 	if at < 0 {
@@ -178,7 +178,7 @@ func (r *pluginRunReport) failure() error {
 	return nil
 }
 
-// render lays out one exchange.
+// render prints the request and the response.
 func (r *pluginRunReport) render(t *terminal.Text) {
 	t.Pair("plugin", r.Path)
 	t.Pair("arguments", r.arguments())
@@ -204,7 +204,7 @@ func (r *pluginRunReport) render(t *terminal.Text) {
 	r.renderResult(t)
 }
 
-// arguments names the one that is no secret.
+// arguments describes the arguments, and names only the one that cannot be secret.
 func (r *pluginRunReport) arguments() string {
 	switch {
 	case !r.outOfTree:
@@ -215,11 +215,11 @@ func (r *pluginRunReport) arguments() string {
 	return "get-credentials, " + hidden(r.Args-1)
 }
 
-// renderDocument shows a value as indented JSON.
+// renderDocument prints a value as indented JSON.
 func renderDocument(t *terminal.Text, v any) {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		return // of our own plain structs none can fail
+		return // marshaling these structs cannot fail
 	}
 	t.Quote("  ", string(data))
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/regcred/regcred/plugintest"
 )
 
-// pluginTestFlags are the flags of "regcred plugin test".
+// pluginTestFlags holds the flags of "regcred plugin test".
 type pluginTestFlags struct {
 	output     *choice
 	args       []string
@@ -112,7 +112,7 @@ func (f *pluginTestFlags) addArgs(v string) error {
 	return nil
 }
 
-// knownChecks refuses an id of --check that there is not.
+// knownChecks returns an error for unknown IDs in --check.
 func knownChecks(ids []string) error {
 	for _, id := range ids {
 		if !slices.Contains(checkIDs(), id) {
@@ -149,7 +149,7 @@ func (a *app) pluginTest(ctx context.Context, f *pluginTestFlags, path string) e
 	begin := a.Now()
 	findings := plugintest.Run(ctx, s.command, s.options)
 	bars.Close()
-	if ctx.Err() != nil { // what it cut short says nothing
+	if ctx.Err() != nil { // the result of a canceled check is meaningless
 		findings = findings[:max(0, slices.IndexFunc(findings, func(f plugintest.Finding) bool { return running == "" || f.Rule == running }))]
 	}
 	r := newPluginTestReport(s, findings, f.strict)

@@ -11,19 +11,19 @@ import (
 	"github.com/regcred/regcred/plugintest"
 )
 
-// pluginTestReport is the result of "regcred plugin test -o json". No secret
-// can be in it: findings hold none.
+// pluginTestReport is the result of "regcred plugin test -o json". Findings contain no
+// secrets.
 type pluginTestReport struct {
 	Path            string                   `json:"path"`
-	Provider        string                   `json:"provider,omitempty"` // of the configuration, if one was given
+	Provider        string                   `json:"provider,omitempty"` // name in the configuration, if --config is set
 	Environment     string                   `json:"environment"`        // "caller" or "kubelet pid N"
-	Args            int                      `json:"args"`               // how many; their values may be secrets
-	Env             []string                 `json:"env"`                // names that the run adds
+	Args            int                      `json:"args"`               // number only; values may be secret
+	Env             []string                 `json:"env"`                // names set for the run
 	Images          []string                 `json:"images"`
 	Passed          bool                     `json:"passed"`                // exit code 0
-	Interrupted     bool                     `json:"interrupted,omitempty"` // the checks that are left are missing
+	Interrupted     bool                     `json:"interrupted,omitempty"` // the remaining checks are missing
 	Checks          int                      `json:"checks"`
-	Counts          map[finding.Severity]int `json:"counts"` // of checks, by the worst that each found
+	Counts          map[finding.Severity]int `json:"counts"` // number of checks by highest severity
 	Findings        []plugintest.Finding     `json:"findings"`
 	DurationSeconds float64                  `json:"durationSeconds"`
 }
@@ -77,8 +77,8 @@ func checkIDs() []string {
 	return ids
 }
 
-// render lays out a table of all findings, then what is to be said about those
-// that are no pass, and last the counts.
+// render prints a table of all findings, then the details of those that did not pass,
+// and the counts.
 func (r *pluginTestReport) render(t *terminal.Text) {
 	t.Pair("plugin", r.Path)
 	t.Pair("arguments", hidden(r.Args))
@@ -112,7 +112,7 @@ func (r *pluginTestReport) render(t *terminal.Text) {
 	t.Row(m, 0, "", sum)
 }
 
-// idWidth is the width of the column of checks.
+// idWidth returns the width of the ID column.
 func idWidth() int {
 	width := 0
 	for _, id := range checkIDs() {
@@ -121,8 +121,8 @@ func idWidth() int {
 	return width
 }
 
-// checkDetails shows what was done, what a kubelet makes of it and how to
-// mend it. A check that passed or was skipped has said it all in its row.
+// checkDetails prints the observed behavior, its effect in the kubelet and how to fix
+// it. Passed and skipped checks have no details.
 func checkDetails(t *terminal.Text, f plugintest.Finding) {
 	if f.Severity == finding.SeverityOK || f.Severity == finding.SeveritySkipped {
 		return
@@ -138,8 +138,8 @@ func checkDetails(t *terminal.Text, f plugintest.Finding) {
 	}
 }
 
-// renderChecks lays out the list of checks: the worst that each can find, and
-// what a good plugin does.
+// renderChecks lists the checks, each with its highest severity and the expected
+// behavior.
 func renderChecks(t *terminal.Text, checks []plugintest.Check) {
 	t.Quote("", "Checks, each with its highest severity, its ID and the expected behaviour:")
 	t.Blank()

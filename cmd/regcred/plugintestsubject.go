@@ -21,16 +21,15 @@ import (
 	"github.com/regcred/regcred/plugintest"
 )
 
-// subject is a plugin under test, and how it is tested.
+// subject is a plugin under test and the options for its tests.
 type subject struct {
 	command     plugin.Command
 	options     plugintest.Options
-	provider    string // its name in the configuration; "" without one
+	provider    string // name in the configuration; "" without one
 	environment string // "caller" or "kubelet pid N"
 }
 
-// subject finds the plugin and what it is configured by. Flags are added to
-// what the configuration says, and win.
+// subject finds the plugin and its settings. Flags override the configuration.
 func (a *app) subject(ctx context.Context, f *pluginTestFlags, path string) (*subject, error) {
 	identity, err := f.serviceAccount(ctx)
 	if err != nil {
@@ -68,10 +67,10 @@ func (a *app) subject(ctx context.Context, f *pluginTestFlags, path string) (*su
 	return s, executable(s.command.Path)
 }
 
-// isName reports whether path is the name of a file without a directory.
+// isName reports whether path is a file name without a directory.
 func isName(path string) bool { return filepath.Base(path) == path }
 
-// takeProvider fills in a provider of the configuration.
+// takeProvider sets the command and options from a provider in the configuration.
 func (a *app) takeProvider(ctx context.Context, s *subject, name string) (*config.Config, error) {
 	cfg, o, i, err := a.loadProvider(ctx, name)
 	if err != nil {
@@ -82,8 +81,8 @@ func (a *app) takeProvider(ctx context.Context, s *subject, name string) (*confi
 	return cfg, a.takeTokenAttributes(s, p)
 }
 
-// takeTokenAttributes makes a service account of what the configuration says
-// about it, and of what the flags gave.
+// takeTokenAttributes sets the service account from the configuration's token
+// attributes and the flags.
 func (a *app) takeTokenAttributes(s *subject, p *config.Provider) error {
 	t, given := p.TokenAttributes, s.options.ServiceAccount
 	switch {
@@ -107,7 +106,7 @@ func (a *app) takeTokenAttributes(s *subject, p *config.Provider) error {
 	return nil
 }
 
-// takeExecutable fills in an executable that no configuration is about.
+// takeExecutable sets the command for an executable without a configuration.
 func (a *app) takeExecutable(ctx context.Context, s *subject, path string) error {
 	o, err := a.environment(ctx)
 	if err != nil {
@@ -129,7 +128,7 @@ func (a *app) takeExecutable(ctx context.Context, s *subject, path string) error
 	return nil
 }
 
-// executable says early what every check would find.
+// executable returns an error if path cannot be executed, before any check runs.
 func executable(path string) error {
 	_, err := exec.LookPath(path)
 	if err == nil {
@@ -142,14 +141,14 @@ func executable(path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		hint = "PATH must be an existing file or, with --bin-dir, --config or --as-kubelet, the name of a provider whose executable exists"
 	}
-	// Both repeat the path.
+	// These errors repeat the path.
 	if e, ok := errors.AsType[*exec.Error](err); ok {
 		err = e.Err
 	}
 	return withHint(fmt.Errorf("plugin %s: %w", path, regularfile.Cause(err)), hint)
 }
 
-// serviceAccount is the identity that the flags describe; nil if none does.
+// serviceAccount returns the identity from the flags, or nil if none is set.
 func (f *pluginTestFlags) serviceAccount(ctx context.Context) (*plugintest.ServiceAccount, error) {
 	token, annotations, err := f.read(ctx)
 	if err != nil {
@@ -166,8 +165,8 @@ func (f *pluginTestFlags) serviceAccount(ctx context.Context) (*plugintest.Servi
 	}, nil
 }
 
-// testEnv makes NAME=value of each NAME, so that a secret need not stand on a
-// command line.
+// testEnv adds the value from the environment to each NAME, so that a secret need not
+// be on the command line.
 func (a *app) testEnv(list []string) ([]string, error) {
 	var env []string
 	for _, entry := range list {
@@ -187,8 +186,8 @@ func (a *app) testEnv(list []string) ([]string, error) {
 	return env, nil
 }
 
-// testImages normalises the images as a kubelet does before it asks, and says
-// of a provider which it would not ask about.
+// testImages normalizes images as the kubelet does, and prints those for which the
+// kubelet would not call the provider.
 func (a *app) testImages(cfg *config.Config, provider string, images []string) ([]string, error) {
 	if len(images) == 0 {
 		images = []string{plugintest.DefaultImage}

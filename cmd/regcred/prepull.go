@@ -17,10 +17,10 @@ import (
 	"github.com/regcred/regcred/internal/pull"
 )
 
-// prepullFlags are the flags of "regcred prepull".
+// prepullFlags holds the flags of "regcred prepull".
 type prepullFlags struct {
 	*pullsFlags
-	list         string // a file
+	list         string // path of the file with images
 	pauseImage   bool
 	endpoint     string
 	policy       *choice
@@ -109,7 +109,7 @@ func (p *prepullFlags) checkArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// prepull pulls images into the runtime, each once, and prints what became of them.
+// prepull pulls each image once into the runtime and prints the results.
 func (a *app) prepull(ctx context.Context, p *prepullFlags, images []string) error {
 	s, err := a.openKeyring(ctx, p.lookupFlags)
 	if err != nil {
@@ -161,7 +161,8 @@ func (a *app) addPauseImage(ctx context.Context, runtime *pull.Runtime, report *
 	return append(slices.Clone(images), image), nil
 }
 
-// warnNotPinned tells that the pause image is there, and not to stay.
+// warnNotPinned warns if the pause image is not pinned, because the kubelet may remove
+// it.
 func (a *app) warnNotPinned(report *pullReport) {
 	for _, r := range report.Images {
 		if there := r.Outcome == outcomePulled || r.Outcome == outcomePresent; there && !r.Pinned && report.PauseImage != nil && r.Image == report.PauseImage.Image {
@@ -170,7 +171,7 @@ func (a *app) warnNotPinned(report *pullReport) {
 	}
 }
 
-// intoRuntime has a runtime pull an image.
+// intoRuntime returns a function that pulls an image into the runtime.
 func intoRuntime(runtime *pull.Runtime, policy pull.Policy) func(context.Context, lookup, *imageReport) error {
 	return func(ctx context.Context, creds lookup, r *imageReport) error {
 		got, err := runtime.Pull(ctx, r.Image, policy, creds)

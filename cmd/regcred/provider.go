@@ -13,14 +13,14 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// command is the one way in which a plugin is run.
+// command returns the command for a provider's plugin. All subcommands use it.
 func (a *app) command(cfg *config.Config, provider int, o *node.Origin) plugin.Command {
 	c := cfg.Command(provider, o.BinDir)
 	c.Environ, c.Dir, c.Timeout = o.Environ, o.Dir, a.timeout
 	return c
 }
 
-// selectAnnotations keeps those that the configuration names.
+// selectAnnotations returns the annotations that the configuration lists.
 func (a *app) selectAnnotations(t *config.TokenAttributes, token plugin.Secret, given map[string]string) map[string]string {
 	selected := map[string]string{}
 	required := t.RequiredServiceAccountAnnotationKeys
@@ -39,7 +39,7 @@ func (a *app) selectAnnotations(t *config.TokenAttributes, token plugin.Secret, 
 	return selected
 }
 
-// hostOf is who runs a provider's plugin and judges its answer.
+// hostOf returns the name of the program that runs a provider's plugin.
 func hostOf(p *config.Provider) string {
 	if p.APIVersion == plugin.OutOfTree {
 		return "regcred"

@@ -13,10 +13,10 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// pullFlags are the flags of "regcred pull".
+// pullFlags holds the flags of "regcred pull".
 type pullFlags struct {
 	*pullsFlags
-	layout   string // a directory
+	layout   string // output directory
 	platform string
 	insecure bool
 }
@@ -88,7 +88,7 @@ func (a *app) pull(ctx context.Context, p *pullFlags, images []string) error {
 	return all.run(ctx, &pullReport{Layout: p.layout}, images)
 }
 
-// intoLayout pulls an image into an OCI image layout.
+// intoLayout returns a function that pulls an image into an OCI image layout.
 func (a *app) intoLayout(puller *pull.Puller, dir string) func(context.Context, lookup, *imageReport) error {
 	return func(ctx context.Context, creds lookup, r *imageReport) error {
 		list, err := creds(ctx)
@@ -107,10 +107,10 @@ func (a *app) intoLayout(puller *pull.Puller, dir string) func(context.Context, 
 	}
 }
 
-// show draws how far a pull is.
+// show updates the progress bars of a pull.
 func show(bars *terminal.Layers, e pull.Event) {
 	switch e.Kind {
-	case pull.EventQueued: // also when the next credential begins anew
+	case pull.EventQueued: // sent again for each credential that is tried
 		what := "layer"
 		if e.Config {
 			what = "config"

@@ -16,29 +16,29 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// What became of an image that was to be pulled; report.Failed is another.
+// Outcomes of an image, in addition to report.Failed.
 const (
 	outcomePulled   = "pulled"
-	outcomePresent  = "present"  // it was there
-	outcomeCanceled = "canceled" // by an interrupt, while it was pulled
-	outcomeNotBegun = "notBegun" // because of an interrupt, or because the runtime was gone
+	outcomePresent  = "present"  // already in the runtime
+	outcomeCanceled = "canceled" // interrupted during the pull
+	outcomeNotBegun = "notBegun" // not started, because of an interrupt or because the runtime was no longer available
 )
 
 // pullReport is the result of "regcred pull -o json" and of
 // "regcred prepull -o json".
 type pullReport struct {
-	Layout  string         `json:"layout,omitempty"`  // the directory, if that is where the images go
-	Runtime *runtimeJSON   `json:"runtime,omitempty"` // or the runtime
-	Policy  string         `json:"policy,omitempty"`  // of a pull into a runtime
-	Images  []imageReport  `json:"images"`            // in the order in which they were given
-	Counts  map[string]int `json:"counts"`            // by outcome
+	Layout  string         `json:"layout,omitempty"`  // output directory of "pull"
+	Runtime *runtimeJSON   `json:"runtime,omitempty"` // runtime of "prepull"
+	Policy  string         `json:"policy,omitempty"`  // pull policy of "prepull"
+	Images  []imageReport  `json:"images"`            // in the order of the arguments
+	Counts  map[string]int `json:"counts"`            // number of images by outcome
 
-	PauseImage *pauseImageJSON `json:"pauseImage,omitempty"` // one of the images, if it was asked for
+	PauseImage *pauseImageJSON `json:"pauseImage,omitempty"` // set with --pause-image; it is also in Images
 }
 
 type pauseImageJSON struct {
 	Image string `json:"image"`
-	From  string `json:"from"` // who says so
+	From  string `json:"from"` // where its name was found
 }
 
 type runtimeJSON struct {
@@ -47,33 +47,33 @@ type runtimeJSON struct {
 	Version  string `json:"version,omitempty"`
 }
 
-// String names the runtime for people.
+// String returns the runtime's name and version.
 func (r *runtimeJSON) String() string { return strings.TrimSpace(r.Name + " " + r.Version) }
 
-// imageReport is what became of one image.
+// imageReport is the result for one image.
 type imageReport struct {
 	Image           string             `json:"image"`
 	Outcome         string             `json:"outcome"`
-	Digest          string             `json:"digest,omitempty"`   // what the layout has
-	Resolved        string             `json:"resolved,omitempty"` // what the reference names, if that is an index
+	Digest          string             `json:"digest,omitempty"`   // digest of the manifest in the layout
+	Resolved        string             `json:"resolved,omitempty"` // digest of the reference, if it is an index
 	MediaType       string             `json:"mediaType,omitempty"`
 	Platform        string             `json:"platform,omitempty"`
 	Layers          []layerJSON        `json:"layers,omitempty"`
 	Downloaded      int64              `json:"downloaded,omitempty"` // bytes
-	Ref             string             `json:"ref,omitempty"`        // in the runtime
-	Size            int64              `json:"size,omitempty"`       // bytes, as the runtime says
-	Pinned          bool               `json:"pinned,omitempty"`     // by the runtime: no kubelet removes it
+	Ref             string             `json:"ref,omitempty"`        // image reference in the runtime
+	Size            int64              `json:"size,omitempty"`       // bytes, as reported by the runtime
+	Pinned          bool               `json:"pinned,omitempty"`     // pinned by the runtime, so the kubelet does not remove it
 	DurationSeconds float64            `json:"durationSeconds,omitempty"`
-	Credential      *report.Credential `json:"credential,omitempty"` // the one that worked; absent if the pull was anonymous
-	Failed          []tryJSON          `json:"failed"`               // what was tried before, in order
-	Warnings        []warningJSON      `json:"warnings,omitempty"`   // what failed in the lookup, beside something that answered
+	Credential      *report.Credential `json:"credential,omitempty"` // credential that worked; absent if the pull was anonymous
+	Failed          []tryJSON          `json:"failed"`               // attempts that failed, in order
+	Warnings        []warningJSON      `json:"warnings,omitempty"`   // failed sources, if another source had a credential
 	Error           string             `json:"error,omitempty"`
 }
 
 type layerJSON struct {
 	Digest string `json:"digest"`
 	Size   int64  `json:"size"`
-	Reused bool   `json:"reused,omitempty"` // it was there already, and was verified
+	Reused bool   `json:"reused,omitempty"` // already present and verified
 }
 
 func (r *imageReport) inLayout(got *pull.Result) {
@@ -95,8 +95,8 @@ func (r *imageReport) inRuntime(got *pull.RuntimeResult) {
 	r.Credential, r.Failed = report.NewCredential(got.Credential), triesJSON(got.Failed)
 }
 
-// failed says why, and what would have been asked for a pod: with node-wide
-// credentials, a provider that wants a service account is left out.
+// failed sets the error. With node-wide credentials, it adds that a provider requiring
+// a service account was not called.
 func (r *imageReport) failed(ctx context.Context, err error, attempts []regcred.Attempt) {
 	r.Outcome = report.Failed
 	name := r.Image
@@ -105,7 +105,7 @@ func (r *imageReport) failed(ctx context.Context, err error, attempts []regcred.
 	}
 	r.Error = strings.TrimPrefix(err.Error(), fmt.Sprintf("pulling %q: ", name))
 	if late := context.Cause(ctx); errors.Is(late, context.DeadlineExceeded) && !strings.Contains(r.Error, late.Error()) {
-		r.Error = late.Error() // of which the rest is only a consequence
+		r.Error = late.Error() // the other error is only a consequence
 	}
 	for _, at := range attempts {
 		if at.Skipped != "" {
@@ -114,7 +114,7 @@ func (r *imageReport) failed(ctx context.Context, err error, attempts []regcred.
 	}
 }
 
-// hint says what to do about a failure: explain is the command that shows
+// hint returns a hint on how to fix a failure. explain is a command line that shows
 // where the credentials come from.
 func (r *imageReport) hint(explain string) string {
 	for _, t := range r.Failed {
@@ -129,7 +129,7 @@ func (r *imageReport) hint(explain string) string {
 	return fmt.Sprintf("run \"%s\" to see where the credentials for the image come from", explain)
 }
 
-// render says what became of an image.
+// render prints the result for an image.
 func (r *imageReport) render(t *terminal.Text) {
 	switch r.Outcome {
 	case outcomePulled:
@@ -165,7 +165,7 @@ func (r *imageReport) howPulled() string {
 	return text
 }
 
-// content says what was pulled, as far as that is known.
+// content describes the pulled content.
 func (r *imageReport) content() string {
 	total, reused := r.Size, 0
 	for _, l := range r.Layers {
@@ -190,12 +190,12 @@ func (r *imageReport) content() string {
 	return strings.Join(parts, " ")
 }
 
-// bad counts the images that are not there in the end.
+// bad returns the number of images that are missing after the run.
 func (r *pullReport) bad() int {
 	return len(r.Images) - r.Counts[outcomePulled] - r.Counts[outcomePresent]
 }
 
-// render sums up, unless there is but one image.
+// render prints the summary of a run with several images.
 func (r *pullReport) render(t *terminal.Text) {
 	if len(r.Images) < 2 {
 		return

@@ -21,15 +21,15 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// pullsFlags are what "pull" and "prepull" share.
+// pullsFlags holds the flags shared by "pull" and "prepull".
 type pullsFlags struct {
 	*lookupFlags
-	timeout  time.Duration // of one image; 0 = none
+	timeout  time.Duration // for each image; 0 = none
 	parallel int
 	output   *choice
 }
 
-// defaultPullTimeout is long enough for a large image over a slow line.
+// defaultPullTimeout is long enough for a large image on a slow network.
 const defaultPullTimeout = 30 * time.Minute
 
 func addPullsFlags(cmd *cobra.Command) *pullsFlags {
@@ -40,7 +40,7 @@ func addPullsFlags(cmd *cobra.Command) *pullsFlags {
 	return f
 }
 
-// check refuses values that mean nothing.
+// check rejects invalid values.
 func (f *pullsFlags) check() error {
 	if f.timeout < 0 {
 		return usageError("", "--timeout is %v; it must not be negative", f.timeout)
@@ -51,32 +51,33 @@ func (f *pullsFlags) check() error {
 	return nil
 }
 
-// lookup gets the credentials of the image that is pulled.
+// lookup returns the credentials for the image.
 type lookup func(context.Context) ([]regcred.Credential, error)
 
 // pulls is a run of "pull" or "prepull".
 type pulls struct {
 	a    *app
 	f    *pullsFlags
-	s    *session // one for all images, so that one run of a plugin can serve many
+	s    *session // shared by all images, so that a cached response serves many
 	bars *terminal.Images
 
-	// into pulls one image to where images go, and says in the report what it
-	// pulled; also beside an error, as far as that is known.
+	// into pulls one image to its destination and fills in the report, even if it returns
+	// an error.
 	into func(ctx context.Context, creds lookup, r *imageReport) error
 
-	gone atomic.Bool // where images go, and the rest need not be tried
+	gone atomic.Bool // the destination is unavailable; skip the remaining images
 
-	mu   sync.Mutex      // guards what follows, and what is written
-	said map[string]bool // about failed providers
+	mu   sync.Mutex      // guards said and the output
+	said map[string]bool // warnings that have been printed
 }
 
-// newPulls draws nothing.
+// newPulls returns a run without progress bars.
 func newPulls(a *app, f *pullsFlags, s *session) *pulls {
 	return &pulls{a: a, f: f, s: s, bars: &terminal.Images{}, said: map[string]bool{}}
 }
 
-// checkImages refuses all if one of them is none: nothing has been pulled then.
+// checkImages rejects the whole list if one image is invalid, before anything is
+// pulled.
 func (a *app) checkImages(s *session, images []string) error {
 	var errs []error
 	for _, image := range images {
@@ -86,8 +87,8 @@ func (a *app) checkImages(s *session, images []string) error {
 	return errors.Join(errs...)
 }
 
-// run pulls the images, so many at a time, and prints what became of each as
-// soon as it is known. The report says where they go.
+// run pulls the images concurrently, up to a limit, and prints each result when it is
+// available.
 func (p *pulls) run(ctx context.Context, report *pullReport, images []string) error {
 	report.Images, report.Counts = make([]imageReport, len(images)), map[string]int{}
 	var g errgroup.Group
@@ -98,7 +99,7 @@ func (p *pulls) run(ctx context.Context, report *pullReport, images []string) er
 			return p.tell(&report.Images[i])
 		})
 	}
-	err := g.Wait() // only of writing
+	err := g.Wait() // only write errors
 	p.bars.Close()
 	if err != nil {
 		return err
@@ -109,7 +110,7 @@ func (p *pulls) run(ctx context.Context, report *pullReport, images []string) er
 	return errors.Join(p.a.print(p.f.output, report, report.render), p.verdict(report))
 }
 
-// pull pulls one image, unless it is too late to begin.
+// pull pulls one image. If the run was interrupted, it does not start.
 func (p *pulls) pull(ctx context.Context, image string) imageReport {
 	r := imageReport{Image: image, Failed: []tryJSON{}}
 	if ctx.Err() != nil || p.gone.Load() {
@@ -144,7 +145,7 @@ func (p *pulls) pull(ctx context.Context, image string) imageReport {
 	return r
 }
 
-// lookup gets the credentials of an image.
+// lookup returns the credentials for an image.
 func (p *pulls) lookup(ctx context.Context, image string) ([]regcred.Credential, []regcred.Attempt, error) {
 	res, failed, err := p.s.lookup(ctx, target{image: image})
 	if cause := context.Cause(ctx); cause != nil && (err != nil || failed) {
@@ -165,8 +166,7 @@ func (p *pulls) lookup(ctx context.Context, image string) ([]regcred.Credential,
 	return res.Credentials, res.Attempts, nil
 }
 
-// warn tells what failed beside something that answered, once and not for
-// each image.
+// warn prints failed attempts if another one succeeded, once for all images.
 func (p *pulls) warn(attempts []regcred.Attempt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,7 +183,7 @@ func (p *pulls) warn(attempts []regcred.Attempt) {
 	above.warnFailed(fresh)
 }
 
-// noteNode tells of the node's docker config, each thing once.
+// noteNode prints findings about the node's docker config, each once.
 func (p *pulls) noteNode(ctx context.Context, res *regcred.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,7 +192,7 @@ func (p *pulls) noteNode(ctx context.Context, res *regcred.Result) {
 	p.s.noteNode(ctx, &above, res)
 }
 
-// tell prints the line of an image as soon as it is known.
+// tell prints the result for an image.
 func (p *pulls) tell(r *imageReport) error {
 	if p.f.output.value == "json" || r.Outcome == outcomeNotBegun {
 		return nil
@@ -204,14 +204,14 @@ func (p *pulls) tell(r *imageReport) error {
 	return t.Print(p.bars.Above(p.a.Stdout))
 }
 
-// verdict is the error of a run in which an image failed.
+// verdict returns an error if an image failed.
 func (p *pulls) verdict(r *pullReport) error {
 	if r.bad() == 0 {
 		return nil
 	}
 	err := fmt.Errorf("%d of %s not pulled", r.bad(), terminal.Count(len(r.Images), "image"))
 	for _, image := range r.Images {
-		if image.Outcome == report.Failed && r.Policy != string(pull.PullNever) { // which looks nothing up
+		if image.Outcome == report.Failed && r.Policy != string(pull.PullNever) { // the policy Never looks up no credentials
 			return withHint(err, image.hint(p.a.again("explain", append(p.f.arguments(), terminal.ShellWord(image.Image))...)))
 		}
 	}

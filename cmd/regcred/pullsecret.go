@@ -23,17 +23,17 @@ import (
 	lintsecret "github.com/regcred/regcred/lint/pullsecret"
 )
 
-// maxPullSecretFile bounds a file with a pull secret, in bytes.
+// maxPullSecretFile limits the size of a file with a pull secret, in bytes.
 const maxPullSecretFile = 16 << 20
 
-// fileSecret makes a pull secret of a docker config. One that does not parse
-// fails the lookup, as it does in a kubelet.
+// fileSecret returns a pull secret with a docker config. kubelet: an invalid docker
+// config fails the lookup.
 func fileSecret(name string, kind corev1.SecretType, key string, data []byte) *regcred.PullSecret {
 	return &regcred.PullSecret{Name: filepath.Base(name), Type: string(kind), Data: map[string][]byte{key: data}}
 }
 
-// readPullSecret reads a Secret manifest (YAML or JSON), a docker config.json or
-// a .dockercfg. Its errors never hold a value of the file.
+// readPullSecret reads a Secret manifest (YAML or JSON), a docker config.json or a
+// .dockercfg. Its errors do not contain values from the file.
 func readPullSecret(ctx context.Context, name string) (*regcred.PullSecret, error) {
 	data, err := regularfile.Read(ctx, name, maxPullSecretFile)
 	if err != nil {
@@ -51,7 +51,7 @@ func readPullSecret(ctx context.Context, name string) (*regcred.PullSecret, erro
 		return nil, fmt.Errorf("%s contains more than one document or Secret; use a separate file for each Secret", name)
 	}
 	var f corev1.Secret
-	switch err := yaml.Unmarshal(data, &f); { // the error would quote the file
+	switch err := yaml.Unmarshal(data, &f); { // the parser's error would quote the file
 	case err != nil && c != nil && len(c.Findings) > 0:
 		return nil, errors.New(c.Findings[0].String())
 	case err != nil:
@@ -59,13 +59,13 @@ func readPullSecret(ctx context.Context, name string) (*regcred.PullSecret, erro
 	}
 	if f.Kind != "Secret" {
 		if strings.ContainsFunc(f.Kind, func(r rune) bool { return !unicode.IsLetter(r) }) {
-			f.Kind = "…" // no name of a kind, and perhaps a secret
+			f.Kind = "…" // not the name of a kind, and maybe a secret
 		}
 		return nil, fmt.Errorf("%s is neither a Secret (kind is %q) nor a docker config.json (it has no auths)", name, f.Kind)
 	}
 	s := &regcred.PullSecret{Namespace: f.Namespace, Name: f.Name, UID: string(f.UID), Type: string(f.Type), Data: map[string][]byte{}}
 	maps.Copy(s.Data, f.Data)
-	for key, value := range f.StringData { // as the API server merges them
+	for key, value := range f.StringData { // merged as by the API server
 		s.Data[key] = []byte(value)
 	}
 	if why := doctor.PassedOver(s); why != "" {

@@ -13,13 +13,13 @@ import (
 )
 
 type tryJSON struct {
-	Credential *report.Credential `json:"credential,omitempty"` // absent: anonymous
-	Status     int                `json:"status,omitempty"`     // of HTTP
-	Code       string             `json:"code,omitempty"`       // the registry's or the runtime's error code
+	Credential *report.Credential `json:"credential,omitempty"` // nil for an anonymous pull
+	Status     int                `json:"status,omitempty"`     // HTTP status
+	Code       string             `json:"code,omitempty"`       // error code of the registry or the runtime
 	Error      string             `json:"error"`
 }
 
-// triesJSON is never nil, so that an empty list reads [].
+// triesJSON never returns nil, so that JSON shows [].
 func triesJSON(tries []pull.Try) []tryJSON {
 	list := make([]tryJSON, 0, len(tries))
 	for _, t := range tries {
@@ -35,7 +35,7 @@ type warningJSON struct {
 	Error string       `json:"error"`
 }
 
-// warningsOf lists what failed beside something that answered.
+// warningsOf returns the failed attempts of a lookup that succeeded.
 func warningsOf(attempts []regcred.Attempt) []warningJSON {
 	var list []warningJSON
 	for _, at := range failedOf(attempts) {
@@ -44,7 +44,8 @@ func warningsOf(attempts []regcred.Attempt) []warningJSON {
 	return list
 }
 
-// whyNotPulled says what failed, and why a pull without it would be wrong.
+// whyNotPulled lists the failed attempts, and explains why the image was not pulled
+// without them.
 func whyNotPulled(attempts []regcred.Attempt) string {
 	why := "because a pull without credentials would be anonymous"
 	if pullSecretFailed(attempts) {

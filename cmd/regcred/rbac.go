@@ -22,7 +22,7 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// rbacFlags are the flags of "regcred rbac".
+// rbacFlags holds the flags of "regcred rbac".
 type rbacFlags struct {
 	output         *choice
 	serviceAccount objectName
@@ -91,7 +91,7 @@ func (a *app) rbac(ctx context.Context, f *rbacFlags, path string) error {
 	return a.writeManifests(rbacComment(who, cfg), objects)
 }
 
-// rules lists what who lacks; if that is nothing, it says why.
+// rules returns the rules that who needs. If the list is empty, it prints why.
 func (a *app) rules(f *rbacFlags, who rbacv1.Subject, audiences []string) []rbacv1.PolicyRule {
 	rules := otherRules(f.pullSecrets, len(audiences) > 0)
 	needs := describeSubject(who) + " needs"
@@ -110,13 +110,14 @@ func (a *app) rules(f *rbacFlags, who rbacv1.Subject, audiences []string) []rbac
 	return rules
 }
 
-// otherRules is what an identity that is not a node's needs for lookups with
-// --pod or --service-account.
+// otherRules returns the rules that an identity other than a node needs for lookups
+// with --pod or --service-account.
 func otherRules(secrets, tokens bool) []rbacv1.PolicyRule {
 	if !secrets && !tokens {
 		return nil
 	}
-	// Also without tokens: --service-account reads the names of the secrets there.
+	// Needed without tokens too: --service-account reads the names of the account's pull
+	// secrets.
 	rules := []rbacv1.PolicyRule{coreRule("pods", "get"), coreRule("serviceaccounts", "get")}
 	if tokens {
 		rules = append(rules, coreRule("serviceaccounts/token", "create"))
@@ -127,7 +128,7 @@ func otherRules(secrets, tokens bool) []rbacv1.PolicyRule {
 	return rules
 }
 
-// checkNames refuses names that an API server would.
+// checkNames rejects names that the API server would reject.
 func (f *rbacFlags) checkNames() error {
 	for _, ns := range append(slices.Clone(f.namespaces), f.serviceAccount.namespace) {
 		if ns != "" && len(validation.IsDNS1123Label(ns)) > 0 {
@@ -140,7 +141,7 @@ func (f *rbacFlags) checkNames() error {
 	return nil
 }
 
-// subject is who the flags name.
+// subject returns the subject that the flags select.
 func (f *rbacFlags) subject() (rbacv1.Subject, error) {
 	if err := oneAtMost(given{"service-account", f.serviceAccount.String()}, given{"user", f.user}, given{"group", f.group}); err != nil {
 		return rbacv1.Subject{}, err
@@ -157,7 +158,7 @@ func (f *rbacFlags) subject() (rbacv1.Subject, error) {
 	return rbacv1.Subject{Kind: "Group", APIGroup: rbacv1.GroupName, Name: cmp.Or(f.group, doctor.NodesGroup)}, nil
 }
 
-// isNode reports whether the Node authorizer and NodeRestriction know the subject.
+// isNode reports whether the Node authorizer and NodeRestriction apply to the subject.
 func isNode(s rbacv1.Subject) bool {
 	return s.Kind == "Group" && s.Name == doctor.NodesGroup || s.Kind == "User" && strings.HasPrefix(s.Name, doctor.NodeUserPrefix)
 }
@@ -169,18 +170,18 @@ func describeSubject(s rbacv1.Subject) string {
 	return strings.ToLower(s.Kind) + " " + s.Name
 }
 
-// coreRule is for a resource of the core group.
+// coreRule returns a rule for a resource in the core group.
 func coreRule(resource, verb string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{verb}}
 }
 
-// rbacList is what kubectl takes as several objects in JSON.
+// rbacList is a List for kubectl, for JSON output with several objects.
 type rbacList struct {
 	metav1.TypeMeta
 	Items []any `json:"items"`
 }
 
-// objects are a role and its binding: for the cluster, or in each namespace.
+// objects returns a role and its binding, either for the cluster or for each namespace.
 func (f *rbacFlags) objects(who rbacv1.Subject, rules []rbacv1.PolicyRule) []any {
 	name := cmp.Or(f.name, "regcred")
 	if f.name == "" && isNode(who) {
@@ -196,7 +197,8 @@ func (f *rbacFlags) objects(who rbacv1.Subject, rules []rbacv1.PolicyRule) []any
 	return list
 }
 
-// roleAndBinding makes both of a kind; a Role is written as a ClusterRole is.
+// roleAndBinding returns a role of the given kind and its binding. A Role is marshaled
+// like a ClusterRole.
 func roleAndBinding(kind string, meta metav1.ObjectMeta, who rbacv1.Subject, rules []rbacv1.PolicyRule) []any {
 	is := func(kind string) metav1.TypeMeta {
 		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
@@ -208,7 +210,7 @@ func roleAndBinding(kind string, meta metav1.ObjectMeta, who rbacv1.Subject, rul
 	}
 }
 
-// rbacComment says to whoever finds the manifest what it is for.
+// rbacComment returns a comment for the manifest about its purpose.
 func rbacComment(who rbacv1.Subject, cfg *config.Config) []string {
 	if !isNode(who) {
 		return []string{
@@ -225,7 +227,7 @@ func rbacComment(who rbacv1.Subject, cfg *config.Config) []string {
 	return lines
 }
 
-// writeManifests writes YAML documents, after a comment.
+// writeManifests writes a comment and YAML documents.
 func (a *app) writeManifests(comment []string, objects []any) error {
 	var b bytes.Buffer
 	b.WriteString(terminal.Comment(comment))
@@ -235,7 +237,8 @@ func (a *app) writeManifests(comment []string, objects []any) error {
 			return err
 		}
 		if !terminal.PrintableLines(string(data)) {
-			// YAML lets stand what turns the direction of text. It is also JSON, which need not.
+			// JSON is valid YAML, and terminal.JSON escapes bidirectional control characters, which
+			// YAML would allow.
 			if data, err = terminal.JSON(o); err != nil {
 				return err
 			}

@@ -51,7 +51,7 @@ func (a *app) rollback(ctx context.Context, c *changeFlags, number int) error {
 	}
 	before, err := in.Store.Current()
 	if err != nil {
-		before = 0 // what is wrong with it, the rollback says or mends
+		before = 0 // the rollback reports or fixes any error
 	}
 	to, err := in.Rollback(ctx, number, install.Options{Restart: c.restart})
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// addCommands adds the subcommands in the groups in which the help lists them.
-// Each command is in the file of its name.
+// addCommands adds the subcommands, in the groups of the help text. Each command is in
+// the file of the same name.
 func (a *app) addCommands(root *cobra.Command) {
 	for _, g := range []struct {
 		title    string
@@ -68,10 +68,10 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return a.report(ctx, cmd, err)
 }
 
-// detachedPID refuses "--as-kubelet 42": the 42 would be taken for an image.
+// detachedPID rejects "--as-kubelet 42", because 42 would be parsed as an image.
 func detachedPID(args []string) error {
 	if end := slices.Index(args, "--"); end >= 0 {
-		args = args[:end] // what follows is another command's
+		args = args[:end] // the rest belongs to another command
 	}
 	i := slices.Index(args, "--as-kubelet") + 1
 	if i == 0 || i == len(args) {
@@ -104,7 +104,7 @@ node's docker config files, and pull secrets. It explains each decision.`,
 			if a.Quiet && a.verbose {
 				return errors.New("--quiet and --verbose are mutually exclusive")
 			}
-			if a.asKubelet == "" { // which is asked for, and the environment only there
+			if a.asKubelet == "" { // --as-kubelet looks only in the kubelet's environment
 				a.config.takeDefault(a.Getenv)
 				a.binDir.takeDefault(a.Getenv)
 			}
@@ -144,8 +144,8 @@ func (a *app) addGlobalFlags(root *cobra.Command) {
 	}
 }
 
-// report prints err, if any, and returns the exit code. Of joined errors each
-// is told with its hint, and the worst code counts.
+// report prints err, if any, and returns the exit code. For joined errors, it prints
+// each with its hint, and returns the worst code.
 func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
 	code := exitOK
 	interrupted := false
@@ -175,21 +175,21 @@ func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
 		code = exitFailed
 	}
 	if len(told.Errors) > 0 && a.wantsJSON(cmd) && !a.Wrote {
-		_ = a.WriteJSON(told) // if that fails too, it has been told all the same
+		_ = a.WriteJSON(told) // errors were printed on standard error too
 	}
 	return code
 }
 
-// addError adds what was printed of an error to f.
+// addError adds the messages and hints of err to f.
 func addError(f *report.Failure, err error, hint string) {
 	for _, e := range terminal.Flatten(err) {
 		f.Errors = append(f.Errors, report.ErrorHint{Message: e.Error(), Hint: hint})
 	}
 }
 
-// wantsJSON reports whether a command prints JSON of ours. What another program
-// reads (a manifest, a configuration) has no place for errors, and another
-// format as its default.
+// wantsJSON reports whether a command prints regcred's own JSON. Output for another
+// program, for example a manifest, has no field for errors and defaults to another
+// format.
 func (a *app) wantsJSON(cmd *cobra.Command) bool {
 	if cmd == nil || !a.started {
 		return false
@@ -198,15 +198,15 @@ func (a *app) wantsJSON(cmd *cobra.Command) bool {
 	return f != nil && f.Value.String() == "json" && f.DefValue == "text"
 }
 
-// endingOf says how an error ends the program: with which code and hint, and
-// what is to be said of it, which is nil if all was said.
+// endingOf returns the exit code and hint for an error, and the error to print. say is
+// nil if everything has been printed.
 func (a *app) endingOf(cmd *cobra.Command, err error) (code int, hint string, say error) {
 	if e, ok := err.(*exitError); ok {
 		return e.code, e.hint, nil
 	}
 	if e, ok := errors.AsType[*node.Error](err); ok {
 		if err == error(e) {
-			err = e.Err // it may be several, a line each; what wraps it is part of the message
+			err = e.Err // may be joined errors, one per line; wrapping errors are part of the message
 		}
 		if e.Usage {
 			return exitUsage, e.Hint, err
@@ -219,8 +219,8 @@ func (a *app) endingOf(cmd *cobra.Command, err error) (code int, hint string, sa
 	return exitFailed, "", err
 }
 
-// worse returns the worse of two exit codes. That of another command ("exec")
-// is none of ours, and stays.
+// worse returns the worse of two exit codes. The exit code of another command ("exec")
+// takes precedence.
 func worse(a, b int) int {
 	order := []int{exitOK, exitEmpty, exitFailed, exitUsage}
 	rank := func(code int) int {

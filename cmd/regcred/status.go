@@ -153,7 +153,7 @@ func renderStatus(t *terminal.Text, r *report.Status) {
 	renderCounts(t, r)
 }
 
-// renderCounts shows what each provider has done.
+// renderCounts prints the counters of each provider.
 func renderCounts(t *terminal.Text, r *report.Status) {
 	if r.Counts == nil {
 		return

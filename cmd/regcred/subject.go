@@ -17,16 +17,17 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// kubeSubject is for whom images are pulled, as an API server knows it.
+// kubeSubject is the pod or service account that images are pulled for, as read from
+// the API server.
 type kubeSubject struct {
 	*cluster
-	pod     *kube.Pod // without name with --service-account
+	pod     *kube.Pod // has no name with --service-account
 	secrets []regcred.PullSecret
-	unread  []regcred.Source // for those of the pod's secrets that could not be had
+	unread  []regcred.Source // one source for each pull secret that could not be read
 }
 
-// findSubject asks the API server about a pod or, if none is given, a service
-// account.
+// findSubject reads the pod or, if no pod is set, the service account from the API
+// server.
 func (a *app) findSubject(ctx context.Context, o *node.Origin, l *lookupFlags) (*kubeSubject, error) {
 	c, err := a.connect(ctx, o, l.kubeFlags, nil)
 	if err != nil {
@@ -47,18 +48,19 @@ func (a *app) findSubject(ctx context.Context, o *node.Origin, l *lookupFlags) (
 	return s, nil
 }
 
-// isPod tells a pod from a mere service account.
+// isPod reports whether the subject is a pod, and not only a service account.
 func (s *kubeSubject) isPod() bool { return s.pod.Name != "" }
 
-// whoNames is who names the pull secrets.
+// whoNames returns the object that lists the pull secrets.
 func (s *kubeSubject) whoNames() string {
 	if s.isPod() {
-		return "the pod" // its own or its account's, from when it was made
+		return "the pod" // admission copies the account's pull secrets to the pod
 	}
 	return "service account " + s.pod.ServiceAccount
 }
 
-// differences says what a kubelet does otherwise for the pods of a service account.
+// differences lists how the kubelet's lookup for a pod of this service account can
+// differ.
 func (s *kubeSubject) differences() []string {
 	if s.isPod() {
 		return nil
@@ -70,7 +72,7 @@ func (s *kubeSubject) differences() []string {
 	}
 }
 
-// noteImage tells of a pod that does not have the image that is asked about.
+// noteImage prints a note if the pod does not use the image.
 func (a *app) noteImage(cfg *config.Config, s *kubeSubject, repository string) {
 	if s == nil || len(s.pod.Images) == 0 {
 		return
@@ -83,12 +85,11 @@ func (a *app) noteImage(cfg *config.Config, s *kubeSubject, repository string) {
 	}
 }
 
-// unreadSecret is a pull secret that could not be had from the API server. It
-// is a keyring of its own, which fails with itself. kubelet: one that cannot be
-// read is left out, and recorded as an event; one that does not parse fails the
-// pull.
+// unreadSecret is a pull secret that could not be read from the API server. As a
+// source, it always fails. kubelet: a secret that cannot be read is skipped with an
+// event; one that does not parse fails the pull.
 type unreadSecret struct {
-	name string // with its namespace
+	name string // NAMESPACE/NAME
 	error
 }
 
@@ -96,13 +97,13 @@ func (u *unreadSecret) Unwrap() error { return u.error }
 
 const unreadPrefix = "pull secret "
 
-// Name is that of the keyring.
+// Name returns the name of the source.
 func (u *unreadSecret) Name() string { return unreadPrefix + u.name }
 
-// Auths always fails.
+// Auths always returns an error.
 func (u *unreadSecret) Auths(context.Context, string) ([]regcred.AuthSet, error) { return nil, u }
 
-// readSecrets reads the pull secrets, and notes which cannot be had.
+// readSecrets reads the pull secrets, and adds those that cannot be read to unread.
 func (s *kubeSubject) readSecrets(ctx context.Context) {
 	var err error
 	s.secrets, err = s.PullSecrets(ctx, s.pod.Namespace, s.pod.PullSecrets)

@@ -15,12 +15,12 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// target is what credentials are wanted for: an image or a registry.
+// target is the image or registry to look up.
 type target struct {
 	image, registry string
 }
 
-// withTarget makes cmd take an IMAGE or --registry, and run with it.
+// withTarget adds the argument IMAGE and the flag --registry to cmd.
 func withTarget(cmd *cobra.Command, run func(context.Context, target) error) {
 	var registry string
 	cmd.Flags().StringVar(&registry, "registry", "",
@@ -40,12 +40,12 @@ func withTarget(cmd *cobra.Command, run func(context.Context, target) error) {
 	}
 }
 
-// request asks about the target, for nobody in particular.
+// request returns a request for the target, without a pod or service account.
 func (tgt target) request() regcred.Request {
 	return regcred.Request{Image: tgt.image, Registry: tgt.registry}
 }
 
-// words is how the target is written on a command line.
+// words returns the target as command-line arguments.
 func (tgt target) words() []string {
 	if tgt.registry != "" {
 		return []string{"--registry", terminal.ShellWord(tgt.registry)}
@@ -53,10 +53,11 @@ func (tgt target) words() []string {
 	return []string{terminal.ShellWord(tgt.image)}
 }
 
-// imageHint says how an image is written.
+// imageHint explains the syntax of an image.
 const imageHint = "an image has the form [registry[:port]/]repository[:tag][@digest], in lowercase"
 
-// explainTarget matches the target, and refuses one that is none.
+// explainTarget matches the target against the providers, and rejects an invalid
+// target.
 func (a *app) explainTarget(cfg *config.Config, tgt target) (regcred.Explanation, error) {
 	e := regcred.Explain(cfg, tgt.request())
 	switch {
@@ -65,7 +66,7 @@ func (a *app) explainTarget(cfg *config.Config, tgt target) (regcred.Explanation
 	case e.Error != "":
 		return e, withHint(errors.New(e.Error), imageHint)
 	}
-	// An image that was probably meant as a registry.
+	// The user probably meant a registry.
 	name, found := strings.CutPrefix(e.Repository, "docker.io/library/")
 	if found && (strings.Contains(name, ".") || name == "localhost") {
 		a.Note("%q is the image %s on Docker Hub; for the registry with this name, use --registry %s", tgt.image, e.Repository, terminal.ShellWord(tgt.image))

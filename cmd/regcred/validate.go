@@ -24,7 +24,7 @@ import (
 	"github.com/regcred/regcred/lint/pullsecret"
 )
 
-// validateFlags are the flags of "regcred validate".
+// validateFlags holds the flags of "regcred validate".
 type validateFlags struct {
 	output  *choice
 	strict  bool

@@ -8,7 +8,7 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// verdictCode is what explain answers by exit code.
+// verdictCode returns the exit code of explain.
 func verdictCode(v *report.Verdict) int {
 	switch {
 	case v.Good():

@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// version is set by release builds: -ldflags "-X main.version=v1.2.3". The
-// linker can only reach a package variable; nothing else writes it.
+// version is set by release builds: -ldflags "-X main.version=v1.2.3". The linker can
+// only set a package variable; nothing else writes it.
 var version string
 
 // versionInfo is the result of "regcred version -o json".
@@ -44,7 +44,8 @@ func (a *app) versionCmd() *cobra.Command {
 	return cmd
 }
 
-// buildVersion is what the release build set, else what the Go tool recorded.
+// buildVersion returns the version from the release build or, without one, from the Go
+// build info.
 func buildVersion() string {
 	if version != "" {
 		return version
