@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// policy lets the page, and the worker that runs the module, load what is its own
-// and nothing else. The page has it as a meta element too, for hosts that send no
-// headers; frame-ancestors works in a header alone.
+// policy allows the page and its worker to load only files of the site. The page also
+// has it as a meta element, for hosts that do not set headers, but frame-ancestors
+// works only as a header.
 const policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; connect-src 'self'; worker-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// types of what is served, which must not depend on a machine's own.
+// types maps file extensions to media types, independent of the machine's own table.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -55,8 +55,8 @@ func handler(files map[string][]byte) http.Handler {
 	})
 }
 
-// ours reports whether a request is for this machine by one of its own names, and
-// not by one that somebody else made lead here.
+// ours reports whether host is a name of this machine's loopback, to prevent DNS
+// rebinding.
 func ours(host string) bool {
 	name, _, _ := strings.Cut(host, ":")
 	return name == "127.0.0.1" || name == "localhost"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command playground builds the playground, a page that says in a browser what
-// regcred validate and regcred explain say, and serves it on loopback:
+// Command playground builds the playground, a page that runs regcred validate and
+// regcred explain in a browser, and serves it on loopback:
 //
 //	go run ./docs/playground
 //	go run ./docs/playground -port 8080
-//	go run ./docs/playground -o DIR        # writes the site and ends
+//	go run ./docs/playground -o DIR        # writes the site and exits
 package main
 
 import (
@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	return serve(ctx, *port, files, stdout)
 }
 
-// serve serves the site on loopback until ctx ends.
+// serve serves the site on loopback until ctx is done.
 func serve(ctx context.Context, port int, files map[string][]byte, stdout io.Writer) error {
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {

@@ -22,15 +22,17 @@ var page embed.FS
 
 const (
 	modulePackage = "github.com/regcred/regcred/docs/playground/module"
-	// moduleFile is compressed, and the page decompresses it: few hosts of static
-	// pages would. It is not called .gz, which some decompress unasked.
+	// moduleFile is compressed, and the page decompresses it, because few static hosts
+	// compress. It does not end in .gz, because some hosts decompress such files
+	// automatically.
 	moduleFile = "regcred.wasm.z"
-	// goFile is Go's half in JavaScript of a module, which must be of the release
-	// that built it.
+	// goFile is the JavaScript support file for the module. It must be from the Go release
+	// that built the module.
 	goFile = "wasm_exec.js"
 )
 
-// site returns the files of the site, by name. It needs Go and its modules.
+// site builds the files of the site, by name. It needs the go command and the module
+// cache.
 func site(ctx context.Context, version string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	list, err := page.ReadDir("page")
@@ -57,7 +59,7 @@ func site(ctx context.Context, version string) (map[string][]byte, error) {
 	return files, err
 }
 
-// build returns the module, the same bytes for the same source and version.
+// build returns the module. The same source and version produce the same bytes.
 func build(ctx context.Context, version string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "playground")
 	if err != nil {
@@ -75,7 +77,7 @@ func build(ctx context.Context, version string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// goTool runs the go command for a browser, and returns what it prints.
+// goTool runs the go command with the browser as target, and returns its output.
 func goTool(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "GOFLAGS=", "GOWASM=", "CGO_ENABLED=0")
@@ -103,7 +105,7 @@ func compress(data []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// write writes the site into dir, in which nothing may be.
+// write writes the site to dir, which must be empty.
 func write(dir string, files map[string][]byte) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

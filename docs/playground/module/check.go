@@ -18,27 +18,27 @@ import (
 
 const (
 	newest = config.NewestKubelet
-	// file is where the page's text would be, if it were a file.
+	// Name for the page's text in messages.
 	file = "providers.yaml"
 )
 
-// reader keeps what it read last: most keys change the image alone.
+// reader caches the last parsed text, because most edits change only the image.
 type reader struct {
 	text, kubelet string
 	cfg           *config.Config
-	invalid       error // why no kubelet would start: what explain wants to know
+	invalid       error // why the kubelet would not start, for explain
 	found         []finding.Finding
 	answer        map[string]any
 }
 
-// check returns what the commands print:
+// check returns the output of the commands:
 //
 //	validation:  regcred validate -o json [--kubelet-version KUBELET] providers.yaml
 //	explanation: regcred explain --dry-run -o json --config providers.yaml IMAGE
 //
-// and whether the text holds what a link should not carry unasked. kubelet may be
-// "". A question that cannot be answered, as about what is no image, has an error
-// in place of the document.
+// and whether the text contains values that should not be in a link without the user's
+// consent. kubelet may be "". For invalid input, for example an invalid image, the
+// result contains an error instead of the document.
 func (r *reader) check(text, image, kubelet string) map[string]any {
 	if r.answer == nil || r.text != text || r.kubelet != kubelet {
 		r.read(text, kubelet)
@@ -67,7 +67,7 @@ func (r *reader) read(text, kubelet string) {
 	}
 }
 
-// set puts a document into an answer, or why there is none.
+// set adds a document to an answer, or the error instead.
 func set(answer map[string]any, name string, v any, err error) {
 	if err == nil {
 		var doc []byte
@@ -79,7 +79,7 @@ func set(answer map[string]any, name string, v any, err error) {
 	answer[name+"Error"] = err.Error()
 }
 
-// asked is the kubelet that somebody chose, or none in particular.
+// asked returns the kubelet that the user selected, or else the newest.
 func asked(version string) report.Kubelet {
 	if version == "" {
 		return report.Kubelet{Version: newest}
@@ -104,8 +104,8 @@ func (r *reader) explain(image string) (*report.Explanation, error) {
 	return x, nil
 }
 
-// holdsValues reports whether there are arguments or variables of the environment,
-// in which people keep secrets.
+// holdsValues reports whether the configuration sets arguments or environment
+// variables, which often contain secrets.
 func holdsValues(cfg *config.Config) bool {
 	for _, p := range cfg.Providers {
 		if len(p.Args)+len(p.Env) > 0 {

@@ -3,13 +3,14 @@
 
 //go:build js && wasm
 
-// Command module is what the playground runs in a browser: it says of a
-// configuration what validate and explain say.
+// Command module is the part of the playground that runs in the browser as WebAssembly.
+// It runs validate and explain for a configuration.
 package main
 
 import "syscall/js"
 
-// The page finds here what it needs. It is set once, before the page is told.
+// The page calls these functions through a global object, which is set once, before the
+// page is notified.
 func main() {
 	var r reader
 	js.Global().Set("regcred", map[string]any{
@@ -24,7 +25,7 @@ func main() {
 	select {}
 }
 
-// version is that of the release, which the linker sets.
+// version is the release's version, set by the linker.
 var version = "(unreleased)"
 
 func list(all []sample) []any {

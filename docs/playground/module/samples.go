@@ -7,7 +7,7 @@ package main
 
 import _ "embed"
 
-// sample is a configuration to begin with, and an image to ask about.
+// sample is an example configuration, and an image to look up.
 type sample struct{ name, title, image, text string }
 
 var (
@@ -25,7 +25,7 @@ var (
 	refused string
 )
 
-// samples has first what a page begins with.
+// samples returns the examples. The page starts with the first.
 func samples() []sample {
 	return []sample{
 		{"eks", "EKS: an image from another region", "602401143452.dkr.ecr.eu-central-1.amazonaws.com/eks/pause:3.10", eks},
