@@ -27,14 +27,14 @@ import (
 	"github.com/regcred/regcred/internal/tally"
 )
 
-// treeHost runs the real regcred on the tree of a node. None of its processes runs,
-// so that nothing can be restarted there.
+// treeHost runs the real regcred on a node's file tree. No process of the node runs, so
+// nothing can be restarted.
 type treeHost struct {
 	regcred string
 	root    string
 	work    string
 	stderr  bytes.Buffer
-	args    []string // of each run, without what says where
+	args    []string // arguments of each run, without paths
 }
 
 func (h *treeHost) Path(name string) string { return filepath.Join(h.work, "host", name) }
@@ -52,7 +52,7 @@ func (h *treeHost) Run(ctx context.Context, args ...string) ([]byte, int, error)
 	return out, 0, err
 }
 
-// nodeTree writes the tree of a node that package node knows.
+// nodeTree writes one of package node's test trees.
 func nodeTree(t *testing.T, name string) (root string) {
 	t.Helper()
 	archive, err := txtar.ParseFile("../../internal/node/testdata/nodes/" + name + ".txtar")
@@ -77,7 +77,7 @@ func nodeTree(t *testing.T, name string) (root string) {
 	return root
 }
 
-// fileTree is what is in a directory.
+// fileTree returns the content of a directory.
 func fileTree(t *testing.T, root string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -113,7 +113,7 @@ func fileTree(t *testing.T, root string) map[string]string {
 	return found
 }
 
-// agentOn is an agent of a node's tree.
+// agentOn is an agent for a node's file tree.
 type agentOn struct {
 	*agent.Agent
 	host  *treeHost
@@ -143,7 +143,7 @@ func newAgentOn(t *testing.T, name string) *agentOn {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	a := &agentOn{dir: dir, host: &treeHost{regcred: regcred, root: nodeTree(t, name), work: in("work")}}
-	// As a kubelet mounts a ConfigMap.
+	// The kubelet mounts a ConfigMap like this.
 	writeFile(t, in("config/..2026/providers.yaml"), agentConfig, 0o600)
 	for link, target := range map[string]string{"config/..data": "..2026", "config/providers.yaml": "..data/providers.yaml"} {
 		if err := os.Symlink(target, in(link)); err != nil {
@@ -172,7 +172,8 @@ func newAgentOn(t *testing.T, name string) *agentOn {
 	return a
 }
 
-// runFor runs it for so many minutes of its own time, before each of which it may do something.
+// runFor runs the agent for one minute of fake time per function, and calls the
+// function before it.
 func (a *agentOn) runFor(t *testing.T, each ...func()) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -198,8 +199,8 @@ func (a *agentOn) last() agent.Status {
 	return a.lines[len(a.lines)-1]
 }
 
-// TestAgentOnTrees: what the agent makes of what regcred prints, which is the real one,
-// on nodes of each kind that is told apart.
+// TestAgentOnTrees checks how the agent handles the real regcred's output on each kind
+// of node.
 func TestAgentOnTrees(t *testing.T) {
 	for name, want := range map[string]struct {
 		phase  agent.Phase
@@ -232,7 +233,8 @@ func TestAgentOnTrees(t *testing.T) {
 	}
 }
 
-// TestAgentsLife: installed, spoilt and mended, and taken off byte for byte.
+// TestAgentsLife checks that the agent installs, repairs a damaged installation, and
+// restores every byte on removal.
 func TestAgentsLife(t *testing.T) {
 	a := newAgentOn(t, "kubeadm-deb")
 	before := fileTree(t, a.host.root)
@@ -268,7 +270,7 @@ func TestAgentsLife(t *testing.T) {
 	}
 }
 
-// TestDamagedCounts: a node whose counts are damaged is as it was installed all the same.
+// TestDamagedCounts checks that damaged counters do not make a node unhealthy.
 func TestDamagedCounts(t *testing.T) {
 	a := newAgentOn(t, "kubeadm-deb")
 	writeFile(t, filepath.Join(a.host.root, tally.DefaultDir, "providers.json"), "{", 0o600)
@@ -284,7 +286,8 @@ func TestDamagedCounts(t *testing.T) {
 	}
 }
 
-// TestAnothersNode: who is refused a node is told what to do there, in one line.
+// TestAnothersNode checks that the error for another owner's node explains in one line
+// what to do.
 func TestAnothersNode(t *testing.T) {
 	a := newAgentOn(t, "kubeadm-deb")
 	a.runFor(t)
@@ -302,7 +305,7 @@ func TestAnothersNode(t *testing.T) {
 	}
 }
 
-// TestAgentsFailures: what regcred refuses is told in its words.
+// TestAgentsFailures checks that the agent reports regcred's own error messages.
 func TestAgentsFailures(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(t *testing.T, a *agentOn)

@@ -33,9 +33,8 @@ var (
 	agreementNodes = flag.Int("agreement.nodes", 100, "how many nodes TestAgreement makes")
 )
 
-// TestAgreement makes nodes up, whole and broken, and asks each command about
-// them. What validate, doctor, explain, get and pull say must be the same, and
-// what the library says.
+// TestAgreement generates valid and broken nodes. The results of validate, doctor,
+// explain, get and pull must agree with each other and with the library.
 func TestAgreement(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "bin")
 	if err := linkPlugins(bin); err != nil {
@@ -81,14 +80,14 @@ func TestAgreement(t *testing.T) {
 	}
 }
 
-// madeNode is a node that was made up, and an image that is asked for on it.
+// madeNode is a generated node, and an image to look up on it.
 type madeNode struct {
 	dir, config, bin string
 	docker           string // the node's docker config file
 	secret           *regcred.PullSecret
-	flags            []string // for whom is asked
+	flags            []string // select the pod or service account
 	image            string
-	open             bool // the image is there for everybody
+	open             bool // anonymous pulls of the image are allowed
 	server           *testregistry.Server
 }
 
@@ -144,7 +143,7 @@ func makeNode(t *testing.T, r *rand.Rand, i int, bin string, server *testregistr
 	return n
 }
 
-// madeConfig is a configuration, with something wrong in one of four.
+// madeConfig returns a configuration. One in four has an error.
 func madeConfig(r *rand.Rand, host string) string {
 	one := func(list ...string) string { return list[r.IntN(len(list))] }
 	version := one("v1", "v1", "v1", "v1beta1", "v1alpha1")
@@ -172,8 +171,8 @@ func madeConfig(r *rand.Rand, host string) string {
 	return b.String()
 }
 
-// madeDockerConfig is a docker config file with a login that is right, wrong
-// or for another user, or one that does not parse.
+// madeDockerConfig returns a docker config file with a correct credential, a wrong one
+// or another user's, or an invalid file.
 func madeDockerConfig(r *rand.Rand, host string) string {
 	login := []string{"ci:" + canary.Password, "ci:wrong", "other:" + canary.Password}[r.IntN(3)]
 	key := []string{host, host, "https://" + host + "/v1/", "other.example", host + "/team"}[r.IntN(5)]
@@ -184,15 +183,15 @@ func madeDockerConfig(r *rand.Rand, host string) string {
 	return text
 }
 
-// libraryVerdict is what the packages say of a node, from which every command
-// could be told.
+// libraryVerdict is the library's result for a node, from which all commands' results
+// can be derived.
 type libraryVerdict struct {
-	refused  bool // the configuration: a kubelet does not start
-	broken   bool // an executable: a kubelet does not start
-	errors   bool // a finding is an error
+	refused  bool // the kubelet does not start because of the configuration
+	broken   bool // the kubelet does not start because of an executable
+	errors   bool // there is a finding with severity error
 	users    []string
 	failed   bool // there are no credentials because something failed
-	accepted int  // index of the login that the registry takes; -1 if none
+	accepted int  // index of the credential that the registry accepts; -1 if none
 }
 
 func (v *libraryVerdict) kind() string {
@@ -209,7 +208,7 @@ func (v *libraryVerdict) kind() string {
 	return "none"
 }
 
-// ask asks the library.
+// ask returns the library's result.
 func (n *madeNode) ask(t *testing.T) *libraryVerdict {
 	v := &libraryVerdict{accepted: -1}
 	cfg, err := config.Load(n.config)
@@ -237,7 +236,7 @@ func (n *madeNode) ask(t *testing.T) *libraryVerdict {
 	if _, v.failed = errors.AsType[*regcred.LookupError](err); err != nil && !v.failed {
 		t.Fatal(err)
 	}
-	if pullSecretFailed(res.Attempts) { // kubelet: MakeDockerKeyring fails as a whole, and the pull with it
+	if pullSecretFailed(res.Attempts) { // kubelet: MakeDockerKeyring fails as a whole, and so does the pull
 		v.failed = true
 		return v
 	}
@@ -250,7 +249,7 @@ func (n *madeNode) ask(t *testing.T) *libraryVerdict {
 	return v
 }
 
-// code is the exit code of what looks credentials up.
+// code returns the exit code of commands that look up credentials.
 func (v *libraryVerdict) code() int {
 	switch v.kind() {
 	case "credentials":
@@ -265,7 +264,7 @@ func (n *madeNode) environ() []string {
 	return []string{"HOME=" + n.dir, "PATH=" + os.Getenv("PATH"), "GORACE=" + noRaceSleep}
 }
 
-// run runs a command about the node, and decodes what it prints as JSON.
+// run runs a command on the node and decodes its JSON output.
 func (n *madeNode) run(t *testing.T, into any, args ...string) (code int, stderr string) {
 	var stdout, talk bytes.Buffer
 	a := newApp(strings.NewReader(""), &stdout, &talk, n.environ())
@@ -280,7 +279,7 @@ func (n *madeNode) run(t *testing.T, into any, args ...string) (code int, stderr
 	return code, talk.String()
 }
 
-// said has of each command's JSON what is compared.
+// said holds the fields of the commands' JSON that are compared.
 type said struct {
 	Valid       bool
 	Healthy     bool
@@ -342,7 +341,7 @@ func (n *madeNode) check(t *testing.T, want *libraryVerdict) {
 	n.checkPull(t, want)
 }
 
-// checkPull pulls, and looks at what the registry was asked.
+// checkPull pulls, and checks the registry's requests.
 func (n *madeNode) checkPull(t *testing.T, want *libraryVerdict) {
 	var pulled struct{ Images []said }
 	n.server.ResetLog()

@@ -91,13 +91,13 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestHelpWidth keeps the descriptions in help within 80 columns. Examples
-// are indented, and may be longer.
+// TestHelpWidth checks that the descriptions in help fit in 80 columns. Examples are
+// indented and may be longer.
 func TestHelpWidth(t *testing.T) {
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		if cmd.Name() == "completion" {
-			return // its pages are cobra's
+			return // cobra writes its help
 		}
 		for line := range strings.Lines(cmd.Long + "\n" + cmd.Example) {
 			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > helpWidth && !strings.HasPrefix(line, "  ") {
@@ -111,8 +111,8 @@ func TestHelpWidth(t *testing.T) {
 	visit((&app{}).rootCmd())
 }
 
-// TestOutputFormats: the default of -o can be given too, and JSON. That of
-// convert is the format of its input.
+// TestOutputFormats checks that the default of -o is also a valid value, and that JSON
+// is supported. The default for convert is the input's format.
 func TestOutputFormats(t *testing.T) {
 	found := 0
 	var visit func(cmd *cobra.Command)
@@ -134,7 +134,7 @@ func TestOutputFormats(t *testing.T) {
 	}
 }
 
-// TestTwoRuns shows that a run leaves nothing behind for the next one.
+// TestTwoRuns checks that a run does not affect the next one.
 func TestTwoRuns(t *testing.T) {
 	for range 2 {
 		var stdout, stderr bytes.Buffer
@@ -148,7 +148,8 @@ func TestTwoRuns(t *testing.T) {
 	}
 }
 
-// TestOnlyTerminalPrints: what is written elsewhere is escaped by nobody.
+// TestOnlyTerminalPrints checks that only package terminal prints, because other output
+// is not escaped.
 func TestOnlyTerminalPrints(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) < 40 {

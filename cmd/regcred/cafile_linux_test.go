@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// TestCAFileBesideSystem: the system's authorities are still believed. (On Linux
-// SSL_CERT_FILE names them.)
+// TestCAFileBesideSystem checks that the system's CAs are still trusted. On Linux,
+// SSL_CERT_FILE sets them.
 func TestCAFileBesideSystem(t *testing.T) {
 	registry := newAppRegistry(t)
 	server := httptest.NewTLSServer(registry)

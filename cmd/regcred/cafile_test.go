@@ -32,7 +32,7 @@ func writeTemp(t *testing.T, text string) (path string) {
 	return path
 }
 
-// newAppRegistry is a registry that demands a login for team/app:v1.
+// newAppRegistry starts a registry that requires authentication for team/app:v1.
 func newAppRegistry(t *testing.T) *testregistry.Server {
 	t.Helper()
 	registry, err := testregistry.New(testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{"ci": canary.Password}})
@@ -46,11 +46,11 @@ func newAppRegistry(t *testing.T) *testregistry.Server {
 	return registry
 }
 
-// TestCAFile pulls from a registry whose authority nobody knows.
+// TestCAFile pulls from a registry with a certificate from an unknown CA.
 func TestCAFile(t *testing.T) {
 	registry := newAppRegistry(t)
 	server := httptest.NewUnstartedServer(registry)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // a client that does not believe it
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust the certificate
 	server.StartTLS()
 	defer server.Close()
 	host := server.Listener.Addr().String()
@@ -83,8 +83,7 @@ func TestCAFile(t *testing.T) {
 	}
 }
 
-// TestCAFileOfCluster asks an API server whose authority the kubeconfig does
-// not have.
+// TestCAFileOfCluster calls an API server whose CA is not in the kubeconfig.
 func TestCAFileOfCluster(t *testing.T) {
 	api, err := testkube.New(testkube.Options{})
 	if err != nil {
@@ -113,7 +112,7 @@ func TestCAFileOfCluster(t *testing.T) {
 	}
 }
 
-// otherAuthority signed nothing.
+// otherAuthority returns an unrelated CA.
 func otherAuthority(t *testing.T) []byte {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(nil)
@@ -128,7 +127,7 @@ func otherAuthority(t *testing.T) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
 }
 
-// TestPullTimeout: a layout too is not waited for beyond the deadline.
+// TestPullTimeout checks that --timeout also applies to a layout.
 func TestPullTimeout(t *testing.T) {
 	args := append([]string{"pull", "--layout", t.TempDir(), "--timeout", "1ns", "127.0.0.1:1/app:v1"}, writeRuntimeConfig(t, "good", "elsewhere.example")...)
 	code, out, _ := runApp(t, args...)

@@ -12,8 +12,8 @@ import (
 	"github.com/regcred/regcred/internal/report"
 )
 
-// TestRestartAlone: where nothing but a restart was missing, the generation that is
-// current is named, and not the one that was not made.
+// TestRestartAlone checks that the report of a restart without other changes names the
+// current generation.
 func TestRestartAlone(t *testing.T) {
 	p := &install.Plan{From: &generation.Manifest{Number: 3, Previous: 2}, To: &generation.Manifest{Previous: 3}, Nothing: true, Restart: []string{"it has no entry"}}
 	if r := newChange(p, false, nil); r.Outcome != report.ChangeRepaired || r.Generation != 3 || r.Previous != 2 {
@@ -24,8 +24,8 @@ func TestRestartAlone(t *testing.T) {
 	}
 }
 
-// TestUninstallInVain: who has it uninstalled by a program is told that the kubelet was
-// restarted for nothing, and would be again.
+// TestUninstallInVain checks that the JSON report shows a kubelet restart that did not
+// help.
 func TestUninstallInVain(t *testing.T) {
 	for _, err := range []error{errors.New("the disk is full"), &install.RestartedError{Err: errors.New("no new kubelet that works")}} {
 		var r report.Change

@@ -16,9 +16,9 @@ import (
 	"github.com/regcred/regcred/plugintest"
 )
 
-// TestDocsConformance keeps the table in docs/conformance.md in step with the
-// checks: each has its row, in order, with what is expected, why, and the
-// thread that asked for it.
+// TestDocsConformance checks that the table in docs/conformance.md has a row for each
+// check, in order, with the expected behavior, the reason and a link to the original
+// thread.
 func TestDocsConformance(t *testing.T) {
 	data, err := os.ReadFile("../../docs/conformance.md")
 	if err != nil {
@@ -47,8 +47,8 @@ func TestDocsConformance(t *testing.T) {
 	}
 }
 
-// TestDocsPluginTestJSON: the example in docs/cli/plugin-test.md has the fields that are
-// written, and all of them are named.
+// TestDocsPluginTestJSON checks that the example in docs/cli/plugin-test.md has only
+// existing fields, and that all fields are documented.
 func TestDocsPluginTestJSON(t *testing.T) {
 	docs := readPage(t, "plugin-test.md")
 	m := regexp.MustCompile("(?s)`regcred plugin test [^`\n]*-o json [^`\n]*`:\n\n```json\n(.*?)\n```").FindStringSubmatch(docs)

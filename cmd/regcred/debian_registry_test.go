@@ -22,9 +22,8 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// TestDockerRegistry gets credentials and pulls from a registry that we did
-// not write, Debian's docker-registry with htpasswd, through a shell script
-// and through a Go program as plugin.
+// TestDockerRegistry gets credentials for, and pulls from, a third-party registry:
+// Debian's docker-registry with htpasswd. The plugin is a shell script or a Go program.
 func TestDockerRegistry(t *testing.T) {
 	requirePackages(t, "docker-registry", "htpasswd")
 	dir := t.TempDir()
@@ -76,15 +75,15 @@ providers:
 	}
 }
 
-// shellPlugin is a plugin as people write them for a trial.
+// shellPlugin is a typical minimal plugin.
 const shellPlugin = `#!/bin/sh
 image=$(sed 's/.*"image":"\([^"]*\)".*/\1/')
 printf '{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1",'
 printf '"cacheKeyType":"Registry","cacheDuration":"1m","auth":{"%s":{"username":"ci","password":"%s"}}}' "${image%%/*}" "$(cat "$1")"
 `
 
-// requirePackages skips the test where a program is missing, unless test.sh
-// has installed them and says that they must be there.
+// requirePackages skips the test if a program is missing, unless test.sh requires the
+// programs.
 func requirePackages(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, p := range programs {
@@ -127,7 +126,7 @@ auth: {htpasswd: {realm: test, path: %s}}
 	for lines.Scan() {
 		if strings.Contains(lines.Text(), "listening on") {
 			go func() {
-				for lines.Scan() { // or it would block on a full pipe
+				for lines.Scan() { // drain the pipe so that the process does not block
 				}
 			}()
 			return host

@@ -24,7 +24,7 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// These tests are about deploy/, which people copy to their nodes.
+// These tests check the files in deploy/, which users copy to their nodes.
 
 const deploy = "../../deploy/"
 
@@ -37,20 +37,20 @@ func readDeploy(t *testing.T, name string) string {
 	return string(data)
 }
 
-// cloudConfig is what our user data has of cloud-init's modules.
+// cloudConfig holds the cloud-init modules that the user data uses.
 type cloudConfig struct {
 	WriteFiles []struct{ Path, Content string } `yaml:"write_files"`
 	RunCmd     []string                         `yaml:"runcmd"` // scripts
 }
 
-// userData is what a node is given at its first boot.
+// userData is the user data for a node's first boot.
 type userData struct {
 	name    string
 	files   map[string]string // by path
 	scripts []string
 }
 
-// readUserData reads the user data of deploy/cloud-init, also from its parts.
+// readUserData reads the user data in deploy/cloud-init, including multipart files.
 func readUserData(t *testing.T) (list []userData) {
 	t.Helper()
 	entries, err := os.ReadDir(deploy + "cloud-init")
@@ -81,7 +81,7 @@ func readUserData(t *testing.T) (list []userData) {
 	return list
 }
 
-// readParts reads a message as cloud-init and nodeadm do (amazon-eks-ami,
+// readParts parses a multipart message as cloud-init and nodeadm do (amazon-eks-ami,
 // nodeadm/internal/configprovider/mime.go).
 func readParts(t *testing.T, text string) map[string]string {
 	t.Helper()
@@ -123,7 +123,7 @@ func (u *userData) cloudConfig(t *testing.T, text string) {
 	u.scripts = append(u.scripts, c.RunCmd...)
 }
 
-// decodeYAML refuses what into does not name.
+// decodeYAML rejects unknown fields.
 func decodeYAML(t *testing.T, name, text string, into any) {
 	t.Helper()
 	d := yaml.NewDecoder(strings.NewReader(text))
@@ -133,9 +133,8 @@ func decodeYAML(t *testing.T, name, text string, into any) {
 	}
 }
 
-// TestUserData: a node is given a configuration that a kubelet takes, a list that
-// prepull takes, and one script, which ends where something fails and starts the
-// kubelet after all else.
+// TestUserData checks that user data has a valid configuration, a valid list for
+// prepull, and one script, which stops at the first error and starts the kubelet last.
 func TestUserData(t *testing.T) {
 	starts := map[string]string{"kubeadm.yaml": "kubeadm join ", "k3s.yaml": "systemctl start k3s-agent", "eks-al2023.mime": "systemctl enable regcred-prepull.service"}
 	list := readUserData(t)
@@ -172,7 +171,7 @@ func checkShell(t *testing.T, script string) {
 	}
 }
 
-// checkNodeConfig validates a configuration whose plugins are there.
+// checkNodeConfig validates a configuration with all plugins present.
 func checkNodeConfig(t *testing.T, text string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -198,7 +197,7 @@ func checkImageList(t *testing.T, list string) {
 	}
 }
 
-// TestCloudInitSchema asks cloud-init itself.
+// TestCloudInitSchema validates the user data with cloud-init.
 func TestCloudInitSchema(t *testing.T) {
 	program, err := exec.LookPath("cloud-init")
 	if err != nil {
@@ -211,13 +210,13 @@ func TestCloudInitSchema(t *testing.T) {
 	}
 }
 
-// TestPackerFiles: the files beside the template are what it says they are.
+// TestPackerFiles validates the files next to the Packer template.
 func TestPackerFiles(t *testing.T) {
 	checkNodeConfig(t, readDeploy(t, "packer/node.yaml"))
 	checkImageList(t, readDeploy(t, "packer/prepull.list"))
 }
 
-// TestPackerTemplate asks Packer itself, of which no plugin is needed for this.
+// TestPackerTemplate validates the template with Packer, without Packer plugins.
 func TestPackerTemplate(t *testing.T) {
 	program, err := exec.LookPath("packer")
 	if err != nil {
@@ -233,8 +232,8 @@ func TestPackerTemplate(t *testing.T) {
 	}
 }
 
-// TestDeployCommands: the commands of regcred in what people copy are commands that
-// it has, with flags and arguments that they take.
+// TestDeployCommands checks that the regcred commands in deploy/ exist and accept their
+// flags and arguments.
 func TestDeployCommands(t *testing.T) {
 	var files []string
 	for _, glob := range []string{"*/*", "chart/templates/*", "../docs/node-images.md"} {
@@ -244,7 +243,8 @@ func TestDeployCommands(t *testing.T) {
 		}
 		files = append(files, slices.DeleteFunc(found, isDir)...)
 	}
-	// A command begins a line, a string or a value, or comes after another.
+	// A command starts at the beginning of a line, a string or a value, or follows another
+	// one.
 	command := regexp.MustCompile(`(?m)(?:^|["=]|&& )\s*(?:\$ )?(?:sudo )?(?:\./|/usr/local/bin/)?regcred ([a-z][^"|&#\n]*)`)
 	commands := 0
 	for _, file := range files {
@@ -275,14 +275,15 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// prepullFlagsOf are the flags that the service gives prepull; "" of other files.
+// prepullFlagsOf returns the flags that the service passes to prepull, or "" for other
+// files.
 func prepullFlagsOf(text string) string {
 	_, flags, _ := strings.Cut(text, `"REGCRED_PREPULL_FLAGS=`)
 	flags, _, _ = strings.Cut(flags, `"`)
 	return flags
 }
 
-// acceptsCommand parses a command as it would be before it is run.
+// acceptsCommand parses a command without running it.
 func acceptsCommand(args []string) error {
 	root := (&app{}).rootCmd()
 	cmd, rest, err := root.Find(args)

@@ -15,8 +15,8 @@ import (
 
 const prepullUnit = "regcred-prepull.service"
 
-// systemdRoot is the tree of a machine with the service, a kubelet, and nothing
-// else: no process of systemd runs in it.
+// systemdRoot creates a file tree with only the service and a kubelet. systemd does not
+// run.
 func systemdRoot(t *testing.T, unit string) string {
 	t.Helper()
 	for _, tool := range []string{"systemctl", "systemd-analyze"} {
@@ -53,8 +53,8 @@ func systemdRoot(t *testing.T, unit string) string {
 	return root
 }
 
-// analyze returns what systemd-analyze says, which is nothing if it is content. It
-// succeeds also where it ignores a line.
+// analyze returns the output of systemd-analyze, which is empty if it has no complaint.
+// Its exit code is 0 even if it ignores a line.
 func analyze(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "systemd-analyze", args...).CombinedOutput()
@@ -64,8 +64,9 @@ func analyze(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// TestPrepullUnit: systemd takes every line of the service, and the kubelet that it
-// precedes; enabled, it comes with the kubelet, which goes without it if need be.
+// TestPrepullUnit checks that systemd accepts every line of the service and orders it
+// before the kubelet, and that an enabled service starts with the kubelet but does not
+// block it.
 func TestPrepullUnit(t *testing.T) {
 	text := readDeploy(t, "systemd/"+prepullUnit)
 	root := systemdRoot(t, text)
@@ -91,7 +92,7 @@ func TestPrepullUnit(t *testing.T) {
 	}
 }
 
-// TestPrepullUnitWrong: what the former test asks would find a mistake.
+// TestPrepullUnitWrong checks that the previous test would find an error.
 func TestPrepullUnitWrong(t *testing.T) {
 	text := readDeploy(t, "systemd/"+prepullUnit)
 	for _, tt := range []struct{ from, to, want string }{
@@ -107,8 +108,8 @@ func TestPrepullUnitWrong(t *testing.T) {
 	}
 }
 
-// TestPrepullUnitGeneration: the service asks the providers that install has put
-// where its flags say.
+// TestPrepullUnitGeneration checks that the service's flags use the providers that
+// install has configured.
 func TestPrepullUnitGeneration(t *testing.T) {
 	root := systemdRoot(t, readDeploy(t, "systemd/"+prepullUnit))
 	if err := os.MkdirAll(filepath.Join(root, "var/lib"), 0o755); err != nil {

@@ -46,7 +46,7 @@ func readPage(t *testing.T, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.ReplaceAll(string(data), "\r\n", "\n") // as git may check it out
+	return strings.ReplaceAll(string(data), "\r\n", "\n") // git may check out CRLF
 }
 
 // TestDocsUsage: each command has a page, which quotes its usage, and the index
@@ -122,8 +122,8 @@ func TestDocsAgentFlags(t *testing.T) {
 	}
 }
 
-// mentions reports whether a flag stands in a text, and not only another whose
-// name begins alike.
+// mentions reports whether text contains a flag, and not only a longer flag with the
+// same prefix.
 func mentions(text, flag string) bool {
 	return regexp.MustCompile(`(^|[^-\w])--` + regexp.QuoteMeta(flag) + `($|[^-\w])`).MatchString(text)
 }
@@ -136,8 +136,8 @@ func TestMentions(t *testing.T) {
 	}
 }
 
-// TestDocsJSON decodes the examples of docs/cli, so that each has no field
-// that is not written, and checks that each field that is written is named.
+// TestDocsJSON checks that the examples in docs/cli have only existing fields, and that
+// every field is documented.
 func TestDocsJSON(t *testing.T) {
 	docs := readDocs(t)
 	example := regexp.MustCompile("(?s)`(regcred [a-z ]+ -o json)`:\n\n```json\n(.*?)\n```")
@@ -175,8 +175,8 @@ func TestDocsJSON(t *testing.T) {
 	}
 }
 
-// decodeResult decodes what a command writes, which has the fields of result
-// and the version of the schema.
+// decodeResult decodes a command's output, which has the fields of result and the
+// schema version.
 func decodeResult(t *testing.T, command, document string, result any) {
 	t.Helper()
 	version := fmt.Sprintf("\n  \"schemaVersion\": %d,\n", shown.SchemaVersion)

@@ -11,10 +11,11 @@ import (
 	"testing"
 )
 
-// TestExecOnTerminal: a command has the terminal. It reads what is typed, gets
-// each ^C once, and ^Z stops it and regcred, so that a shell goes on with both.
+// TestExecOnTerminal checks that a command can read from the terminal and gets each ^C
+// once, and that ^Z stops both the command and regcred, so that the shell can resume
+// them.
 func TestExecOnTerminal(t *testing.T) {
-	bash, err := exec.LookPath("bash") // with jobs
+	bash, err := exec.LookPath("bash") // with job control
 	if err != nil {
 		t.Skip("it needs bash, which has jobs and, unlike many a sh, knows of the terminal: ", err)
 	}
@@ -40,7 +41,7 @@ func TestExecOnTerminal(t *testing.T) {
 	var screen bytes.Buffer
 	buf := make([]byte, 4096)
 	for {
-		n, err := master.Read(buf) // ends with an error when the last writer is gone
+		n, err := master.Read(buf) // returns an error when the last writer has closed
 		screen.Write(buf[:n])
 		for len(steps) > 0 && strings.Contains(screen.String(), steps[0].wait) {
 			master.WriteString(steps[0].write)

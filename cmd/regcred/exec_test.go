@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestWarnEnds: what is said of the end of a credential is what is known of it.
+// TestWarnEnds checks the warning about a credential's expiry.
 func TestWarnEnds(t *testing.T) {
 	soon := time.Now().Add(time.Hour)
 	token := testcloud.AzureJWT(map[string]any{"exp": soon.Unix(), "jti": canary.Token})
@@ -26,7 +26,7 @@ func TestWarnEnds(t *testing.T) {
 		`^warning: the credential for r\.example/a is not renewed in the files; its cache entry expires at .* but the credential might be valid for longer\n$`: {Password: plugin.NewSecret("x"), CachedUntil: soon},
 		`^warning: the credential for r\.example/a is not renewed in the files, and its lifetime is unknown\n$`:                                                {Password: plugin.NewSecret("x"), Provider: "p"},
 		`^warning: the credential for r\.example/a expired at 1970-01-01T00:00:01Z\n$`:                                                                         {Password: plugin.NewSecret(testcloud.AzureJWT(map[string]any{"exp": 1, "jti": canary.Token}))},
-		`^$`: {Password: plugin.NewSecret("x")}, // a password in a file of the node's
+		`^$`: {Password: plugin.NewSecret("x")}, // a password from a file on the node
 	} {
 		var stderr bytes.Buffer
 		a := newApp(strings.NewReader(""), nil, &stderr, nil)
@@ -37,7 +37,7 @@ func TestWarnEnds(t *testing.T) {
 	}
 }
 
-// TestUnknownCode: the code of another command is none of ours, and stays.
+// TestUnknownCode checks that another command's exit code takes precedence.
 func TestUnknownCode(t *testing.T) {
 	for _, code := range []int{4, 7, 127, 255} {
 		if got := worse(exitOK, code); got != code {

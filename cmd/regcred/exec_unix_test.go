@@ -22,7 +22,7 @@ import (
 // execution is a run of "regcred exec" with a shell script.
 type execution struct {
 	*exec.Cmd
-	temp   string // where its directory is
+	temp   string // parent of the session's directory
 	lines  *bufio.Reader
 	stderr bytes.Buffer
 }
@@ -56,7 +56,8 @@ func newExecution(t *testing.T, script string) *execution {
 	return e
 }
 
-// start runs it until the script says that it is there, and returns what it says.
+// start runs the command until the script's first line of output, and returns that
+// line.
 func (e *execution) start(t *testing.T) string {
 	t.Helper()
 	stdout, err := e.StdoutPipe()
@@ -74,7 +75,7 @@ func (e *execution) start(t *testing.T) string {
 	return strings.TrimSpace(line)
 }
 
-// rest is what the script says from then on.
+// rest returns the remaining output of the script.
 func (e *execution) rest(t *testing.T) string {
 	t.Helper()
 	out, err := io.ReadAll(e.lines)
@@ -93,13 +94,13 @@ func (e *execution) leftovers(t *testing.T) []string {
 	return left
 }
 
-// TestExecSignal: a signal to regcred alone comes to the command, whose end is
-// waited for; regcred ends as the command does, and leaves nothing.
+// TestExecSignal checks that a signal sent only to regcred is forwarded to the command,
+// that regcred waits for the command and ends the same way, and that no files remain.
 func TestExecSignal(t *testing.T) {
 	for name, tt := range map[string]struct {
 		script string
 		sig    syscall.Signal
-		dies   bool // of the signal
+		dies   bool // whether the signal kills regcred
 		code   int
 	}{
 		"dies":           {"echo there; exec cat", syscall.SIGTERM, true, 0},
@@ -118,7 +119,7 @@ func TestExecSignal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a job in the background
+			e.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // like a background job
 			e.start(t)
 			if len(e.leftovers(t)) != 1 {
 				t.Errorf("there is no directory: %q", e.leftovers(t))
@@ -151,8 +152,8 @@ func TestExecSignal(t *testing.T) {
 	}
 }
 
-// TestExecKilled: what a run leaves that is killed, the next one removes, but
-// nothing of one that lives.
+// TestExecKilled checks that a run removes the files of a killed run, but not the files
+// of a live one.
 func TestExecKilled(t *testing.T) {
 	const script = `echo "$DOCKER_CONFIG"; read x`
 	var killed, living *execution
@@ -191,7 +192,7 @@ func TestExecKilled(t *testing.T) {
 	}
 	next := run(living.temp)
 	next.Stderr = nil
-	if out, err := next.Output(); err == nil { // there is no x to be read
+	if out, err := next.Output(); err == nil { // the script has no input to read
 		t.Errorf("got %q", out)
 	}
 	if _, err := os.Stat(filepath.Join(lives, "config.json")); err != nil {
@@ -208,8 +209,8 @@ func TestExecKilled(t *testing.T) {
 	}
 }
 
-// TestExecFailsBefore: a signal while the credentials are looked up ends all,
-// and the command is not run.
+// TestExecFailsBefore checks that a signal during the lookup ends regcred without
+// running the command.
 func TestExecFailsBefore(t *testing.T) {
 	s := newSlowly(t)
 	s.Args = append(s.Args, append(append([]string{"exec", "--materialize", "--image", "registry.example/app"}, s.flags...), "--", "sh", "-c", "echo was run")...)
@@ -222,8 +223,8 @@ func TestExecFailsBefore(t *testing.T) {
 	}
 }
 
-// TestExecKilledAlone: the command of a run that is killed keeps its files for
-// as long as it lives.
+// TestExecKilledAlone checks that the command keeps its files while it lives, even if
+// regcred is killed.
 func TestExecKilledAlone(t *testing.T) {
 	killed := newExecution(t, `echo there; read x; cat "$DOCKER_CONFIG/config.json"`)
 	stdin, theirs, err := os.Pipe()
@@ -259,7 +260,7 @@ func TestExecKilledAlone(t *testing.T) {
 	}
 }
 
-// awaitFree waits until nobody holds a directory.
+// awaitFree waits until no process has locked a directory.
 func awaitFree(t *testing.T, dir string) {
 	t.Helper()
 	f, err := os.Open(dir)
@@ -272,7 +273,8 @@ func awaitFree(t *testing.T, dir string) {
 	}
 }
 
-// TestExecRelativeTemp: a command that goes elsewhere finds its files.
+// TestExecRelativeTemp checks that a command finds its files after it changes its
+// working directory.
 func TestExecRelativeTemp(t *testing.T) {
 	e := newExecution(t, `cd / && cat "$DOCKER_CONFIG/config.json" "$REGISTRY_AUTH_FILE"`)
 	e.Dir = e.temp

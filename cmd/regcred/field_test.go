@@ -18,12 +18,12 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// fieldDir has the misconfigurations that people reported in public, a file
-// each; docs/project/testing.md says what is in one.
+// fieldDir has a file for each misconfiguration that users reported in public.
+// docs/project/testing.md describes the format.
 const fieldDir = "../../testdata/field"
 
-// TestField sets each of them up and runs what an operator would run first. One
-// finding of the output has to name cause, place and cure.
+// TestField sets up each case and runs the command that an operator would run first.
+// One finding in the output must name the cause, the location and the fix.
 func TestField(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(fieldDir, "*.txtar"))
 	if err != nil || len(files) == 0 {
@@ -56,8 +56,8 @@ func TestField(t *testing.T) {
 	t.Logf("%s", count)
 }
 
-// named reports whether one finding has all that is wanted, and the output
-// nothing that is not.
+// named reports whether one finding has all wanted fragments, and the output has no
+// unwanted ones.
 func (c *fieldCase) named(out string) bool {
 	for _, not := range c.not {
 		if contains(out, not) {
@@ -69,7 +69,7 @@ func (c *fieldCase) named(out string) bool {
 	})
 }
 
-// containsAny reports whether a text has one of the fragments that " | " parts.
+// containsAny reports whether text contains one of the fragments separated by " | ".
 func containsAny(text, fragments string) bool {
 	return slices.ContainsFunc(strings.Split(fragments, " | "), func(f string) bool { return contains(text, f) })
 }
@@ -79,14 +79,15 @@ func contains(text, fragment string) bool {
 	return strings.Contains(fold(text), fold(fragment))
 }
 
-// A finding begins with its severity, at the margin, below the head of a section,
-// or below something good; what is good is none.
+// A finding starts with its severity, either at the margin, below a section's heading
+// or below a passed item. Passed items are not findings.
 var (
 	findingStart = regexp.MustCompile(`^( {0,2}(error|warning|info|skipped|no|none|note):?( |$)| +(error|warning): )`)
 	findingRest  = regexp.MustCompile(`^(   |hint: )`)
 )
 
-// fieldFindings cuts an output into findings: a line, with what hangs below it.
+// fieldFindings splits an output into findings. A finding is a line and its indented
+// details.
 func fieldFindings(out string) (findings []string) {
 	open := false
 	for line := range strings.Lines(out) {
@@ -102,8 +103,8 @@ func fieldFindings(out string) (findings []string) {
 	return findings
 }
 
-// TestFieldFindings: fragments are sought in one finding, not in two, and not
-// in what is good.
+// TestFieldFindings checks that all fragments must be in the same finding, and not in a
+// passed item.
 func TestFieldFindings(t *testing.T) {
 	const out = "error   a: cause\n          fix: cure\nok      b: place\nerror: c\nhint: d\n\nproviders\n  no       e\n           error: f\n"
 	want := []string{"error   a: cause\n          fix: cure\n", "error: c\nhint: d\n", "  no       e\n           error: f\n"}
@@ -121,7 +122,7 @@ func TestFieldFindings(t *testing.T) {
 	}
 }
 
-// fieldCount counts cases and those that are named, by class.
+// fieldCount counts the cases and the named cases, by class.
 type fieldCount struct{ cases, named map[string]int }
 
 func newFieldCount() *fieldCount { return &fieldCount{map[string]int{}, map[string]int{}} }
@@ -143,7 +144,7 @@ func (n *fieldCount) String() string {
 	return b.String()
 }
 
-// play sets a case up and returns what the command prints.
+// play sets up a case and returns the command's output.
 func (c *fieldCase) play(t *testing.T) string {
 	t.Helper()
 	if why := c.runsHere(); why != "" {
@@ -170,11 +171,12 @@ func (c *fieldCase) play(t *testing.T) string {
 	if cmd.ProcessState.ExitCode() == fieldBroken {
 		t.Fatalf("the case could not be set up: %s", stderr.String())
 	}
-	// The directory's name is nothing that anybody is told.
+	// Hide the directory's name, which could contain a wanted fragment.
 	return strings.NewReplacer(dir+"/", "", fieldWork+"/", "").Replace(stdout.String() + stderr.String())
 }
 
-// fieldTemp is a directory whose name, unlike that of t.TempDir, says nothing.
+// fieldTemp creates a directory whose name, unlike t.TempDir's, does not reveal the
+// case.
 func fieldTemp(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "node")

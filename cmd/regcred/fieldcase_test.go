@@ -24,24 +24,24 @@ import (
 	"github.com/regcred/regcred/internal/testelf"
 )
 
-// fieldCase is a misconfiguration that somebody reported in public.
+// fieldCase is a misconfiguration that a user reported in public.
 type fieldCase struct {
 	name    string
-	path    string // of its file
-	thread  string // where it was reported
+	path    string // path of the case's file
+	thread  string // URL of the report
 	class   string
-	open    string // who has yet to see to it that it is named; "" if it is
-	run     string // the arguments of regcred
+	open    string // who must still fix the output; "" if it names the problem
+	run     string // regcred's arguments
 	want    []string
 	not     []string
 	env     []string
-	setup   []string // "VERB ARGS", in their order
+	setup   []string // "VERB ARGS", in order
 	servers []string
 	files   []txtar.File
 }
 
-// readFieldCase reads a case. Lines of its comment that begin with a word and
-// a colon are for this program, others for people.
+// readFieldCase parses a case. Lines of the comment that start with a word and a colon
+// are fields; the others are for readers.
 func readFieldCase(path string) (*fieldCase, error) {
 	archive, err := txtar.ParseFile(path)
 	if err != nil {
@@ -79,7 +79,7 @@ func readFieldCase(path string) (*fieldCase, error) {
 	return c, nil
 }
 
-// environ is the environment of the command.
+// environ returns the command's environment.
 func (c *fieldCase) environ(dir string) []string {
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home"), "GORACE=" + noRaceSleep}
 	if cover := os.Getenv("GOCOVERDIR"); cover != "" {
@@ -93,7 +93,7 @@ func (c *fieldCase) environ(dir string) []string {
 
 var base64Of = regexp.MustCompile(`@(base64|base64url|file)\{([^}]*)\}@`)
 
-// expand puts the directory in, and what is base64 of something.
+// expand replaces variables and base64 expressions.
 func (c *fieldCase) expand(s, dir string) string {
 	s = strings.NewReplacer("$WORK", dir, "@CANARY_PASSWORD@", canary.Password).Replace(s)
 	return base64Of.ReplaceAllStringFunc(s, func(m string) string {
@@ -113,8 +113,7 @@ func (c *fieldCase) expand(s, dir string) string {
 	})
 }
 
-// layOut writes the files of a case. What a file takes from another comes
-// after it.
+// layOut writes the files of a case. A file that uses another one comes after it.
 func (c *fieldCase) layOut(t *testing.T, dir string) error {
 	t.Helper()
 	for _, f := range c.files {
@@ -123,7 +122,7 @@ func (c *fieldCase) layOut(t *testing.T, dir string) error {
 			return err
 		}
 		text := c.expand(string(f.Data), dir)
-		if strings.HasSuffix(f.Name, ".nonl") { // an archive's files all end with a newline
+		if strings.HasSuffix(f.Name, ".nonl") { // files in an archive always end with a newline
 			name, text = strings.TrimSuffix(name, ".nonl"), strings.TrimSuffix(text, "\n")
 		}
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
@@ -149,7 +148,7 @@ func fileInfo(name string) fs.FileInfo {
 	return info
 }
 
-// setUp does what a text archive cannot say:
+// setUp creates files that a text archive cannot hold:
 //
 //	mode OCTAL PATH          link PATH TARGET         mkdir PATH
 //	plugin PATH NAME         a plugin that the test binary plays
@@ -192,7 +191,7 @@ func (c *fieldCase) setUp(t *testing.T, dir string, args []string) error {
 	return fmt.Errorf("what is %s?", args[0])
 }
 
-// runsHere says why a case cannot be played on this machine; "" if it can.
+// runsHere returns why a case cannot run on this machine, or "" if it can.
 func (c *fieldCase) runsHere() string {
 	if runtime.GOOS == "windows" {
 		return "nodes here are Linux nodes, and plugins shell scripts"

@@ -21,25 +21,25 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// fieldWork is where the directory of a case is on its node.
+// fieldWork is the path of a case's directory on its node.
 const fieldWork = "/case"
 
-// isolated reports whether a case needs a machine of its own: it is a node, or
+// isolated reports whether a case needs its own machine, because it is a node or
 // resolves names.
 func (c *fieldCase) isolated(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "root"))
 	return err == nil || slices.ContainsFunc(c.servers, func(s string) bool { return fieldHost(s) != "" })
 }
 
-// fieldHost is the host of a server that has one.
+// fieldHost returns the host of a server, if it has one.
 func fieldHost(server string) string {
 	host, _, _ := net.SplitHostPort(strings.Fields(server)[0])
 	return host
 }
 
-// onNode is the command that plays a case on a machine of its own: the directory
-// root is all of its file system, the network is loopback alone, no other process
-// runs there, and its tables of hosts have the servers of the case.
+// onNode returns a command that runs a case in its own namespaces: its root directory
+// is the file system, the network is only loopback, no other process runs, and
+// /etc/hosts lists the servers of the case.
 func (c *fieldCase) onNode(t *testing.T, dir string) *exec.Cmd {
 	t.Helper()
 	root, bin := filepath.Join(dir, "root"), filepath.Join(dir, "root/.bin")
@@ -86,7 +86,7 @@ exec chroot "$0" /.bin/fieldserve /case/.case.txtar /case`
 	return cmd
 }
 
-// fieldNamespaces are the flags of unshare for a machine of its own.
+// fieldNamespaces returns the flags of unshare for a separate machine.
 func fieldNamespaces(t *testing.T) []string {
 	t.Helper()
 	flags := []string{"--net", "--mount", "--pid", "--fork", "--kill-child"}
@@ -99,10 +99,10 @@ func fieldNamespaces(t *testing.T) []string {
 	return flags
 }
 
-// fieldJournal is the file with what a unit wrote.
+// fieldJournal is the file with a unit's log.
 const fieldJournal = "/var/log/kubelet.log"
 
-// fieldJournalMain is journalctl as far as it is asked here.
+// fieldJournalMain implements the parts of journalctl that the tests use.
 func fieldJournalMain() {
 	if slices.Contains(os.Args, "--sync") {
 		return
@@ -113,7 +113,7 @@ func fieldJournalMain() {
 	fmt.Println(strings.Join(lines, "\n"))
 }
 
-// startSystemd is systemd as far as it says how a unit is.
+// startSystemd implements the parts of systemd that report a unit's state.
 func (n *fieldNet) startSystemd(state string) error {
 	p := map[string]any{
 		"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "MainPID": uint32(n.kubelet), "UnitFileState": "enabled",
@@ -152,7 +152,7 @@ func (n *fieldNet) startSystemd(state string) error {
 	return nil
 }
 
-// serveSystemd lets a client in, and answers what it asks with the properties.
+// serveSystemd authenticates a client and returns the properties.
 func serveSystemd(conn net.Conn, properties map[string]dbus.Variant) {
 	defer conn.Close()
 	in := bufio.NewReader(conn)

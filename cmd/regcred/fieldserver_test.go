@@ -35,11 +35,11 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// fieldBroken is the exit code of a case that could not be set up.
+// fieldBroken is the exit code for a case that could not be set up.
 const fieldBroken = 97
 
-// fieldServer is the command that starts the servers of a case and runs regcred
-// beside them.
+// fieldServer returns the command that starts the servers of a case and then runs
+// regcred.
 func fieldServer(t *testing.T, casePath, dir string) (path string, args []string) {
 	t.Helper()
 	path, err := exec.LookPath("fieldserve")
@@ -52,7 +52,7 @@ func fieldServer(t *testing.T, casePath, dir string) (path string, args []string
 	return path, []string{"fieldserve", casePath, dir}
 }
 
-// fieldServeMain is fieldserve CASE DIR.
+// fieldServeMain implements the command fieldserve CASE DIR.
 func fieldServeMain() {
 	code, err := fieldServe(os.Args[1], os.Args[2])
 	if err != nil {
@@ -84,7 +84,7 @@ func fieldServe(path, dir string) (int, error) {
 	return 0, err
 }
 
-// fieldNet is the servers of a case. They end with the process.
+// fieldNet runs the servers of a case. They end with the process.
 type fieldNet struct {
 	dir     string
 	kubelet int
@@ -97,8 +97,8 @@ type fieldNet struct {
 //
 //	kube FILE USER         an API server; a kubeconfig of USER is at kubeconfig
 //	kubelet ARGS           a process of that name
-//	unit NAME STATE        what systemd says of a unit: running or failing
-//	HOST:PORT SETTINGS     a registry, or what is in its place
+//	unit NAME STATE        the state that systemd reports for a unit: running or failing
+//	HOST:PORT SETTINGS     a registry, or another server at its address
 func (n *fieldNet) start(c *fieldCase, words []string) error {
 	switch words[0] {
 	case "kube":
@@ -119,7 +119,7 @@ func (n *fieldNet) start(c *fieldCase, words []string) error {
 	return n.startRegistry(words[0], settings)
 }
 
-// fieldSettings are KEY=VALUE of a server:
+// fieldSettings holds a server's KEY=VALUE settings:
 //
 //	auth=none|basic|bearer  user=NAME:PASSWORD  allow=NAME:REPOSITORY
 //	push=REPOSITORY:TAG     realm=URL of the token server, without its path
@@ -145,7 +145,7 @@ func (n *fieldNet) startRegistry(addr string, s fieldSettings) error {
 		return err
 	}
 	if s["listen"] == "hang" {
-		return nil // the kernel takes connections, and nobody answers
+		return nil // the kernel accepts connections, but no process responds
 	}
 	scheme := "https://"
 	if s["tls"] == "none" {
@@ -203,8 +203,8 @@ func (s fieldSettings) handler(url string) (http.Handler, error) {
 	return registry, nil
 }
 
-// startNames is a name server that knows no name; those of the servers are in
-// the table of hosts.
+// startNames starts a name server that knows no names. The servers' names are in
+// /etc/hosts.
 func (n *fieldNet) startNames() error {
 	if n.names {
 		return nil
@@ -231,7 +231,7 @@ func (n *fieldNet) startNames() error {
 	return nil
 }
 
-// cutQuestion leaves the header and the one question of a DNS message.
+// cutQuestion returns the header and the only question of a DNS message.
 func cutQuestion(m []byte) []byte {
 	i := 12
 	for i < len(m) && m[i] != 0 {
@@ -240,7 +240,7 @@ func cutQuestion(m []byte) []byte {
 	return m[:min(i+5, len(m))]
 }
 
-// fieldCA is an authority that the machine of a case believes.
+// fieldCA is a CA that the case's machine trusts.
 type fieldCA struct {
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
@@ -263,7 +263,7 @@ func newFieldCA(name string) (*fieldCA, error) {
 	return &fieldCA{key, cert}, err
 }
 
-// certificate is what a server of a kind shows.
+// certificate returns a server's certificate of the given kind.
 func (n *fieldNet) certificate(host, kind string) (*tls.Config, error) {
 	if n.ca == nil {
 		if err := n.makeAuthority(); err != nil {
@@ -298,7 +298,7 @@ func (n *fieldNet) certificate(host, kind string) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: ca.key}}}, nil
 }
 
-// makeAuthority makes the authority of the machine's store.
+// makeAuthority creates the CA in the machine's trust store.
 func (n *fieldNet) makeAuthority() (err error) {
 	if n.ca, err = newFieldCA("Example Root"); err != nil {
 		return err
@@ -325,14 +325,14 @@ func (n *fieldNet) startKube(file, user string) error {
 	return server.Kubeconfig(filepath.Join(n.dir, "kubeconfig"), user)
 }
 
-// startKubelet runs a process named kubelet in the directory of the case.
+// startKubelet runs a process named kubelet in the case's directory.
 func (n *fieldNet) startKubelet(c *fieldCase, args []string) error {
 	for i := range args {
 		args[i] = c.expand(args[i], n.dir)
 	}
 	cmd := exec.Command("kubelet", args...)
 	cmd.Dir, cmd.Env = n.dir, []string{"GORACE=" + noRaceSleep, "PATH=" + os.Getenv("PATH")}
-	if _, err := cmd.StdinPipe(); err != nil { // it ends with this process
+	if _, err := cmd.StdinPipe(); err != nil { // the process ends with this one
 		return err
 	}
 	stdout, err := cmd.StdoutPipe()

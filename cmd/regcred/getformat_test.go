@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestSingleHostile: a format of lines refuses what it cannot carry, and those
-// that encode carry all of it.
+// TestSingleHostile checks that line-based formats reject values that they cannot
+// represent, and that encoded formats keep the whole value.
 func TestSingleHostile(t *testing.T) {
 	for _, tt := range []struct{ user, password string }{
 		{"ci\nroot", "x"}, {"ci", "x\n"}, {"ci\x1b[2J", "x"}, {"ci", "x\x00y"}, {"ci\u202e", "x"}, {"ci\u009b", "x"}, {"ci\xff", "x"}, {"ci", "x\r"},

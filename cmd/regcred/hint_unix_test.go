@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestHintsCanBePasted: the command that a hint names works, wherever the
-// configuration is and by whatever flags it was found.
+// TestHintsCanBePasted checks that the commands in hints work for any path of the
+// configuration and any flags.
 func TestHintsCanBePasted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), `it's "here" $(touch x)`)
 	flags := writeRuntimeConfig(t, "empty", "registry.example")
@@ -34,7 +34,7 @@ func TestHintsCanBePasted(t *testing.T) {
 	}
 }
 
-// shell runs a command line of regcred, whatever its exit code.
+// shell runs a regcred command line and ignores its exit code.
 func shell(t *testing.T, line string) (output string) {
 	t.Helper()
 	regcred, err := exec.LookPath("regcred")

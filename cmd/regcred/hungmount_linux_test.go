@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// TestSignalOnHungMount: a command that waits for a mount which hangs dies of
-// one signal all the same.
+// TestSignalOnHungMount checks that one signal ends a command that is blocked on a hung
+// mount.
 func TestSignalOnHungMount(t *testing.T) {
 	if !testenv.InMountNamespace(t) {
 		return

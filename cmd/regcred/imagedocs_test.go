@@ -17,10 +17,10 @@ import (
 	"github.com/regcred/regcred/internal/doctor"
 )
 
-// imageExample is the transcript of docs/cli/doctor.md, as a case.
+// imageExample is the transcript in docs/cli/doctor.md as a field case.
 const imageExample = "testdata/docs/doctor-image.txtar"
 
-// inGeneral takes out of a line what is another on each machine.
+// inGeneral replaces text that differs between machines.
 var inGeneral = []struct {
 	look *regexp.Regexp
 	put  string
@@ -36,7 +36,7 @@ var inGeneral = []struct {
 	{regexp.MustCompile(`"good"|good matches|"example"|example matches`), "PROVIDER"},
 }
 
-// imageLines are the lines of a transcript about an image.
+// imageLines returns the lines of a transcript about an image.
 func imageLines(t *testing.T, text string) []string {
 	t.Helper()
 	_, text, found := strings.Cut(text, "ok      reference: ")
@@ -53,7 +53,7 @@ func imageLines(t *testing.T, text string) []string {
 	return strings.Split(strings.TrimRight(text, "\n"), "\n")
 }
 
-// TestDocsDoctorChecks: docs/cli/doctor.md lists the checks of the table.
+// TestDocsDoctorChecks checks that docs/cli/doctor.md lists all checks.
 func TestDocsDoctorChecks(t *testing.T) {
 	_, section, _ := strings.Cut(readPage(t, "doctor.md"), "\n## Checks\n")
 	section, _, _ = strings.Cut(section, "\n## ")
@@ -71,7 +71,7 @@ func TestDocsDoctorChecks(t *testing.T) {
 	}
 }
 
-// TestDocsImage plays the example of the way of an image.
+// TestDocsImage runs the example of tracing an image.
 func TestDocsImage(t *testing.T) {
 	c, err := readFieldCase(imageExample)
 	if err != nil {
@@ -84,7 +84,8 @@ func TestDocsImage(t *testing.T) {
 	}
 }
 
-// TestDocsImageJSON: the example has the fields that are written, of which each is named.
+// TestDocsImageJSON checks that the example has only existing fields, and that all
+// fields are documented.
 func TestDocsImageJSON(t *testing.T) {
 	data, err := os.ReadFile(imageExample)
 	if err != nil {
@@ -123,7 +124,7 @@ func TestDocsImageJSON(t *testing.T) {
 	}
 }
 
-// fieldsOf are the names of all fields of a document, as image.hosts.url.
+// fieldsOf returns the names of all fields of a document, for example image.hosts.url.
 func fieldsOf(name string, doc any) map[string]bool {
 	all := map[string]bool{}
 	add := func(name string, doc any) {

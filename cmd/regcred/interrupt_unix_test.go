@@ -19,13 +19,13 @@ import (
 	"testing"
 )
 
-// slowly is a command of regcred that waits for a plugin: the plugin closes
-// the pipe when it runs.
+// slowly is a regcred command that waits for a plugin. The plugin closes the pipe when
+// it starts.
 type slowly struct {
 	*exec.Cmd
 	stdout, stderr bytes.Buffer
 	pipe           string
-	flags          []string // of the configuration that has the plugin
+	flags          []string // select the plugin's configuration
 	bin            string
 }
 
@@ -56,7 +56,7 @@ func newSlowly(t *testing.T, args ...string) *slowly {
 	return s
 }
 
-// running returns when the plugin has opened and closed the pipe.
+// running waits until the plugin has opened and closed the pipe.
 func (s *slowly) running(t *testing.T) {
 	t.Helper()
 	if _, err := os.ReadFile(s.pipe); err != nil {
@@ -64,8 +64,8 @@ func (s *slowly) running(t *testing.T) {
 	}
 }
 
-// interrupt starts the command, and sends it a signal while the plugin runs. It
-// has to die of that.
+// interrupt starts the command and sends a signal while the plugin runs. The signal
+// must kill the command.
 func (s *slowly) interrupt(t *testing.T, sig syscall.Signal) {
 	t.Helper()
 	if signal.Ignored(sig) {
@@ -104,7 +104,8 @@ func TestSignal(t *testing.T) {
 	}
 }
 
-// TestSignalKeepsFindings: what "plugin test" has found by then is told.
+// TestSignalKeepsFindings checks that an interrupted "plugin test" prints its findings
+// so far.
 func TestSignalKeepsFindings(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		t.Run(format, func(t *testing.T) {
@@ -130,7 +131,7 @@ func TestSignalKeepsFindings(t *testing.T) {
 	}
 }
 
-// TestSignalKeepsPulls: what came of each image by then is told.
+// TestSignalKeepsPulls checks that an interrupted pull prints the results so far.
 func TestSignalKeepsPulls(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		t.Run(format, func(t *testing.T) {
@@ -153,7 +154,7 @@ func TestSignalKeepsPulls(t *testing.T) {
 	}
 }
 
-// TestIgnoredSignal is what nohup does.
+// TestIgnoredSignal checks that signals ignored by nohup stay ignored.
 func TestIgnoredSignal(t *testing.T) {
 	got := endingSignals(func(sig os.Signal) bool { return sig == syscall.SIGHUP })
 	want := []os.Signal{os.Interrupt, syscall.SIGTERM}
@@ -194,8 +195,8 @@ func TestBrokenPipe(t *testing.T) {
 	}
 }
 
-// TestHandOver: a signal that came before another takes care of them is not
-// lost, whoever looks first.
+// TestHandOver checks that a signal that arrives before handOver is not lost, in either
+// order.
 func TestHandOver(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	if err := handOver(ctx); err != nil {
@@ -207,7 +208,7 @@ func TestHandOver(t *testing.T) {
 	}
 	left := make(chan struct{})
 	close(left)
-	for range 100 { // select takes one of those that are ready
+	for range 100 { // select chooses randomly among ready cases
 		got := make(chan os.Signal, 1)
 		got <- syscall.SIGTERM
 		if sig := nextSignal(got, left); sig != syscall.SIGTERM {

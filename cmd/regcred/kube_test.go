@@ -15,31 +15,31 @@ import (
 	"github.com/regcred/regcred/internal/testkube"
 )
 
-// testCluster is what a script has in its API server.
+// testCluster holds the objects of a script's API server.
 type testCluster struct {
 	ServiceAccounts []testkube.ServiceAccount
 	Pods            []testkube.Pod
 	Secrets         []testkube.Secret
 	Grants          []struct{ User, Verb, Resource string }
 
-	// Of a fleet, as the API has them.
+	// Objects of a fleet, as in the API.
 	Agents     []corev1.Pod
 	Nodes      []corev1.Node
 	DaemonSets []appsv1.DaemonSet
 	ConfigMaps []corev1.ConfigMap
-	Logs       map[string]string // of NAMESPACE/POD
+	Logs       map[string]string // by NAMESPACE/POD
 }
 
-// scriptKube is the command kube of scripts:
+// scriptKube is the script command kube:
 //
 //	kube start FILE                       an API server with the objects of FILE
 //	kube config FILE USER                 write a kubeconfig
-//	kube calls VERB RESOURCE N            demand so many requests
+//	kube calls VERB RESOURCE N            check the number of requests
 //	kube grant|revoke USER VERB RESOURCE
 //	kube delete RESOURCE NAMESPACE NAME
 //	kube refuse VERB RESOURCE CODE        until the end
-//	kube replace VERB RESOURCE OLD NEW    in answers, until the end
-//	kube log NAMESPACE POD FILE           what the log of a pod has
+//	kube replace VERB RESOURCE OLD NEW    in responses, until the end
+//	kube log NAMESPACE POD FILE           set the log of a pod
 //	kube stop
 func scriptKube(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
@@ -56,7 +56,7 @@ func scriptKube(ts *testscript.TestScript, neg bool, args []string) {
 	commandKube(ts, slot.server, args)
 }
 
-// kubeKey is where a script has its API server.
+// kubeKey is the key for a script's API server.
 type kubeKey struct{}
 
 type kubeSlot struct{ server *testkube.Server }
@@ -72,7 +72,7 @@ func startKube(ts *testscript.TestScript, file string) {
 	ts.Setenv("APISERVER", server.URL())
 }
 
-// fill puts everything into an API server.
+// fill adds all objects to an API server.
 func (c *testCluster) fill(server *testkube.Server) {
 	for _, x := range c.ServiceAccounts {
 		server.AddServiceAccount(x)

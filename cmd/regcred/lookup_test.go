@@ -21,7 +21,7 @@ func TestObjectName(t *testing.T) {
 	}
 }
 
-// TestPodFlags has each flag whose credentials are not the node's.
+// TestPodFlags covers each flag that adds credentials of a pod.
 func TestPodFlags(t *testing.T) {
 	l := &lookupFlags{
 		pullSecrets: []string{"a", "b"}, identityFlags: identityFlags{tokenFile: "t"}, noNodeConfig: true,
@@ -36,7 +36,7 @@ func TestPodFlags(t *testing.T) {
 	}
 }
 
-// TestGivenKubeFlags: an error names the flag that was given.
+// TestGivenKubeFlags checks that an error names the flag that is set.
 func TestGivenKubeFlags(t *testing.T) {
 	k := &kubeFlags{kubeconfig: "k", context: "c", caFile: "f"}
 	if got := strings.Join(k.given(), " "); got != "--kubeconfig --context --ca-file" {
@@ -44,7 +44,7 @@ func TestGivenKubeFlags(t *testing.T) {
 	}
 }
 
-// TestLookupArguments: the command that a hint names asks the same again.
+// TestLookupArguments checks that the command in a hint repeats the same lookup.
 func TestLookupArguments(t *testing.T) {
 	l := &lookupFlags{
 		noNodeConfig:  true,

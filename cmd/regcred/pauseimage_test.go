@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/testcri"
 )
 
-// TestPauseImage pulls what the runtime's status names, once.
+// TestPauseImage pulls the image from the runtime's status, once.
 func TestPauseImage(t *testing.T) {
 	for _, tt := range []struct {
 		name, config string
@@ -46,8 +46,8 @@ func TestPauseImage(t *testing.T) {
 	}
 }
 
-// TestPauseImageStays: the report says where the image was named, and whether it
-// may go again.
+// TestPauseImageStays checks that the report names the source of the image, and whether
+// the kubelet may remove it.
 func TestPauseImageStays(t *testing.T) {
 	const image = "it.example/pause:3"
 	for _, pinned := range []string{"", image} {

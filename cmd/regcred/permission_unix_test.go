@@ -18,8 +18,8 @@ import (
 	"testing"
 )
 
-// TestUnreadableConfig has a configuration that root alone may read. That is
-// not the kubelet's verdict on it.
+// TestUnreadableConfig uses a configuration that only root can read. The error must not
+// claim that the kubelet rejects it.
 func TestUnreadableConfig(t *testing.T) {
 	regcred, dir := asNobody(t)
 	file := filepath.Join(dir, "c.yaml")
@@ -57,7 +57,7 @@ func TestUnreadableConfig(t *testing.T) {
 	}
 }
 
-// TestNotPermitted has what root alone may write or connect to.
+// TestNotPermitted uses files and sockets that only root can write or connect to.
 func TestNotPermitted(t *testing.T) {
 	regcred, dir := asNobody(t)
 	config := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: CredentialProviderConfig\nproviders:\n" +
@@ -77,7 +77,7 @@ func TestNotPermitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	defer os.Chmod(closed, 0o755) // so that it can be removed
+	defer os.Chmod(closed, 0o755) // so that the cleanup can remove it
 	if err := errors.Join(os.Chmod(socket, 0), os.Chmod(closed, 0o555)); err != nil {
 		t.Fatal(err)
 	}
@@ -97,8 +97,8 @@ func TestNotPermitted(t *testing.T) {
 	}
 }
 
-// asNobody returns a maker of commands that run regcred as an ordinary user,
-// and a directory that such a user can enter.
+// asNobody returns a function that makes commands to run regcred as an unprivileged
+// user, and a directory that this user can enter.
 func asNobody(t *testing.T) (regcred func(args ...string) *exec.Cmd, dir string) {
 	t.Helper()
 	binary, err := exec.LookPath("regcred")
@@ -109,7 +109,7 @@ func asNobody(t *testing.T) (regcred func(args ...string) *exec.Cmd, dir string)
 	if os.Geteuid() != 0 {
 		return func(args ...string) *exec.Cmd { return exec.Command(binary, args...) }, dir
 	}
-	// The binary is where root alone may go.
+	// The binary is in a directory that only root can enter.
 	link := filepath.Join(dir, "regcred")
 	if err := os.Link(binary, link); err != nil {
 		t.Fatal(err)
@@ -132,7 +132,8 @@ func asNobody(t *testing.T) (regcred func(args ...string) *exec.Cmd, dir string)
 	return regcred, dir
 }
 
-// TestNotTheUsers: root is no cure for a file that "sudo docker login" made.
+// TestNotTheUsers checks that no hint suggests sudo for a file that "sudo docker login"
+// created.
 func TestNotTheUsers(t *testing.T) {
 	regcred, dir := asNobody(t)
 	path := filepath.Join(dir, "config.json")
@@ -147,8 +148,8 @@ func TestNotTheUsers(t *testing.T) {
 	}
 }
 
-// TestValidateOneUnreadable: what is said of several files has the form of several
-// whatever becomes of them, and a log for code scanners tells that it is not whole.
+// TestValidateOneUnreadable checks that the output for several files keeps its form if
+// one is unreadable, and that a SARIF log marks itself as incomplete.
 func TestValidateOneUnreadable(t *testing.T) {
 	regcred, dir := asNobody(t)
 	good, closed := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "closed.yaml")

@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// testRequest is what a plugin reads, written down here a second time so that
-// the plugins do not depend on the code under test.
+// testRequest is a plugin's input, defined again so that the plugins do not depend on
+// the code under test.
 type testRequest struct {
 	APIVersion  string            `json:"apiVersion"`
 	Image       string            `json:"image"`
@@ -23,19 +23,19 @@ type testRequest struct {
 	Annotations map[string]string `json:"serviceAccountAnnotations"`
 }
 
-// testPlugins are the plugins that the test binary plays, by name.
+// testPlugins returns the plugins that the test binary plays, by name.
 func testPlugins() map[string]func() int {
 	return map[string]func() int{
 		"good": func() int {
 			req := readRequest()
 			return answer(req.APIVersion, "Registry", login(registryOf(req), "ci", canary.Password))
 		},
-		// tokens wants a token, and does not repeat it.
+		// tokens requires a token and does not return it.
 		"tokens": func() int {
 			req := readRequest()
 			return answer(req.APIVersion, "Image", login(registryOf(req), fmt.Sprintf("token=%v role=%s", req.Token != "", req.Annotations["example.com/role"]), canary.Password))
 		},
-		// open is for the streams that have to carry a password.
+		// open returns a password for the streams that must contain one.
 		"open": func() int {
 			req := readRequest()
 			return answer(req.APIVersion, "Image", login("*.example", "ci", "open-sesame"), login(registryOf(req), "first", "open-sesame"))
@@ -52,7 +52,7 @@ func testPlugins() map[string]func() int {
 			req := readRequest()
 			return answer(req.APIVersion, "Image", login(registryOf(req), "a:b", canary.Password))
 		},
-		// forger has a user name that would be a row of its own, and obeyed.
+		// forger returns a user name that imitates another row and contains terminal escapes.
 		"forger": func() int {
 			req := readRequest()
 			return answer(req.APIVersion, "Image", login(registryOf(req), "ci\n2  root  registry.example  provider trusted  never\x1b[2J\u009b\u202e", "open-sesame"))
@@ -97,18 +97,18 @@ func testPlugins() map[string]func() int {
 			req := readRequest()
 			return answer(req.APIVersion, "Image", login(registryOf(req), "token", req.Token))
 		},
-		// slip takes a number of seconds for nanoseconds.
+		// slip returns a number of seconds as nanoseconds.
 		"slip": func() int {
 			req := readRequest()
 			return answerFor("21.6µs", req.APIVersion, "Registry", login(registryOf(req), "ci", canary.Password))
 		},
-		// refusing fails with what it sees of its host.
+		// refusing prints its environment and fails.
 		"refusing": func() int {
 			dir, _ := os.Getwd()
 			fmt.Fprintf(os.Stderr, "WHO=%s TOKEN=%v dir=%s args=%d\n", os.Getenv("WHO"), os.Getenv("TOKEN") != "", filepath.Base(dir), len(os.Args)-1)
 			return 1
 		},
-		// whoami answers with what it sees of its host as the user name.
+		// whoami returns its environment as the user name.
 		"whoami": func() int {
 			req := readRequest()
 			dir, _ := os.Getwd()

@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestPluginTestOnTerminal runs the suite on a terminal of 80 columns. The bar
-// is gone at the end, and colour is for those who want it.
+// TestPluginTestOnTerminal runs the suite on a terminal of 80 columns. The progress bar
+// is removed at the end, and color is printed only if enabled.
 func TestPluginTestOnTerminal(t *testing.T) {
 	colour := regexp.MustCompile("\x1b\\[[0-9]*m")
 	bar := regexp.MustCompile(`check [1-9]\d* of \d+ \[`)
@@ -24,7 +24,7 @@ func TestPluginTestOnTerminal(t *testing.T) {
 		environ string
 		args    []string
 		colours bool
-		bar     bool // of one check there may be time for none
+		bar     bool // a single check may be too fast for the bar
 	}{
 		{"colours", "TERM=xterm", nil, true, true},
 		{"NO_COLOR", "NO_COLOR=1", []string{"--check", "cache-duration"}, false, true},
@@ -49,7 +49,7 @@ func TestPluginTestOnTerminal(t *testing.T) {
 				t.Errorf("something is drawn after the bar:\n%q", result)
 			}
 			for line := range strings.Lines(result) {
-				if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 80 && !strings.Contains(line, os.TempDir()) { // a path is not broken
+				if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 80 && !strings.Contains(line, os.TempDir()) { // paths are not wrapped
 					t.Errorf("%d columns: %s", n, line)
 				}
 			}
@@ -57,8 +57,8 @@ func TestPluginTestOnTerminal(t *testing.T) {
 	}
 }
 
-// onTerminal runs regcred on a terminal, in a directory with the test plugins,
-// and returns what it writes there.
+// onTerminal runs regcred on a terminal, in a directory with the test plugins, and
+// returns its output.
 func onTerminal(t *testing.T, environ string, args ...string) string {
 	t.Helper()
 	regcred, err := exec.LookPath("regcred")
@@ -78,7 +78,7 @@ func onTerminal(t *testing.T, environ string, args ...string) string {
 		t.Fatal(err)
 	}
 	slave.Close()
-	screen, _ := io.ReadAll(master) // it ends with an error when the last writer is gone
+	screen, _ := io.ReadAll(master) // returns an error when the last writer has closed
 	if err := cmd.Wait(); err == nil {
 		t.Error("exit code 0, want 1")
 	}

@@ -99,7 +99,8 @@ func TestPluginTestJSON(t *testing.T) {
 	}
 }
 
-// TestPluginTestInterrupted: what was found is told, and is no verdict.
+// TestPluginTestInterrupted checks that an interrupted run prints its findings, but not
+// that the plugin passed.
 func TestPluginTestInterrupted(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "bin")
 	if err := linkPlugins(bin); err != nil {
@@ -113,7 +114,7 @@ func TestPluginTestInterrupted(t *testing.T) {
 	}
 }
 
-// TestArgList: what is split and what is not keeps its order.
+// TestArgList checks that --args and --arg keep their order.
 func TestArgList(t *testing.T) {
 	f, cmd := &pluginTestFlags{}, &cobra.Command{}
 	f.register(cmd)
@@ -125,8 +126,8 @@ func TestArgList(t *testing.T) {
 	}
 }
 
-// TestSubjectConfigured: everything that a kubelet gives a provider reaches
-// the suite.
+// TestSubjectConfigured checks that the suite gets all settings that a kubelet passes
+// to a provider.
 func TestSubjectConfigured(t *testing.T) {
 	dir := t.TempDir()
 	bin, config := filepath.Join(dir, "bin"), filepath.Join(dir, "c.yaml")

@@ -20,9 +20,9 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// BenchmarkPrepull compares "regcred prepull", process and plugin included,
-// with bare CRI calls that are given the credential: 50 images of one registry
-// into the real containerd, 8 at a time.
+// BenchmarkPrepull compares "regcred prepull", including its process and the plugin,
+// with direct CRI calls that have the credential: 50 images of one registry into the
+// real containerd, 8 at a time.
 //
 //	go test -run '^$' -bench Prepull -benchtime 10x ./cmd/regcred
 //
@@ -72,7 +72,7 @@ func BenchmarkPrepull(b *testing.B) {
 
 	var hand, ours []time.Duration
 	for round := 0; b.Loop(); round++ {
-		// Both pull images that containerd has not seen; who begins alternates.
+		// Both pull images that are new to containerd, in alternating order.
 		reg, a, z := pushImages(b, images, round)
 		if round%2 == 0 {
 			hand = append(hand, byHand(a))
@@ -84,13 +84,14 @@ func BenchmarkPrepull(b *testing.B) {
 		reg.Close()
 	}
 	h, o := median(hand), median(ours)
-	b.ReportMetric(0, "ns/op") // of both together, which says nothing
+	b.ReportMetric(0, "ns/op") // the sum of both is meaningless
 	b.ReportMetric(h.Seconds()*1e3, "by-hand-ms")
 	b.ReportMetric(o.Seconds()*1e3, "prepull-ms")
 	b.ReportMetric(100*(o.Seconds()/h.Seconds()-1), "%-longer")
 }
 
-// pushImages makes a registry with two sets of images, of 1 MiB in two layers each.
+// pushImages starts a registry with two sets of images, each image with 1 MiB in two
+// layers.
 func pushImages(b *testing.B, n, round int) (reg *testregistry.Server, first, second []string) {
 	b.Helper()
 	reg, err := testregistry.New(testregistry.Options{Auth: testregistry.Bearer, Users: map[string]string{"ci": canary.Password}})

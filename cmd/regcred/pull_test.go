@@ -18,9 +18,9 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestPullScripts runs scripts that have a registry: $REGISTRY is its host.
-// It demands a login, and holds team/app:v1 (digest $DIGEST) and, for
-// everybody, open/app:v1.
+// TestPullScripts runs scripts with a registry, whose host is $REGISTRY. It holds
+// team/app:v1 (digest $DIGEST), which requires authentication, and the public image
+// open/app:v1.
 func TestPullScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/pull",
@@ -46,7 +46,8 @@ func TestPullScripts(t *testing.T) {
 	})
 }
 
-// newHalfOpenRegistry demands a login, but for what is below open.
+// newHalfOpenRegistry starts a registry that requires authentication, except for
+// repositories below open.
 func newHalfOpenRegistry() (*testregistry.Server, error) {
 	return testregistry.New(testregistry.Options{
 		Auth:  testregistry.Bearer,
@@ -75,7 +76,8 @@ func newScriptRegistry(env *testscript.Env) (*testregistry.Server, error) {
 	return server, nil
 }
 
-// TestContent: what was pulled is as large as its layers, or as the runtime says.
+// TestContent checks that the printed size is the sum of the layers, or the size that
+// the runtime reports.
 func TestContent(t *testing.T) {
 	for want, r := range map[string]imageReport{
 		"linux/amd64, 2 layers, 3.0 KiB (1 already present)": {Platform: "linux/amd64", Digest: "sha256:x", Layers: []layerJSON{{Size: 1 << 10}, {Size: 2 << 10, Reused: true}}},
@@ -92,8 +94,8 @@ func scriptServer(ts *testscript.TestScript) *testregistry.Server {
 	return ts.Value("registry").(*testregistry.Server)
 }
 
-// scriptPullConfig writes config.yaml with the named plugins of the bin dir,
-// each for the registry: config good failing.
+// scriptPullConfig writes config.yaml with the named plugins, each for the registry:
+// config good failing.
 func scriptPullConfig(ts *testscript.TestScript, neg bool, plugins []string) {
 	var b strings.Builder
 	b.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n")
@@ -103,7 +105,8 @@ func scriptPullConfig(ts *testscript.TestScript, neg bool, plugins []string) {
 	ts.Check(os.WriteFile(ts.MkAbs("config.yaml"), []byte(b.String()), 0o600))
 }
 
-// scriptInject makes the registry fail: inject manifests|blobs KIND, for ever.
+// scriptInject makes all later requests to an endpoint fail: inject manifests|blobs
+// KIND.
 func scriptInject(ts *testscript.TestScript, neg bool, args []string) {
 	endpoint := map[string]testregistry.Endpoint{"manifests": testregistry.Manifests, "blobs": testregistry.Blobs, "tokens": testregistry.Tokens}
 	kind := map[string]testregistry.FaultKind{
@@ -112,8 +115,8 @@ func scriptInject(ts *testscript.TestScript, neg bool, args []string) {
 	scriptServer(ts).Inject(testregistry.Fault{Kind: kind[args[1]], Endpoint: endpoint[args[0]], Times: testregistry.Forever})
 }
 
-// scriptAccessLog demands that the registry served a manifest to a user, or
-// to nobody: log ci; ! log anonymous.
+// scriptAccessLog checks whether the registry served a manifest to a user, or
+// anonymously: log ci; ! log anonymous.
 func scriptAccessLog(ts *testscript.TestScript, neg bool, args []string) {
 	want := strings.TrimPrefix(args[0], "anonymous")
 	found := false
@@ -127,7 +130,7 @@ func scriptAccessLog(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptField demands a field of the first report in stdout: field digest VALUE.
+// scriptField checks a field of the first report in stdout: field digest VALUE.
 func scriptField(ts *testscript.TestScript, neg bool, args []string) {
 	var report struct{ Images []map[string]any }
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &report))
@@ -138,7 +141,7 @@ func scriptField(ts *testscript.TestScript, neg bool, args []string) {
 
 func TestDemo(t *testing.T) {
 	temp := t.TempDir()
-	t.Setenv("TMPDIR", temp) // of this process: the demo's directory is made in it
+	t.Setenv("TMPDIR", temp) // for this process, which creates the demo's directory
 	t.Setenv("TMP", temp)
 	var out, errOut strings.Builder
 	code := run(t.Context(), []string{"demo", "-o", "json"}, strings.NewReader(""), &out, &errOut, os.Environ())

@@ -29,9 +29,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestRuntimeScripts runs scripts that have a container runtime: $SOCKET is its
-// socket. It pulls what is in it/, for everybody what is in it/open/, and does
-// not find it/none.
+// TestRuntimeScripts runs scripts with a container runtime, whose socket is $SOCKET. It
+// pulls images in it/, anonymously only those in it/open/, and does not find it/none.
 func TestRuntimeScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/runtime",
@@ -55,7 +54,7 @@ func TestRuntimeScripts(t *testing.T) {
 	})
 }
 
-// admit is a registry behind a runtime.
+// admit simulates a registry for the runtime.
 func admit(_ context.Context, req *runtimeapi.PullImageRequest) (string, error) {
 	switch image := req.Image.Image; {
 	case strings.Contains(image, "/open/"):
@@ -67,7 +66,7 @@ func admit(_ context.Context, req *runtimeapi.PullImageRequest) (string, error) 
 	return "sha256:" + strings.Repeat("0", 64), nil
 }
 
-// scriptPulls demands how often the runtime was asked to pull: pulls 3.
+// scriptPulls checks the number of pull requests to the runtime: pulls 3.
 func scriptPulls(ts *testscript.TestScript, neg bool, args []string) {
 	server := ts.Value("runtime").(*testcri.Server)
 	if got := fmt.Sprint(len(server.Pulls())); got != args[0] {
@@ -75,8 +74,8 @@ func scriptPulls(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// writeRuntimeConfig writes a configuration of the test plugins and returns
-// flags that use it.
+// writeRuntimeConfig writes a configuration with a test plugin and returns the flags to
+// use it.
 func writeRuntimeConfig(t testing.TB, plugin string, hosts ...string) (flags []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -158,9 +157,9 @@ func TestPrepullContainerd(t *testing.T) {
 	}
 }
 
-// TestPrepullParallel has pulls that wait for one another: fewer than three at
-// a time would never get on. (More than one, where one is allowed, would fail
-// the next two tests.)
+// TestPrepullParallel uses pulls that wait for each other and would block with fewer
+// than three at a time. The next two tests would fail if more than one pull ran where
+// only one is allowed.
 func TestPrepullParallel(t *testing.T) {
 	const n = 3
 	var mu sync.Mutex
@@ -191,7 +190,7 @@ func TestPrepullParallel(t *testing.T) {
 	}
 }
 
-// TestPrepullInterrupted cancels in the middle.
+// TestPrepullInterrupted cancels the context during a pull.
 func TestPrepullInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	server := &testcri.Server{}
@@ -230,7 +229,7 @@ func TestPrepullInterrupted(t *testing.T) {
 	}
 }
 
-// stuckReader is a standard input whose other end does not write: a terminal.
+// stuckReader simulates a terminal without input.
 type stuckReader struct {
 	asked    func()
 	released chan struct{}
@@ -241,13 +240,14 @@ func (r *stuckReader) Read([]byte) (int, error) {
 	r.asked()
 	select {
 	case <-r.released:
-	case <-time.After(5 * time.Second): // or what waits for us would fail by hanging
+	case <-time.After(5 * time.Second): // fail instead of hanging
 	}
 	r.returned.Store(true)
 	return 0, io.EOF
 }
 
-// TestPrepullInterruptedList: an interrupt while the list is read ends it at once.
+// TestPrepullInterruptedList checks that an interrupt ends the reading of the list
+// immediately.
 func TestPrepullInterruptedList(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stdin := &stuckReader{asked: cancel, released: make(chan struct{})}
@@ -259,7 +259,7 @@ func TestPrepullInterruptedList(t *testing.T) {
 	}
 }
 
-// TestPrepullRuntimeGone ends the runtime for good.
+// TestPrepullRuntimeGone stops the runtime permanently.
 func TestPrepullRuntimeGone(t *testing.T) {
 	server := &testcri.Server{}
 	server.OnPull = func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) {
@@ -285,7 +285,7 @@ func TestPrepullRuntimeGone(t *testing.T) {
 	}
 }
 
-// newTestKeyring makes a keyring whose one provider matches nothing here.
+// newTestKeyring returns a keyring with one provider that matches no image here.
 func newTestKeyring(t *testing.T) *regcred.Keyring {
 	t.Helper()
 	flags := writeRuntimeConfig(t, "good", "elsewhere.example")

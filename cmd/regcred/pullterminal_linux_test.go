@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/internal/testcri"
 )
 
-// TestPrepullOnTerminal looks at what is drawn while images are pulled: the
-// pulls end when it has been seen.
+// TestPrepullOnTerminal checks the progress output while images are pulled. The pulls
+// end after it has appeared.
 func TestPrepullOnTerminal(t *testing.T) {
 	seen := make(chan struct{})
 	server := &testcri.Server{OnPull: func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) {
@@ -52,7 +52,7 @@ func TestPrepullOnTerminal(t *testing.T) {
 		t.Logf("screen: %q", screen)
 	}
 
-	// Results that go to a file, and nothing drawn on a terminal that cannot.
+	// Results go to a file, and nothing is drawn on a dumb terminal.
 	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {
 		t.Fatal(err)
@@ -69,9 +69,9 @@ func TestPrepullOnTerminal(t *testing.T) {
 	}
 }
 
-// prepullOnTerminal runs regcred with a terminal as standard error, and as
-// standard output if stdout is nil, and returns all that the terminal was sent.
-// Once that satisfies until, then is called.
+// prepullOnTerminal runs regcred with a terminal as standard error, and as standard
+// output if stdout is nil, and returns the terminal's output. It calls then once until
+// returns true for the output.
 func prepullOnTerminal(t *testing.T, args []string, stdout *os.File, until func(string) bool, then func()) string {
 	t.Helper()
 	regcred, err := exec.LookPath("regcred")
@@ -94,7 +94,7 @@ func prepullOnTerminal(t *testing.T, args []string, stdout *os.File, until func(
 	var screen bytes.Buffer
 	buf := make([]byte, 4096)
 	for {
-		n, err := master.Read(buf) // ends with an error when the last writer is gone
+		n, err := master.Read(buf) // returns an error when the last writer has closed
 		screen.Write(buf[:n])
 		if until != nil && until(screen.String()) {
 			then()

@@ -23,15 +23,15 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// TestMain makes the test binary play regcred, every plugin and a kubelet, so
-// that scripts run real processes.
+// TestMain lets the test binary act as regcred, every plugin and a kubelet, so that
+// scripts run real processes.
 func TestMain(m *testing.M) {
 	setUmask()
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	if plugin, ok := testPlugins()[name]; ok {
 		os.Exit(plugin())
 	}
-	if name == demoProvider { // a copy of this program that the demo made
+	if name == demoProvider { // a copy of this program, made by the demo
 		if os.Getenv("TEST_DEMO_FAILS") != "" {
 			os.Exit(3)
 		}
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// regcredMain is main, with a root directory that a script may choose.
+// regcredMain is main with a root directory that a script can set.
 func regcredMain() int {
 	return withSignals(func(ctx context.Context) int {
 		root := os.Getenv("TEST_ROOT")
@@ -59,10 +59,10 @@ func regcredMain() int {
 	})
 }
 
-// kubeletMain is a kubelet as far as /proc shows it.
+// kubeletMain imitates a kubelet, as seen in /proc.
 func kubeletMain() {
 	os.Stdout.WriteString("running\n")
-	bufio.NewReader(os.Stdin).ReadByte() // until the script ends
+	bufio.NewReader(os.Stdin).ReadByte() // EOF when the script ends
 }
 
 func TestScripts(t *testing.T) {
@@ -87,12 +87,12 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// noRaceSleep, in GORACE, keeps a process that was built with -race from
-// sleeping for a second before it exits.
+// noRaceSleep, in GORACE, prevents a process built with -race from sleeping for a
+// second before it exits.
 const noRaceSleep = "atexit_sleep_ms=0"
 
-// setupScript plants the secrets in the script's files and gives it a bin dir
-// with the plugins. (Secrets are not in its environment, which is printed.)
+// setupScript writes the canary secrets into the script's files and creates a plugin
+// directory. The secrets are not in the environment, because testscript prints it.
 func setupScript(env *testscript.Env) error {
 	if err := filepath.WalkDir(env.WorkDir, expand); err != nil {
 		return err
@@ -104,8 +104,8 @@ func setupScript(env *testscript.Env) error {
 	return linkPlugins(bin)
 }
 
-// linkPlugins makes a directory with the plugins. They are links to the one
-// binary, since copies of it would be hundreds of megabytes.
+// linkPlugins creates a directory with the plugins. They are links to one binary,
+// because copies would take hundreds of megabytes.
 func linkPlugins(dir string) error {
 	binary, err := exec.LookPath("regcred")
 	if err != nil {
@@ -122,8 +122,8 @@ func linkPlugins(dir string) error {
 	return nil
 }
 
-// expand puts the planted secrets into a file of the script, and what a text
-// archive cannot hold.
+// expand replaces the placeholders for secrets and for content that a text archive
+// cannot hold.
 func expand(name string, d os.DirEntry, err error) error {
 	if err != nil || d.IsDir() {
 		return err
@@ -137,14 +137,14 @@ func expand(name string, d os.DirEntry, err error) error {
 		"@CANARY_TOKEN@", canary.Token, "@CANARY_PASSWORD@", canary.Password,
 		"@KUBELET_CMDLINE@\n", "kubelet\x00--image-credential-provider-config\x00c.yaml\x00--image-credential-provider-bin-dir=bin\x00",
 	).Replace(string(data))
-	if args, ok := strings.CutPrefix(text, "@CMDLINE "); ok { // as /proc has it
+	if args, ok := strings.CutPrefix(text, "@CMDLINE "); ok { // in the format of /proc
 		text = "kubelet\x00" + strings.ReplaceAll(strings.TrimSuffix(args, "@\n"), " ", "\x00") + "\x00"
 	}
 	return os.WriteFile(name, []byte(text), 0o644)
 }
 
-// scriptCode runs a command and demands an exit code: code 3 regcred get X.
-// Whatever it prints must hold none of the planted secrets.
+// scriptCode runs a command and checks its exit code: code 3 regcred get X. The output
+// must not contain canary secrets.
 func scriptCode(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: code N command [args...]")
@@ -168,8 +168,8 @@ func scriptCode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptSays demands a literal text in stdout or stderr, however it was
-// wrapped: says stdout 'two words'.
+// scriptSays checks that stdout or stderr contains a text, ignoring line wraps: says
+// stdout 'two words'.
 func scriptSays(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: says stdout|stderr text")
@@ -181,8 +181,8 @@ func scriptSays(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptCompareJSON compares a JSON document with a golden one, apart from
-// times: cmpjson stdout want.json.
+// scriptCompareJSON compares a JSON document with a golden file, ignoring times:
+// cmpjson stdout want.json.
 func scriptCompareJSON(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: cmpjson got want")
@@ -201,13 +201,13 @@ func scriptCompareJSON(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// withoutTimes replaces what differs from run to run, if it is what it should
-// be. Of findings it leaves the rules, since their text is the linter's; how this
-// test binary is linked is not of interest.
+// withoutTimes replaces values that differ between runs, if they are valid. It keeps
+// only the rules of findings, because package lint tests their texts, and it ignores
+// how this test binary is linked.
 func withoutTimes(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		_, ofVersion := v["goVersion"] // the one document about this program
+		_, ofVersion := v["goVersion"] // only the version document has it
 		for key, value := range v {
 			switch {
 			case isTime(key, value), ofVersion && slices.Contains([]string{"goVersion", "platform", "version"}, key):
@@ -226,7 +226,7 @@ func withoutTimes(v any) any {
 	return v
 }
 
-// isTime reports whether a field has a time, as its name says, or "*".
+// isTime reports whether a field holds a time, according to its name, or "*".
 func isTime(key string, value any) bool {
 	text, isText := value.(string)
 	switch key {
@@ -240,7 +240,7 @@ func isTime(key string, value any) bool {
 	return false
 }
 
-// TestWithoutTimes: a golden document has what is no time as it is.
+// TestWithoutTimes checks that withoutTimes keeps other values.
 func TestWithoutTimes(t *testing.T) {
 	parse := func(text string) (v any) {
 		if err := json.Unmarshal([]byte(text), &v); err != nil {
@@ -269,7 +269,7 @@ func ruleNames(findings any) any {
 	for _, f := range list {
 		finding, ok := f.(map[string]any)
 		if !ok {
-			return findings // a golden list, which has names
+			return findings // a golden file's list of names
 		}
 		if finding["rule"] != "dynamic-binary" {
 			names = append(names, finding["rule"])
@@ -278,8 +278,8 @@ func ruleNames(findings any) any {
 	return names
 }
 
-// scriptStartKubelet runs a process named kubelet in the directory
-// kubelet-dir and sets KUBELET_PID: startkubelet --flag=value...
+// scriptStartKubelet runs a process named kubelet in the directory kubelet-dir and sets
+// KUBELET_PID: startkubelet --flag=value...
 func scriptStartKubelet(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("unsupported: ! startkubelet")

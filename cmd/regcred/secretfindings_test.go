@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// TestSourceMark: what is wrong with the login of another registry does not mark
-// the source of this one.
+// TestSourceMark checks that a finding about another registry's credential does not
+// affect the mark of the source.
 func TestSourceMark(t *testing.T) {
 	const severe, mild = finding.SeverityError, finding.SeverityWarning
 	for _, tt := range []struct {
@@ -42,8 +42,8 @@ func TestSourceMark(t *testing.T) {
 	}
 }
 
-// TestNodeFindings: get tells of a node's docker config where that may be why there
-// are no credentials, or those that there are will be refused.
+// TestNodeFindings checks that get prints findings about the node's docker config if
+// they can explain missing or rejected credentials.
 func TestNodeFindings(t *testing.T) {
 	dir := t.TempDir()
 	text := `{"auths":{"r.example":{"username":"u","password":"` + canary.Password + `\n"},"s.example":{"username":"u","password":"p"}},"credHelpers":{"e.example":"ecr-login"}}`

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestPluginsDieOfSIGPIPE: what regcred does about its own reader going away is
-// not what its plugins inherit. A shell script cannot undo it.
+// TestPluginsDieOfSIGPIPE checks that plugins do not inherit how regcred handles
+// SIGPIPE. A shell script cannot reset an ignored signal.
 func TestPluginsDieOfSIGPIPE(t *testing.T) {
 	regcred, err := exec.LookPath("regcred")
 	if err != nil {

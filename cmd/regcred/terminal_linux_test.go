@@ -32,7 +32,7 @@ func TestDemoOnTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	slave.Close()
-	screen, _ := io.ReadAll(master) // it ends with an error when the last writer is gone
+	screen, _ := io.ReadAll(master) // returns an error when the last writer has closed
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("demo: %v", err)
 	}
@@ -44,13 +44,13 @@ func TestDemoOnTerminal(t *testing.T) {
 		t.Errorf("something is drawn:\n%q", text)
 	}
 	for line := range strings.Lines(text) {
-		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 80 && !strings.Contains(line, temp) { // a path is not broken
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 80 && !strings.Contains(line, temp) { // paths are not wrapped
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
 }
 
-// openTerminal makes a terminal with 80 columns.
+// openTerminal creates a terminal with 80 columns.
 func openTerminal(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -76,10 +76,10 @@ func openTerminal(t *testing.T) (master, slave *os.File) {
 	return master, slave
 }
 
-// TestLoopEnds: a ^C at the keyboard ends a shell's loop too, and not only the
-// run of regcred that is under way.
+// TestLoopEnds checks that ^C ends a shell loop, and not only the current run of
+// regcred.
 func TestLoopEnds(t *testing.T) {
-	bash, err := exec.LookPath("bash") // which asks how its child ended; dash does not
+	bash, err := exec.LookPath("bash") // bash checks how its child ended; dash does not
 	if err != nil {
 		t.Skip(err)
 	}
@@ -97,20 +97,20 @@ func TestLoopEnds(t *testing.T) {
 	if _, err := master.WriteString("\x03"); err != nil {
 		t.Fatal(err)
 	}
-	go func() { // which stays there if the loop ends, as it should
+	go func() { // blocks if the loop ends, as expected
 		if _, err := os.ReadFile(s.pipe); err == nil {
 			syscall.Kill(-loop.Process.Pid, syscall.SIGTERM)
 		}
 	}()
-	screen, _ := io.ReadAll(master) // it ends with an error when the last writer is gone
+	screen, _ := io.ReadAll(master) // returns an error when the last writer has closed
 	err = loop.Wait()
 	if text := string(screen); !strings.Contains(text, "begin 1") || strings.Contains(text, "begin 2") || strings.Contains(text, "after") {
 		t.Errorf("the loop ended with %v and\n%s", err, text)
 	}
 }
 
-// TestDocumentOnTerminal: a document that is written as it is for other programs
-// does nothing to a terminal.
+// TestDocumentOnTerminal checks that documents for other programs contain no terminal
+// escapes.
 func TestDocumentOnTerminal(t *testing.T) {
 	regcred, err := exec.LookPath("regcred")
 	if err != nil {

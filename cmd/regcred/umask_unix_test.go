@@ -7,6 +7,6 @@ package main
 
 import "syscall"
 
-// setUmask keeps what scripts create from being writable by others, which is
-// what some of them are about.
+// setUmask prevents scripts from creating group- or world-writable files, because some
+// scripts test file modes.
 func setUmask() { syscall.Umask(0o022) }

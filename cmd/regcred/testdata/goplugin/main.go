@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command goplugin is a plugin written in Go, as its author would write one:
-// it answers with a password that its first argument names the file of.
+// Command goplugin is an example of a plugin in Go. It returns a password from the file
+// in its first argument.
 package main
 
 import (
