@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// action is action.yml, as far as it is run here.
+// action is the part of action.yml that the test runs.
 type action struct {
 	Inputs map[string]struct{ Default string }
 	Runs   struct {
@@ -27,8 +27,8 @@ type action struct {
 	}
 }
 
-// run runs the steps of the action that are scripts, as a runner does, and
-// returns what they print and the exit code of the first that fails.
+// run runs the action's shell steps as a GitHub runner does. It returns their output
+// and the exit code of the first step that fails.
 func (a *action) run(t *testing.T, dir, temp string, inputs map[string]string) (out string, code int) {
 	t.Helper()
 	module, err := filepath.Abs("..")
@@ -75,7 +75,7 @@ func (a *action) run(t *testing.T, dir, temp string, inputs map[string]string) (
 	return out, 0
 }
 
-// TestAction runs what the GitHub action runs.
+// TestAction runs the steps of the GitHub action.
 func TestAction(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("its scripts are run by the bash that a runner has")
@@ -128,8 +128,7 @@ func TestAction(t *testing.T) {
 	}
 }
 
-// TestHooks: the hooks for pre-commit run what there is, on files that are named
-// as people name them.
+// TestHooks runs the pre-commit hooks on files with common names.
 func TestHooks(t *testing.T) {
 	data, err := os.ReadFile("../.pre-commit-hooks.yaml")
 	if err != nil {

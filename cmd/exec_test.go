@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// machine is a home directory and a configuration of one plugin, with the
-// programs as a release has them.
+// machine creates a home directory and a configuration with one plugin, next to the
+// release's programs.
 func machine(t *testing.T) (dir, home string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -41,8 +41,8 @@ func machine(t *testing.T) (dir, home string) {
 	return dir, home
 }
 
-// TestExecFindsHelper: the helper is found beside regcred, and asks the same
-// configuration, whatever the directory is that the command runs in.
+// TestExecFindsHelper checks that regcred exec finds the helper in its own directory,
+// and that the helper uses the same configuration in any working directory.
 func TestExecFindsHelper(t *testing.T) {
 	dir, home := machine(t)
 	t.Setenv("REGCRED_CONFIG", "")
@@ -56,9 +56,9 @@ func TestExecFindsHelper(t *testing.T) {
 	}
 }
 
-// TestHelperInstalled: docker's own code, in go-containerregistry's keychain,
-// finds the helper under the names that are written, and no more when it is
-// taken out.
+// TestHelperInstalled checks with docker's own code, in go-containerregistry's
+// keychain, that clients call the installed helper for its hosts, and not after it is
+// uninstalled.
 func TestHelperInstalled(t *testing.T) {
 	dir, _ := machine(t)
 	regcred := program(dir, "regcred")

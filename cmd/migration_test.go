@@ -23,14 +23,13 @@ import (
 
 const migration = "../docs/migration.md"
 
-// consoleBlock is a block of commands, each behind a "$ ", with their output.
+// consoleBlock matches a block of commands, each after a "$ ", with their output.
 var consoleBlock = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 
-// TestMigrationCommands runs the commands of docs/migration.md one after the
-// other in one directory, its plugin being that for ECR and its cloud on
-// loopback, and compares what they print with the document. A file that the
-// document shows before there is one is written. With -update the document is
-// written anew.
+// TestMigrationCommands runs the commands of docs/migration.md in order in one
+// directory, with the ECR plugin and a fake cloud on loopback, and compares their
+// output with the document. Files that the document shows are created if they do not
+// exist. With -update it rewrites the document.
 func TestMigrationCommands(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the commands are those of a Unix shell")
@@ -56,13 +55,13 @@ func TestMigrationCommands(t *testing.T) {
 	}
 }
 
-// withoutMoments replaces what differs from run to run.
+// withoutMoments replaces text that differs between runs.
 func withoutMoments(s string) string {
 	s = regexp.MustCompile(`\b(5h59m[0-9.]+s|6h(0m0s)?)`).ReplaceAllString(s, "LIFE")
 	return regexp.MustCompile(`\b[0-9.]+ (µs|ms|s)\b`).ReplaceAllString(s, "SPAN")
 }
 
-// shell runs commands in a directory of its own.
+// shell runs commands in its own directory.
 type shell struct {
 	t       *testing.T
 	dir     string
@@ -91,7 +90,7 @@ func newShell(t *testing.T) *shell {
 	return &shell{t: t, dir: dir, environ: environ}
 }
 
-// replay runs the commands of a block and returns it with their output.
+// replay runs the commands of a block and returns the block with their output.
 func (sh *shell) replay(block string) string {
 	var out strings.Builder
 	for _, part := range regexp.MustCompile(`(?m)^\$ `).Split(block, -1)[1:] {
@@ -104,7 +103,7 @@ func (sh *shell) replay(block string) string {
 	return out.String()
 }
 
-// write writes a file unless there is one.
+// write writes a file if it does not exist.
 func (sh *shell) write(name, text string) {
 	path := filepath.Join(sh.dir, name)
 	if _, err := os.Stat(path); err == nil {
@@ -115,7 +114,7 @@ func (sh *shell) write(name, text string) {
 	}
 }
 
-// run returns what a command prints. A status other than 0 is its last line.
+// run returns a command's output. The last line is the exit status if it is not 0.
 func (sh *shell) run(command string) string {
 	sh.t.Helper()
 	sh.runs++
@@ -132,9 +131,9 @@ func (sh *shell) run(command string) string {
 	return text
 }
 
-// TestMigrationConfigurations: a kubelet takes every configuration of
-// docs/migration.md, lint finds nothing worse than a remark, and each provider
-// is one of the plugins of this repository.
+// TestMigrationConfigurations checks that a kubelet accepts every configuration in
+// docs/migration.md, that lint reports only infos, and that each provider is a plugin
+// of this repository.
 func TestMigrationConfigurations(t *testing.T) {
 	text, err := os.ReadFile(migration)
 	if err != nil {

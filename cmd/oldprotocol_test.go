@@ -24,8 +24,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestOldProtocol runs every plugin in today's protocol and in its
-// predecessor's, with its cloud on loopback.
+// TestOldProtocol runs every plugin with the current protocol and with the out-of-tree
+// proposal's, and a fake cloud on loopback.
 func TestOldProtocol(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only on Linux does a Go program take its authorities from SSL_CERT_FILE")
@@ -56,8 +56,8 @@ func newWorld(t *testing.T, host, user string) *world {
 	return &world{dir: t.TempDir(), net: net, host: host, user: user}
 }
 
-// testBothProtocols: the answers have the same credential, and may be kept for
-// as long. The argument is taken before the flags and behind them.
+// testBothProtocols checks that the responses have the same credential and cache
+// duration. The argument is accepted before and after the flags.
 func testBothProtocols(t *testing.T, w *world, path string) {
 	args := slices.DeleteFunc(slices.Clone(w.args), func(arg string) bool { return arg == "get-credentials" })
 	cmd := plugin.Command{
@@ -68,7 +68,7 @@ func testBothProtocols(t *testing.T, w *world, path string) {
 	old.APIVersion = plugin.OutOfTree
 	image := w.host + "/team/app"
 	got, err := old.GetCredentials(t.Context(), &plugin.Request{Image: image})
-	if w.entry != "" { // of service accounts, which the old protocol does not have
+	if w.entry != "" { // for service accounts, which the old protocol does not support
 		if failed, ok := errors.AsType[*plugin.ExecError](err); !ok || failed.Stage != plugin.StageExec || !strings.Contains(failed.Stderr, "token") {
 			t.Errorf("got %v, want it to miss a token", err)
 		}
@@ -94,8 +94,8 @@ func testBothProtocols(t *testing.T, w *world, path string) {
 	testArgument(t, cmd, image)
 }
 
-// testArgument: today's protocol does not mind the argument, and without it a
-// request in the old one is refused.
+// testArgument checks that the current protocol ignores the argument, and that the old
+// protocol requires it.
 func testArgument(t *testing.T, cmd plugin.Command, image string) {
 	given := cmd
 	given.Args = append(plugin.NewSecrets("get-credentials"), cmd.Args...)
@@ -115,8 +115,8 @@ func testArgument(t *testing.T, cmd plugin.Command, image string) {
 	}
 }
 
-// theExample is that of the document, "Out-of-Tree Credential Providers", with
-// quotes around its two patterns: without, it is not YAML.
+// theExample is from the document "Out-of-Tree Credential Providers". Its two patterns
+// are quoted here, because the original is not valid YAML.
 const theExample = `kind: credentialprovider
 apiVersion: v1alpha1
 providers:
@@ -141,8 +141,8 @@ providers:
   env: [{name: REGION, value: us-west-2}]
 `
 
-// testDocumentsExample: the document's own example gives the image of the
-// document the credential that today's configuration gives it.
+// testDocumentsExample checks that the document's own example and the current
+// configuration return the same credential for the document's image.
 func testDocumentsExample(t *testing.T, bin string) {
 	w := newWorld(t, "012345678910.dkr.ecr.us-east-1.amazonaws.com", "AWS")
 	prepareAWS(t, w)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package cmd_test runs the programs under cmd/ together, as a release has
-// them.
+// Package cmd_test runs the programs under cmd/ together, as in a release.
 package cmd_test
 
 import (
@@ -19,7 +18,7 @@ import (
 	"testing"
 )
 
-// documents is the page of each plugin.
+// documents maps each plugin to its page.
 var documents = map[string]string{
 	"ecr-credential-provider":          "ecr.md",
 	"auth-provider-gcp":                "gcr.md",
@@ -29,10 +28,10 @@ var documents = map[string]string{
 	"static-credential-provider":       "static.md",
 }
 
-// others are the programs that have no document among the plugins.
+// others lists the programs without a page in docs/plugins.
 var others = []string{"regcred", "docker-credential-regcred", "regcred-credential-provider"}
 
-// buildDir is for the programs. TestMain makes and removes it.
+// buildDir holds the programs. TestMain creates and removes it.
 var buildDir string
 
 func TestMain(m *testing.M) {
@@ -46,8 +45,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// programs builds every program as a release has it, once for all tests: to
-// link them takes seconds.
+// programs builds every program as in a release, once for all tests, because linking
+// takes seconds.
 var programs = sync.OnceValues(func() (out []byte, err error) {
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v9.8.7", "-o", buildDir+string(filepath.Separator), "./...")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -63,7 +62,7 @@ func build(t *testing.T) string {
 	return buildDir
 }
 
-// program is the path of one of them.
+// program returns the path of a program.
 func program(dir, name string) string {
 	if runtime.GOOS == "windows" {
 		name += ".exe"
@@ -110,7 +109,7 @@ func output(t *testing.T, path string, args ...string) string {
 	return string(out)
 }
 
-// testHelp: the help has an example, and the document has every flag.
+// testHelp checks that the help has an example and that the document lists every flag.
 func testHelp(t *testing.T, help, document string) {
 	t.Helper()
 	text, err := os.ReadFile(document)
@@ -126,7 +125,7 @@ func testHelp(t *testing.T, help, document string) {
 	}
 	for _, flag := range flags {
 		if flag[1] == "--v" || flag[1] == "--version" {
-			continue // those are in docs/plugins/README.md
+			continue // documented in docs/plugins/README.md
 		}
 		if !strings.Contains(string(text), flag[1]) {
 			t.Errorf("%s has nothing about %s", document, flag[1])
@@ -134,7 +133,7 @@ func testHelp(t *testing.T, help, document string) {
 	}
 }
 
-// testStatic: the program needs no C library and no loader.
+// testStatic checks that the program needs no C library and no dynamic loader.
 func testStatic(t *testing.T, path string) {
 	t.Helper()
 	info, err := buildinfo.ReadFile(path)

@@ -20,11 +20,11 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// nobody is an address at which nobody listens.
+// nobody is an address without a listener.
 const nobody = "127.0.0.1:1"
 
-// lonely is the environment of a node on which nobody answers, or where all
-// metadata servers are at the address that is given.
+// lonely returns the environment of a node without reachable servers. metadata is the
+// address of all metadata servers.
 func lonely(home, metadata string) []string {
 	return []string{
 		"HOME=" + home, "PATH=" + os.Getenv("PATH"), "SystemRoot=" + os.Getenv("SystemRoot"),
@@ -34,8 +34,8 @@ func lonely(home, metadata string) []string {
 	}
 }
 
-// invocations are the arguments with which each plugin runs, and an image for
-// which it has to ask somebody, if there is one.
+// invocations returns each plugin's arguments, and an image for which the plugin must
+// call a server, if there is one.
 func invocations(t *testing.T) map[string]struct {
 	args  []string
 	image string
@@ -62,8 +62,7 @@ func invocations(t *testing.T) map[string]struct {
 	}
 }
 
-// TestProtocol runs every plugin as a kubelet does, in ways that have to end
-// with an error.
+// TestProtocol runs every plugin as a kubelet does, in ways that must fail.
 func TestProtocol(t *testing.T) {
 	bin := build(t)
 	t.Run("bad requests", func(t *testing.T) { testBadRequests(t, bin) })
@@ -71,8 +70,8 @@ func TestProtocol(t *testing.T) {
 	t.Run("terminated", func(t *testing.T) { testTerminated(t, bin) })
 }
 
-// testBadRequests: a request that is none ends each plugin with an error of
-// one line, with nothing on standard output, and before anybody is asked.
+// testBadRequests checks that each plugin rejects an invalid request with a one-line
+// error and an empty standard output, and before it calls a server.
 func testBadRequests(t *testing.T, bin string) {
 	programs := invocations(t)
 	if len(programs) != len(documents) {
@@ -108,8 +107,8 @@ func testBadRequests(t *testing.T, bin string) {
 	}
 }
 
-// testNobodyThere: what goes wrong at run time is said in one line too: no
-// usage, and no error said twice.
+// testNobodyThere checks that runtime errors are also one line, without usage and
+// without repetition.
 func testNobodyThere(t *testing.T, bin string) {
 	for called, how := range invocations(t) {
 		if how.image == "" {
@@ -126,8 +125,8 @@ func testNobodyThere(t *testing.T, bin string) {
 	}
 }
 
-// testTerminated: SIGTERM ends a run that waits for an answer, with an error
-// that says where.
+// testTerminated checks that SIGTERM ends a plugin that waits for a response, with an
+// error that names the server.
 func testTerminated(t *testing.T, bin string) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no SIGTERM")
@@ -169,7 +168,7 @@ func testTerminated(t *testing.T, bin string) {
 	}
 }
 
-// checkFails runs a plugin that is to fail, and returns what it said.
+// checkFails runs a plugin that must fail, and returns its error.
 func checkFails(t *testing.T, cmd *exec.Cmd, stdin string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer

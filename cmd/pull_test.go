@@ -20,12 +20,11 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// password is what the registries want. The answers of the plugins and of the
-// clouds have to carry it.
+// password is the registries' password. Plugins and clouds must return it.
 const password = "open-sesame"
 
-// world is a private registry under the name that it has in the world, and
-// the cloud that its plugin asks.
+// world is a private registry under its public name, and the cloud that its plugin
+// calls.
 type world struct {
 	dir  string
 	net  *testcloud.Net
@@ -33,11 +32,11 @@ type world struct {
 	user string
 
 	args, env []string // of the plugin
-	entry     string   // more of the provider's entry
-	token     string   // of a service account; "" there is none
+	entry     string   // additional fields of the provider's entry
+	token     string   // service account token; "" = none
 }
 
-// pulls lead from each plugin's cloud to an image.
+// pulls configures each plugin, its cloud and an image.
 var pulls = []struct {
 	plugin, host, user string
 	prepare            func(*testing.T, *world)
@@ -50,8 +49,8 @@ var pulls = []struct {
 	{"token-credential-provider", "registry.example", "jwt", prepareToken},
 }
 
-// TestPull pulls a private image with regcred through each plugin, all of
-// them as a release has them, and everything else on loopback.
+// TestPull pulls a private image with regcred through each plugin. All programs are
+// built as in a release; everything else is on loopback.
 func TestPull(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only on Linux does a Go program take its authorities from SSL_CERT_FILE")
@@ -93,7 +92,7 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// pull runs regcred, and looks at what has come of it.
+// pull runs regcred and checks the result.
 func (w *world) pull(t *testing.T, bin, plugin, digest string, registry *testregistry.Server) {
 	t.Helper()
 	out := filepath.Join(w.dir, "layout")
@@ -125,7 +124,7 @@ func (w *world) pull(t *testing.T, bin, plugin, digest string, registry *testreg
 	}
 }
 
-// usersOf are those who asked a registry for manifests.
+// usersOf returns the users that requested manifests from a registry.
 func usersOf(registry *testregistry.Server) (users []string) {
 	for _, r := range registry.Requests() {
 		if strings.Contains(r.Path, "/manifests/") {
@@ -135,7 +134,7 @@ func usersOf(registry *testregistry.Server) (users []string) {
 	return users
 }
 
-// config writes the configuration of one provider.
+// config writes the configuration for one provider.
 func (w *world) config(t *testing.T, plugin string) string {
 	t.Helper()
 	var b strings.Builder

@@ -28,12 +28,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// shipped are the programs of a release.
+// shipped lists the programs of a release.
 var shipped = strings.Fields(`acr-credential-provider auth-provider-gcp docker-credential-regcred dockerconfig-credential-provider
 	ecr-credential-provider regcred regcred-credential-provider static-credential-provider token-credential-provider`)
 
-// releasable is a checkout with tiny programs, and with this repository's
-// release.sh and what makes the image.
+// releasable creates a checkout with tiny programs, and with this repository's
+// release.sh and image builder.
 func releasable(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -75,8 +75,7 @@ func releasable(t *testing.T) string {
 	return dir
 }
 
-// copyReal adds the files of this repository that match a pattern, but for
-// tests.
+// copyReal adds the files of this repository that match a pattern, except tests.
 func copyReal(t *testing.T, files map[string]string, pattern string) {
 	t.Helper()
 	paths, err := filepath.Glob("../" + pattern)
@@ -104,8 +103,8 @@ func bash(t *testing.T, dir, script string) {
 	}
 }
 
-// TestReleaseIsReproducible: the clone, its age and depth, who builds and how
-// their machine is set up are not seen in what is released.
+// TestReleaseIsReproducible checks that the clone's age and depth, the user and the
+// machine's settings do not affect the release.
 func TestReleaseIsReproducible(t *testing.T) {
 	dir := releasable(t)
 	other := filepath.Join(t.TempDir(), "a longer name")
@@ -130,7 +129,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	checkImage(t, filepath.Join(dir, "dist"))
 }
 
-// tinyPlayground writes a site as docs/playground does.
+// tinyPlayground writes a site like docs/playground.
 const tinyPlayground = `package main
 
 import (
@@ -148,8 +147,8 @@ func main() {
 }
 `
 
-// checkKrew: the manifest for krew names the archives that are there, by their
-// sums, and files that are in them.
+// checkKrew checks that the krew manifest lists the existing archives with their
+// checksums, and files that they contain.
 func checkKrew(t *testing.T, dist string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dist, "regcred.yaml"))
@@ -190,8 +189,8 @@ func checkKrew(t *testing.T, dist string) {
 	}
 }
 
-// checkImage: the image has the programs of the archive, and beside it is what
-// they were built from.
+// checkImage checks that the image contains the archive's programs, and that its build
+// inputs are published with it.
 func checkImage(t *testing.T, dist string) {
 	t.Helper()
 	bash(t, dist, "mkdir ../layout && tar -xf regcred-image_1.2.3.tar -C ../layout")
@@ -240,7 +239,7 @@ func checkImage(t *testing.T, dist string) {
 
 func sum(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
 
-// archived are the sums of what an unpacked archive has for an image.
+// archived returns the checksums of the files for the image in an unpacked archive.
 func archived(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -256,7 +255,7 @@ func archived(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// packed are the sums of an image's files, by name.
+// packed returns the checksums of an image's files, by name.
 func packed(t *testing.T, image v1.Image) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -281,7 +280,7 @@ func packed(t *testing.T, image v1.Image) map[string]string {
 	}
 }
 
-// contents lists the files in an archive, one a line.
+// contents lists the files in an archive, one per line.
 func contents(t *testing.T, archive string) string {
 	t.Helper()
 	command := []string{"tar", "-tzf", archive}
@@ -295,8 +294,8 @@ func contents(t *testing.T, archive string) string {
 	return string(out)
 }
 
-// TestReleaseRefuses: it says what is wrong before it builds anything, and
-// whatever goes wrong leaves nothing in the way of the next try.
+// TestReleaseRefuses checks that the release script reports errors before it builds
+// anything, and that a failed run does not block the next one.
 func TestReleaseRefuses(t *testing.T) {
 	for _, tt := range []struct{ name, before, args, want string }{
 		{"a changed file", "echo >>README.md", "v1.2.3 dist", "not clean"},

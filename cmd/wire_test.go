@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "write the wire samples anew")
 // wireDir has a file for each kind of exchange with a cloud.
 var wireDir = filepath.Join("..", "internal", "testcloud", "testdata", "wire")
 
-// node is a machine in a cloud, every request of which is seen.
+// node is a machine in a cloud whose requests are recorded.
 type node struct {
 	t   *testing.T
 	net *testcloud.Net
@@ -40,9 +40,8 @@ type node struct {
 	req     plugin.Request
 }
 
-// conversations are what each plugin says to its cloud. The exchanges are in
-// the order in which they are made; ACR's challenge, which is asked for beside
-// the token, stands after it.
+// conversations lists the exchanges of each plugin with its cloud, in order. ACR's
+// challenge, which is requested concurrently with the token, comes after it.
 var conversations = []struct {
 	name, plugin, image string
 	prepare             func(*node)
@@ -86,8 +85,8 @@ var conversations = []struct {
 
 const private = "111122223333.dkr.ecr.eu-west-1.amazonaws.com/team/app"
 
-// TestWire compares what the plugins of the clouds and the clouds themselves
-// send with the samples in wireDir, or writes these anew with -update.
+// TestWire compares the messages of the cloud plugins and of the fake clouds with the
+// samples in wireDir. With -update it rewrites the samples.
 func TestWire(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only on Linux does a Go program take its authorities from SSL_CERT_FILE")
@@ -111,8 +110,8 @@ func TestWire(t *testing.T) {
 	checkListed(t, seen)
 }
 
-// compareSample compares an exchange with the sample of that name. The first
-// to show it writes it.
+// compareSample compares an exchange with the sample of that name. With -update, the
+// first exchange with the name writes the sample.
 func compareSample(t *testing.T, name, sample string, written bool) {
 	t.Helper()
 	path := filepath.Join(wireDir, name+".txt")
@@ -130,7 +129,8 @@ func compareSample(t *testing.T, name, sample string, written bool) {
 	}
 }
 
-// checkListed: each sample is shown by a conversation, and is in the README.
+// checkListed checks that every sample is used by a conversation and listed in the
+// README.
 func checkListed(t *testing.T, seen map[string]bool) {
 	t.Helper()
 	readme, err := os.ReadFile(filepath.Join(wireDir, "README.md"))
@@ -166,7 +166,7 @@ func newNode(t *testing.T) *node {
 	return n
 }
 
-// run runs the plugin once and returns the exchanges that it made.
+// run runs the plugin once and returns its exchanges.
 func (n *node) run(path string) []string {
 	n.t.Helper()
 	cmd := plugin.Command{
@@ -191,8 +191,8 @@ func (n *node) run(path string) []string {
 	return samples
 }
 
-// local is the address of a handler that is on the node, or on its link, and
-// has the name there that the samples show.
+// local returns the address of a handler on the node or on its link-local network. The
+// samples show it as name.
 func (n *node) local(name string, h http.Handler) string {
 	server := httptest.NewServer(n.tap.of(name, h))
 	n.t.Cleanup(server.Close)
@@ -208,7 +208,7 @@ func (n *node) file(name, text string) string {
 	return path
 }
 
-// noToken makes the request that of a provider without tokenAttributes.
+// noToken changes the request to one for a provider without tokenAttributes.
 func (n *node) noToken() { n.req.ServiceAccountToken = plugin.Secret{} }
 
 func onAWS(n *node) {
@@ -233,7 +233,7 @@ func onAWS(n *node) {
 	n.noToken()
 }
 
-// inContainer is a pod of EKS or a task of ECS.
+// inContainer sets up a pod on EKS or a task on ECS.
 func inContainer(n *node) {
 	onAWS(n)
 	cloud, err := testcloud.NewAWS()
@@ -252,13 +252,13 @@ func inRegion(n *node) {
 	n.args = []string{"--allow-host=registry.example"}
 }
 
-// withRole is a node that takes a role for the account of the registry.
+// withRole sets up a node that assumes a role in the registry's account.
 func withRole(n *node) {
 	onAWS(n)
 	n.args = []string{"--role=111122223333=arn:aws:iam::111122223333:role/pull", "--external-id=111122223333=customer-7"}
 }
 
-// asRole is a pod, on a node in another region than the registry.
+// asRole sets up a pod on a node in a different region than the registry.
 func asRole(n *node) {
 	token := n.req.ServiceAccountToken
 	onAWS(n)
@@ -267,7 +267,7 @@ func asRole(n *node) {
 	n.environ = append(n.environ, "AWS_REGION=us-west-2")
 }
 
-// onGoogle is a node with these arguments. Who pulls is for them to say.
+// onGoogle sets up a node with plugin arguments that select the identity.
 func onGoogle(args ...string) func(*node) {
 	return func(n *node) {
 		cloud, err := testcloud.NewGoogle(n.net)
@@ -295,7 +295,7 @@ func onGoogle(args ...string) func(*node) {
 	}
 }
 
-// onAzure is a node with this in its azure.json.
+// onAzure sets up a node with this azure.json.
 func onAzure(config string) func(*node) {
 	return func(n *node) {
 		n.azure(config)
@@ -303,7 +303,7 @@ func onAzure(config string) func(*node) {
 	}
 }
 
-// azure is Microsoft's cloud, and a node in it.
+// azure sets up a fake Azure and a node in it.
 func (n *node) azure(config string) *testcloud.Azure {
 	cloud := testcloud.NewAzure()
 	n.t.Cleanup(cloud.Close)
@@ -316,7 +316,7 @@ func (n *node) azure(config string) *testcloud.Azure {
 		n.tap.hide(s.Header, "IDENTITY-HEADER")
 	})
 	n.tap.hide(canary.Password, "CLIENT-SECRET")
-	n.tap.hide(canary.Token, "MESSAGE") // which is for people, and shown to nobody
+	n.tap.hide(canary.Token, "MESSAGE") // a message for users, which the plugin does not print
 	for _, host := range []string{"*.azurecr.io", "login.microsoftonline.com", "management.own.example"} {
 		n.net.Handle(host, n.tap.of("", cloud))
 	}
@@ -339,7 +339,7 @@ func asIdentity(n *node) {
 	}
 }
 
-// asBound is a pod of AKS with an identity binding.
+// asBound sets up a pod on AKS with an identity binding.
 func asBound(n *node) {
 	cloud := n.azure(`"useManagedIdentityExtension": true`)
 	server := httptest.NewTLSServer(n.tap.of("example.com", cloud))

@@ -19,22 +19,21 @@ import (
 	"sync"
 )
 
-// tap writes down what passes between plugins and the servers behind it, in
-// the form of the wire samples: what is secret, random or a time is replaced
-// by a placeholder.
+// tap records the messages between plugins and servers in the format of the wire
+// samples. Placeholders replace secrets, random values and times.
 type tap struct {
 	mu        sync.Mutex
 	exchanges []string
 	secrets   [][2]string // value and placeholder
 }
 
-// hide makes a placeholder stand for a secret.
+// hide replaces a secret by a placeholder.
 func (p *tap) hide(secret, placeholder string) {
 	p.secrets = append(p.secrets, [2]string{secret, "{" + placeholder + "}"})
 }
 
-// of returns the handler with the tap before it. A name stands for the address
-// at which the handler is asked, if that is not the one of the real world.
+// of wraps a handler with the tap. If name is not empty, it replaces the handler's
+// address.
 func (p *tap) of(name string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -52,11 +51,11 @@ func (p *tap) of(name string, next http.Handler) http.Handler {
 	})
 }
 
-// samples are the exchanges so far.
+// samples returns the exchanges so far.
 func (p *tap) samples() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// The longest first: some secrets begin with others.
+	// Longest first, because some secrets are prefixes of others.
 	slices.SortStableFunc(p.secrets, func(a, b [2]string) int { return len(b[0]) - len(a[0]) })
 	var list []string
 	for _, text := range p.exchanges {
@@ -71,7 +70,7 @@ func (p *tap) samples() []string {
 	return list
 }
 
-// variable is what differs from run to run, or with the version of an SDK.
+// variable matches text that differs between runs or SDK versions.
 var variable = []struct {
 	pattern     *regexp.Regexp
 	replacement string
@@ -86,7 +85,7 @@ var variable = []struct {
 	{regexp.MustCompile(`(Invocation-Id: )[0-9a-f-]{36}\n`), "$1{UUID}\n"},
 }
 
-// request is what was sent. A form is shown decoded, with a field in a line.
+// request formats a request. Forms are decoded, with one field per line.
 func request(r *http.Request, host string, body []byte) string {
 	scheme := "http"
 	if r.TLS != nil {
@@ -107,7 +106,7 @@ func request(r *http.Request, host string, body []byte) string {
 	return b.String()
 }
 
-// response is what came back.
+// response formats a response.
 func response(answer *httptest.ResponseRecorder) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %s\n", answer.Code, http.StatusText(answer.Code))
@@ -124,7 +123,7 @@ func writeHeader(b *strings.Builder, header http.Header, without ...string) {
 	}
 }
 
-// writeBody shows a document with its members or tags in lines.
+// writeBody writes a document with each member or tag on its own line.
 func writeBody(b *strings.Builder, body []byte) {
 	text := strings.TrimSuffix(string(body), "\n")
 	if text == "" {

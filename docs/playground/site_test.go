@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestSite: the module is small enough to be loaded over a phone, the page has all
-// that it names, and what is written is what is served.
+// TestSite checks that the module is small enough for a mobile connection, that every
+// file the page references exists, and that the written site equals the served one.
 func TestSite(t *testing.T) {
 	files, err := site(t.Context(), "v1.2.3")
 	if err != nil {
