@@ -130,7 +130,7 @@ func (a *app) loadValid(ctx context.Context, o *node.Origin) (*config.Config, er
 	return cfg, err
 }
 
-// loadOrNone loads the configuration found by [app.resolveOrNone]. If there is none, it
+// loadOrNone loads the configuration found by [app.resolveOrNone]. If Without is set, it
 // prints a note and returns a configuration without providers.
 func (a *app) loadOrNone(ctx context.Context, o *node.Origin) (*config.Config, error) {
 	if o.Without == nil {
