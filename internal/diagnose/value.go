@@ -23,7 +23,7 @@ var values = []struct {
 }{
 	{"", []string{"ServerURL", "Username Secret"}, "a response from a docker credential helper (ServerURL, Username, Secret), which uses a different protocol; configure the vendor's kubelet plugin"},
 	{"ExecCredential", nil, "an ExecCredential, which kubectl uses to log in to an API server" + wrongKind},
-	{protocol.KindRequest, []string{"image !auth"}, "a copy of the request; the plugin copies its standard input to standard output"},
+	{protocol.KindRequest, []string{"image !auth"}, "the request itself; the plugin copies its standard input to standard output"},
 	{"Secret", nil, "a Kubernetes Secret" + wrongKind},
 	{"Status", nil, "a Status, which is a Kubernetes API error" + wrongKind},
 	{"CredentialProviderConfig", nil, "a CredentialProviderConfig, which configures the kubelet" + wrongKind},

@@ -231,7 +231,7 @@ func (a arcAgent) key(ctx context.Context, lines []string) (string, error) {
 	}
 	root, err := os.OpenRoot(a.keys)
 	if err != nil {
-		return "", fmt.Errorf("open the directory of the Azure Arc agent's keys: %w", err)
+		return "", fmt.Errorf("open the Azure Arc agent's keys: %w", err)
 	}
 	defer root.Close()
 	data, err := regularfile.ReadIn(ctx, root, name, maxArcKey)
