@@ -328,7 +328,7 @@ func (p *Plan) contentDiff(s source) string {
 	if path.Dir(s.Name) == path.Dir(generation.ConfigFile("x")) {
 		return text
 	}
-	return text + fmt.Sprintf(" %s \n", s.SHA256)
+	return text + fmt.Sprintf("@@ %s @@\n", s.SHA256)
 }
 
 // checkSupported fails if the node's system undoes changes.

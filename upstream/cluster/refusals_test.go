@@ -45,7 +45,7 @@ func (s *scene) testRefusals(t *testing.T) {
 		return func(ctx context.Context) error { return client.TryToken(ctx, req) }
 	}
 	const (
-		unrelated = "no relationship found between node 'here' and this object: a node can read only objects used by its pods, use"
+		unrelated = "no relationship found between node 'here' and this object: a node can read only objects used by its pods, and the API server found no pod"
 		unnamed   = "a node can request only tokens that are bound to one of its pods, by name and UID"
 	)
 	// The API server takes a moment to see the pods; then it grants the first.
