@@ -223,7 +223,7 @@ func (a arcAgent) key(ctx context.Context, lines []string) (string, error) {
 	dir, name := filepath.Split(path)
 	switch {
 	case a.keys == "":
-		return "", errors.New("Azure Arc is not available for this operating system")
+		return "", errors.New("this operating system does not support the Azure Arc agent")
 	case path == "":
 		return "", errors.New("the realm in the Basic challenge is not a file path, so the challenge is not from Azure Arc")
 	case filepath.Clean(dir) != a.keys, filepath.Ext(name) != ".key":

@@ -166,7 +166,7 @@ func TestArcKey(t *testing.T) {
 	t.Run("no agent", func(t *testing.T) {
 		w := arc(t, managed, "a.key", canary.Token)
 		w.arc = arcAgent{}
-		w.fails(image("foo.azurecr.io/app"), "Azure Arc is not available for this operating system")
+		w.fails(image("foo.azurecr.io/app"), "this operating system does not support the Azure Arc agent")
 	})
 }
 
