@@ -45,7 +45,7 @@ type Command struct {
 	Args []Secret
 
 	// Environ is the environment that the plugin inherits, as "key=value".
-	// nil means os.Environ. It is plain text: use Env for secrets.
+	// nil means os.Environ.
 	Environ []string
 
 	// Env is appended to Environ and overrides it. Each entry is "key=value".
@@ -74,6 +74,9 @@ type Command struct {
 	// ends. 0 means SIGKILL at once, as in a kubelet and on Windows.
 	Grace time.Duration
 }
+
+// Format writes only the name of c, for every verb, because Environ may hold secrets.
+func (c Command) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "plugin %q", c.name()) }
 
 // Exchange is one run of a plugin.
 type Exchange struct {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -312,5 +313,26 @@ func TestCommandCanceled(t *testing.T) {
 	checkRun(t, x, err, StageCanceled)
 	if !errors.Is(err, context.Canceled) || !x.Started.IsZero() {
 		t.Errorf("cancelled before the start: got %v, started %v", err, x.Started)
+	}
+}
+
+// TestCommandFormat checks that no verb and no log handler prints Environ.
+func TestCommandFormat(t *testing.T) {
+	c := Command{Path: "/opt/ecr", Environ: []string{"TOKEN=" + canary.Token}, Args: NewSecrets(canary.Password)}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
+		for _, value := range []any{c, &c, []Command{c}} {
+			if got := fmt.Sprintf(verb, value); strings.Contains(got, "TOKEN=") {
+				t.Errorf("%s prints %q", verb, got)
+			}
+		}
+	}
+	var b strings.Builder
+	slog.New(slog.NewTextHandler(&b, nil)).Info("run", "command", c)
+	slog.New(slog.NewJSONHandler(&b, nil)).Info("run", "command", c)
+	if strings.Contains(b.String(), "TOKEN=") {
+		t.Errorf("a log handler prints %q", b.String())
+	}
+	if got, want := fmt.Sprint(c), `plugin "ecr"`; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -19,8 +19,6 @@ import (
 	"github.com/regcred/regcred/internal/tally"
 )
 
-const statusVersion = 1
-
 // Agent manages one node. Run must be called once.
 type Agent struct {
 	Options

@@ -25,6 +25,9 @@ func (p Phase) Done() bool {
 	return p == Installed || p == Planned || p == Unsupported || p == Removed
 }
 
+// statusVersion is the schema version of a Status.
+const statusVersion = 1
+
 // Status is a node's state. A pod prints it as one line of JSON when it changes, and
 // regularly, so that the last line of its log has it and readers need only the
 // permission to read logs.

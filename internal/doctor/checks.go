@@ -6,6 +6,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/regcred/regcred/finding"
 )
@@ -169,4 +170,29 @@ func needImage(_ context.Context, w *World) error {
 		return notApplicable("requires --image")
 	}
 	return nil
+}
+
+// Run runs the checks with the given names, or all checks. Checks that do not apply
+// are left out unless they are named. It returns an error if ctx ends during the
+// checks of the node.
+func Run(ctx context.Context, w *World, only ...string) (*Report, error) {
+	w.load(ctx)
+	report := &Report{Findings: []Finding{}}
+	for _, c := range checks() {
+		if len(only) > 0 && !slices.Contains(only, c.Name) {
+			continue
+		}
+		if ctx.Err() != nil && !c.remote {
+			return nil, context.Cause(ctx)
+		}
+		r := &results{check: c.Name, earlier: report.Findings, rules: w.Rules}
+		c.examine(ctx, w, r, len(only) > 0)
+		report.Findings = append(report.Findings, r.list...)
+		report.Suppressed += r.suppressed
+	}
+	if w.Image != nil {
+		report.Image = w.Image.result
+	}
+	report.Healthy = report.Count()[finding.SeverityError] == 0 && ctx.Err() == nil
+	return report, nil
 }

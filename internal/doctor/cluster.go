@@ -21,27 +21,6 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// Cluster is a cluster to check, and the client to check it with.
-type Cluster struct {
-	Client    *kube.Client
-	From      string // where the client's configuration is from
-	Err       error  // why there is no Client
-	Skipped   string // why the cluster is not checked
-	Clock     *Clock // watches the responses to Client
-	Namespace string // of PodName
-	PodName   string // "": no pod, and no token is requested
-
-	config     *config.Config // never nil
-	configPath string
-
-	who        kube.Identity
-	whoErr     error
-	identified bool
-	pod        *kube.Pod
-	podErr     error
-	tries      []tokenTry
-}
-
 // maxSkew is the difference between clocks that causes a warning. Tokens and signed
 // requests to clouds are valid for minutes.
 const maxSkew = 30 * time.Second
@@ -210,13 +189,6 @@ func checkServiceAccount(ctx context.Context, w *World, r *results) {
 	if !missing {
 		r.add(finding.SeverityOK, "", "%s/%s has the annotations that providers require", account.Namespace, account.Name)
 	}
-}
-
-// tokenTry is the result of a TokenRequest in dry-run mode.
-type tokenTry struct {
-	audience string
-	skipped  string // reason; "" if it was tried
-	err      error
 }
 
 // tryTokens requests a token for each audience in dry-run mode, once.

@@ -8,11 +8,9 @@
 package doctor
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
@@ -90,31 +88,6 @@ type ImageResult struct {
 	Pulls       bool                `json:"pulls"`                // whether a pull would succeed
 	From        string              `json:"from,omitempty"`       // host that the pull would use
 	Credential  *report.Credential  `json:"credential,omitempty"` // accepted by From; nil if anonymous
-}
-
-// Run runs the checks with the given names, or all checks. Checks that do not apply
-// are left out unless they are named. It returns an error if ctx ends during the
-// checks of the node.
-func Run(ctx context.Context, w *World, only ...string) (*Report, error) {
-	w.load(ctx)
-	report := &Report{Findings: []Finding{}}
-	for _, c := range checks() {
-		if len(only) > 0 && !slices.Contains(only, c.Name) {
-			continue
-		}
-		if ctx.Err() != nil && !c.remote {
-			return nil, context.Cause(ctx)
-		}
-		r := &results{check: c.Name, earlier: report.Findings, rules: w.Rules}
-		c.examine(ctx, w, r, len(only) > 0)
-		report.Findings = append(report.Findings, r.list...)
-		report.Suppressed += r.suppressed
-	}
-	if w.Image != nil {
-		report.Image = w.Image.result
-	}
-	report.Healthy = report.Count()[finding.SeverityError] == 0 && ctx.Err() == nil
-	return report, nil
 }
 
 // results collects the findings of one check.

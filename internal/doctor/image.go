@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
@@ -20,27 +19,6 @@ import (
 	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/terminal"
 )
-
-// Image is an image whose pull is traced up to its manifest.
-type Image struct {
-	Reference string
-	// Lookup finds the credentials as a kubelet does. refused means that the kubelet
-	// would not pull at all. If Lookup is nil, no plugin is run.
-	Lookup   func(context.Context) (result *regcred.Result, refused bool, err error)
-	ForPod   bool          // Lookup is for a pod
-	Platform string        // such as linux/amd64
-	Offline  bool          // contact no host
-	Timeout  time.Duration // for all hosts together
-
-	config *config.Config // nil if there is no valid one
-	remedy func(regcred.Attempt) string
-	route  func(route.Image) (*route.Route, error)
-	prober probe.Prober
-
-	r         *results
-	result    *ImageResult
-	unmatched int // index in r.list of the finding that no provider matches, plus one; 0 if one matches
-}
 
 // checkImage traces the image.
 func checkImage(ctx context.Context, w *World, r *results) {

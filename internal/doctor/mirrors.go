@@ -13,19 +13,11 @@ import (
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/containerd"
 	"github.com/regcred/regcred/internal/inroot"
-	"github.com/regcred/regcred/internal/registriesconf"
 	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/match"
 )
-
-// mirrors is the mirror configuration of a runtime.
-type mirrors interface {
-	Hosts() []string // image hosts with their own settings
-	Route(route.Image) *route.Route
-	Check() []finding.Finding
-}
 
 // checkMirrors checks how the runtime's files treat the configuration's credentials.
 func checkMirrors(ctx context.Context, w *World, r *results) {
@@ -223,32 +215,4 @@ func checkDefault(r *results, m mirrors, cfg *config.Config) {
 			r.report(f)
 		}
 	}
-}
-
-// mirrors reads the files of the runtime, or of each possible one.
-func (r *Runtime) mirrors() (list []mirrors, err error) {
-	found, err := r.containerds()
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range found {
-		list = append(list, c)
-	}
-	c, err := r.registries()
-	if c != nil {
-		list = append(list, c)
-	}
-	return list, err
-}
-
-// registries reads the registries.conf files of CRI-O; nil if CRI-O is not on the node.
-func (r *Runtime) registries() (*registriesconf.Config, error) {
-	const crio = registriesconf.CRIO
-	switch {
-	case r.found != nil && r.found.Name != crio:
-		return nil, nil
-	case r.found == nil && !(inroot.FS{Root: r.node.Root}).Exists("/etc/crio"):
-		return nil, nil
-	}
-	return registriesconf.Read(registriesconf.Options{Runtime: crio, Root: r.node.Root})
 }

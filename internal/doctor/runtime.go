@@ -12,10 +12,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/containerd"
+	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/probe"
 	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/internal/registriesconf"
 	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/route"
 )
@@ -149,3 +152,38 @@ func OriginAlone(image route.Image, runtime string) *route.Route {
 
 // isLoopback ignores the port of a host.
 func isLoopback(host string) bool { return registry.IsLoopback((&url.URL{Host: host}).Hostname()) }
+
+// mirrors is the mirror configuration of a runtime.
+type mirrors interface {
+	Hosts() []string // image hosts with their own settings
+	Route(route.Image) *route.Route
+	Check() []finding.Finding
+}
+
+// mirrors reads the files of the runtime, or of each possible one.
+func (r *Runtime) mirrors() (list []mirrors, err error) {
+	found, err := r.containerds()
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range found {
+		list = append(list, c)
+	}
+	c, err := r.registries()
+	if c != nil {
+		list = append(list, c)
+	}
+	return list, err
+}
+
+// registries reads the registries.conf files of CRI-O; nil if CRI-O is not on the node.
+func (r *Runtime) registries() (*registriesconf.Config, error) {
+	const crio = registriesconf.CRIO
+	switch {
+	case r.found != nil && r.found.Name != crio:
+		return nil, nil
+	case r.found == nil && !(inroot.FS{Root: r.node.Root}).Exists("/etc/crio"):
+		return nil, nil
+	}
+	return registriesconf.Read(registriesconf.Options{Runtime: crio, Root: r.node.Root})
+}

@@ -7,13 +7,18 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
+	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/probe"
 	"github.com/regcred/regcred/internal/report"
+	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/service"
+	"github.com/regcred/regcred/kube"
 )
 
 // World is everything that is checked: a node and, if wanted, a cluster and an image.
@@ -40,6 +45,55 @@ type Kubelet struct {
 	Origin *node.Origin   // source of the configuration; nil if none was found
 	Caller *node.Origin   // has the directories of docker config files if Origin is nil; may be nil
 	Config *config.Config // nil if invalid; empty without credential providers
+}
+
+// Cluster is a cluster to check, and the client to check it with.
+type Cluster struct {
+	Client    *kube.Client
+	From      string // where the client's configuration is from
+	Err       error  // why there is no Client
+	Skipped   string // why the cluster is not checked
+	Clock     *Clock // watches the responses to Client
+	Namespace string // of PodName
+	PodName   string // "": no pod, and no token is requested
+
+	config     *config.Config // never nil
+	configPath string
+
+	who        kube.Identity
+	whoErr     error
+	identified bool
+	pod        *kube.Pod
+	podErr     error
+	tries      []tokenTry
+}
+
+// tokenTry is the result of a TokenRequest in dry-run mode.
+type tokenTry struct {
+	audience string
+	skipped  string // reason; "" if it was tried
+	err      error
+}
+
+// Image is an image whose pull is traced up to its manifest.
+type Image struct {
+	Reference string
+	// Lookup finds the credentials as a kubelet does. refused means that the kubelet
+	// would not pull at all. If Lookup is nil, no plugin is run.
+	Lookup   func(context.Context) (result *regcred.Result, refused bool, err error)
+	ForPod   bool          // Lookup is for a pod
+	Platform string        // such as linux/amd64
+	Offline  bool          // contact no host
+	Timeout  time.Duration // for all hosts together
+
+	config *config.Config // nil if there is no valid one
+	remedy func(regcred.Attempt) string
+	route  func(route.Image) (*route.Route, error)
+	prober probe.Prober
+
+	r         *results
+	result    *ImageResult
+	unmatched int // index in r.list of the finding that no provider matches, plus one; 0 if one matches
 }
 
 // files returns the origin with the directories of docker config files, or nil.
