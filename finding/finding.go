@@ -86,12 +86,3 @@ func Worst(list []Finding) Severity {
 	}
 	return worst
 }
-
-// Count returns the number of findings for each severity.
-func Count(list []Finding) map[Severity]int {
-	counts := map[Severity]int{}
-	for _, f := range list {
-		counts[f.Severity]++
-	}
-	return counts
-}

@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/regcred/regcred/finding"
 )
 
@@ -29,17 +27,13 @@ func TestString(t *testing.T) {
 	}
 }
 
-func TestWorstAndCount(t *testing.T) {
+func TestWorst(t *testing.T) {
 	list := []finding.Finding{{Severity: finding.SeveritySkipped}, {Severity: finding.SeverityWarning}, {Severity: finding.SeverityInfo}, {Severity: finding.SeverityWarning}}
 	if got := finding.Worst(list); got != finding.SeverityWarning {
 		t.Errorf("got %q, want a warning", got)
 	}
 	if got := finding.Worst(nil); got != finding.SeverityOK {
 		t.Errorf("empty list: got %q, want ok", got)
-	}
-	want := map[finding.Severity]int{finding.SeveritySkipped: 1, finding.SeverityWarning: 2, finding.SeverityInfo: 1}
-	if diff := cmp.Diff(want, finding.Count(list)); diff != "" {
-		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 }
 
