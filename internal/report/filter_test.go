@@ -59,6 +59,26 @@ func TestSuppressions(t *testing.T) {
 	}
 }
 
+// TestManySuppressions checks that a text in a scalar among many comments is found,
+// and that a document in which most texts are in scalars is parsed a bounded number of
+// times.
+func TestManySuppressions(t *testing.T) {
+	comment, scalar := "- a # regcred:disable=open-domain\n", "- 'a # regcred:disable=open-domain'\n"
+	for _, tt := range []struct {
+		name string
+		text string
+		want int // lines with suppressions
+	}{
+		{"comments", strings.Repeat(comment, 500), 500},
+		{"one scalar", strings.Repeat(comment, 300) + scalar + strings.Repeat(comment, 200), 500},
+		{"scalars", strings.Repeat(scalar, 500), 0},
+	} {
+		if got := len(suppressions([]byte(tt.text))); got != tt.want {
+			t.Errorf("%s: %d lines have suppressions, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
 func TestParseRules(t *testing.T) {
 	for list, want := range map[string]string{
 		"sibling-path":              "sibling-path",

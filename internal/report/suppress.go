@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -51,40 +52,46 @@ func suppressions(text []byte) map[int][]string {
 // isComment reports whether a line consists of a comment.
 func isComment(line []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("#")) }
 
-// maxCandidates limits how often a document is parsed.
-const maxCandidates = 100
+// maxParses limits how often a document is parsed.
+const maxParses = 200
 
 // comments returns the submatch indexes of suppressComment in a document, without
 // those inside a scalar. The YAML parser decides: text is a comment if and only if a
 // change of it does not change the document.
 func comments(document []byte) [][]int {
 	candidates := suppressComment().FindAllSubmatchIndex(document, -1)
-	if len(candidates) == 0 || len(candidates) > maxCandidates {
+	if len(candidates) == 0 {
 		return nil
 	}
 	want, ok := contentHash(document)
 	if !ok {
 		return nil
 	}
-	same := func(changed ...[]int) bool {
+	parses := 0
+	same := func(changed [][]int) bool {
 		text := bytes.Clone(document)
 		for _, at := range changed {
 			i := at[0] + bytes.IndexByte(text[at[0]:], ':')
 			text[i] = '='
 		}
+		parses++
 		got, ok := contentHash(text)
 		return ok && got == want
 	}
-	if same(candidates...) {
-		return candidates
-	}
-	var list [][]int
-	for _, at := range candidates {
-		if same(at) {
-			list = append(list, at)
+	var inComments func(list [][]int) [][]int
+	inComments = func(list [][]int) [][]int {
+		switch {
+		case parses == maxParses:
+			return nil
+		case same(list):
+			return list
+		case len(list) == 1:
+			return nil
 		}
+		half := len(list) / 2
+		return slices.Concat(inComments(list[:half]), inComments(list[half:]))
 	}
-	return list
+	return inComments(candidates)
 }
 
 // contentHash returns a hash of the structure and values of a YAML document, without
