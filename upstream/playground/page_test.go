@@ -309,8 +309,9 @@ func TestKeyboard(t *testing.T) {
 	}
 	b.do(chromedp.Focus(chromedp.CSS("#share")), chromedp.KeyEvent(kb.Enter))
 	b.until(`document.querySelector("#dialog").open`)
+	get[any](b, `document.querySelector("#dialog").addEventListener("close", () => { window.dialogClosed = true; }, {once: true})`)
 	b.do(chromedp.KeyEvent(kb.Escape))
-	b.until(`!document.querySelector("#dialog").open`)
+	b.until("window.dialogClosed")
 	if got := focus(); got != "share" {
 		t.Errorf("after Escape the focus is on %q", got)
 	}
