@@ -9,17 +9,18 @@ import (
 	"sync"
 
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/match"
+	"github.com/regcred/regcred/internal/index"
+	"github.com/regcred/regcred/internal/location"
 )
 
 // compiled is a configuration prepared for lookups. It is immutable; Reload
 // replaces it.
 type compiled struct {
 	patterns [][]string // matchImages by provider
-	index    *match.Index
+	index    *index.Index
 	runners  []*runner
 
-	hostIndex func() *match.Index // of the hosts of those patterns that have a path
+	hostIndex func() *index.Index // of the hosts of those patterns that have a path
 }
 
 // compile compiles c. It takes over the runners of previous, with their cached
@@ -37,8 +38,8 @@ func compile(e *env, c *config.Config, previous *compiled) *compiled {
 		next.patterns = append(next.patterns, r.entry.MatchImages)
 		next.runners = append(next.runners, r)
 	}
-	next.index = match.NewIndex(next.patterns)
-	next.hostIndex = sync.OnceValue(func() *match.Index { return match.NewIndex(hostsOf(next.patterns)) })
+	next.index = index.New(next.patterns)
+	next.hostIndex = sync.OnceValue(func() *index.Index { return index.New(hostsOf(next.patterns)) })
 	return next
 }
 
@@ -81,22 +82,22 @@ func hostsOf(patterns [][]string) [][]string {
 }
 
 func hasPath(pattern string) bool {
-	location, err := match.ParseLocation(pattern)
-	return err == nil && location.Path != ""
+	at, err := location.Parse(pattern)
+	return err == nil && at.Path != ""
 }
 
 // matching appends the providers that match key. For a registry lookup it adds
 // those that match only images of the registry.
-func (c *compiled) matching(key lookupKey, hits []match.Hit) []match.Hit {
+func (c *compiled) matching(key lookupKey, hits []index.Hit) []index.Hit {
 	hits = c.index.Match(key.location, hits)
 	if !key.isRegistry() {
 		return hits
 	}
 	for _, h := range c.hostIndex().Match(key.location, nil) {
-		if !slices.ContainsFunc(hits, func(m match.Hit) bool { return m.List == h.List }) {
+		if !slices.ContainsFunc(hits, func(m index.Hit) bool { return m.List == h.List }) {
 			hits = append(hits, h)
 		}
 	}
-	slices.SortFunc(hits, func(a, b match.Hit) int { return a.List - b.List })
+	slices.SortFunc(hits, func(a, b index.Hit) int { return a.List - b.List })
 	return hits
 }

@@ -10,8 +10,9 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/diagnose"
+	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/internal/registry"
-	"github.com/regcred/regcred/match"
 )
 
 // Explanation lists which providers match an image, and why the others do not.
@@ -42,7 +43,7 @@ type PatternExplanation struct {
 	Pattern string `json:"pattern"`
 	Matched bool   `json:"matched"`
 	Reason  string `json:"reason,omitempty"`  // e.g. `label 2: "us" does not match "eu*"`
-	Instead string `json:"instead,omitempty"` // see [match.Mismatch]
+	Instead string `json:"instead,omitempty"` // a pattern like this one that does match, if one is evident
 }
 
 // Explain reports for each provider and pattern whether it matches req.Image or
@@ -85,16 +86,16 @@ func explainProvider(p *config.Provider, key lookupKey) (x ProviderExplanation, 
 }
 
 func explainPattern(s string, key lookupKey) (x PatternExplanation, near int) {
-	p, err := match.Parse(s)
+	p, err := location.ParsePattern(s)
 	if err != nil {
 		return PatternExplanation{Pattern: s, Reason: "not a valid pattern: " + err.Error()}, math.MinInt + 1
 	}
-	m := p.Mismatch(key.location)
-	if at := p.Location(); m.Instead != "" && strings.HasPrefix(key.location.Path, at.Path) {
+	m := diagnose.ComparePattern(p, key.location)
+	if at := p.Location; m.Instead != "" && strings.HasPrefix(key.location.Path, at.Path) {
 		if host := registry.SuggestHost(at.Host, key.location.Host); host != "" {
 			at.Host, at.Port = host, key.location.Port
 			m.Instead = at.String()
 		}
 	}
-	return PatternExplanation{Pattern: s, Matched: m.Reason == "", Reason: m.Reason, Instead: m.Instead}, m.Near
+	return PatternExplanation{Pattern: s, Matched: m.Reason == "", Reason: m.Reason, Instead: m.Instead}, m.Similarity
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/await"
-	"github.com/regcred/regcred/match"
+	"github.com/regcred/regcred/internal/index"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -90,7 +90,7 @@ func (l *lookup) querySource(ctx context.Context, s Source, name string) {
 
 // callProviders adds the last keyring: all matching providers together.
 func (l *lookup) callProviders(ctx context.Context, req *Request) {
-	var buf [16]match.Hit
+	var buf [16]index.Hit
 	from, now, pending := len(l.responses), time.Now(), 0
 	for _, h := range l.compiled.matching(l.key, buf[:0]) {
 		r, pattern := l.compiled.runners[h.List], l.compiled.patterns[h.List][h.Pattern]

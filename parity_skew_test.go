@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/match"
 )
 
@@ -159,7 +160,7 @@ func TestParitySkewConfig(t *testing.T) {
 	}
 }
 
-// TestParitySkewMatch: match.ParsesLoosely, which ValidateFor uses, accepts
+// TestParitySkewMatch: location.ParsesBefore136, which ValidateFor uses, accepts
 // exactly the patterns that older kubelets parse.
 func TestParitySkewMatch(t *testing.T) {
 	type vector struct {
@@ -191,7 +192,7 @@ func TestParitySkewMatch(t *testing.T) {
 			}
 			got := err == nil
 			if k.minor() <= "1.35" {
-				got = match.ParsesLoosely(string(v.Pattern))
+				got = location.ParsesBefore136(string(v.Pattern))
 			}
 			if got != want {
 				t.Errorf("pattern %q for kubelet %s: parses: %t, want %t", v.Pattern, k.Kubelet, got, want)

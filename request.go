@@ -10,6 +10,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
@@ -90,7 +91,7 @@ func (r *Request) name() (string, error) {
 type lookupKey struct {
 	name     string // normalised repository, or the host for a registry lookup
 	registry string // name up to the first slash, with the port
-	location match.Location
+	location location.Location
 }
 
 func newLookupKey(req Request) (lookupKey, error) {
@@ -101,12 +102,12 @@ func newLookupKey(req Request) (lookupKey, error) {
 	if len(name) > math.MaxUint16 {
 		return lookupKey{}, fmt.Errorf("the image name is too long for a cache key (%d bytes)", len(name))
 	}
-	location, err := match.ParseLocation(name)
+	at, err := location.Parse(name)
 	if err != nil {
 		return lookupKey{}, err
 	}
 	registry, _, _ := strings.Cut(name, "/")
-	return lookupKey{name: name, registry: registry, location: location}, nil
+	return lookupKey{name: name, registry: registry, location: at}, nil
 }
 
 // isRegistry reports whether k is a registry without an image.

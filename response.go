@@ -9,13 +9,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/regcred/regcred/match"
+	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/plugin"
 )
 
 // authEntry is one credential of a response under its normalised auth key.
 type authEntry struct {
-	key      match.Pattern
+	key      location.Pattern
 	username string
 	password plugin.Secret
 }
@@ -25,7 +25,7 @@ func compileAuth(auth map[string]plugin.AuthConfig) []authEntry {
 	if len(auth) == 0 {
 		return nil
 	}
-	keys := match.Keys(slices.Collect(maps.Keys(auth)))
+	keys := location.Keys(slices.Collect(maps.Keys(auth)))
 	entries := make([]authEntry, len(keys))
 	for i, k := range keys {
 		entries[i] = authEntry{k.Pattern, auth[k.Raw].Username, auth[k.Raw].Password}
@@ -101,7 +101,7 @@ func (r *response) serves(key lookupKey) bool {
 	if !r.cached() || r.key.base != key.base(r.key.scope) {
 		return false
 	}
-	return slices.ContainsFunc(r.entries, func(e authEntry) bool { return e.key.Matches(key.location) })
+	return slices.ContainsFunc(r.entries, func(e authEntry) bool { return e.key.Match(key.location) })
 }
 
 func (r *response) credential(e authEntry) Credential {
@@ -121,10 +121,10 @@ func (r *response) credential(e authEntry) Credential {
 // order of the responses. It counts the matches of responses[i] in attempts[i].
 func appendMatches(creds []Credential, key lookupKey, responses []*response, attempts []Attempt) []Credential {
 	from := len(creds)
-	creds = appendEntries(creds, responses, attempts, func(e authEntry) bool { return e.key.Matches(key.location) })
-	if len(creds) == from && match.OnHub(key.name) {
+	creds = appendEntries(creds, responses, attempts, func(e authEntry) bool { return e.key.Match(key.location) })
+	if len(creds) == from && location.UsesHubKey(key.name) {
 		// Docker Hub's credentials apply to its images if no auth key matches.
-		creds = appendEntries(creds, responses, attempts, func(e authEntry) bool { return e.key.String() == match.HubKey })
+		creds = appendEntries(creds, responses, attempts, func(e authEntry) bool { return e.key.String() == location.HubKey })
 	}
 	return creds
 }

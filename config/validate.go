@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
@@ -160,7 +161,7 @@ func (v *validation) patterns(i int, p *Provider, host string) {
 		_, err := match.Parse(m)
 		switch {
 		case err == nil:
-		case !match.ParsesLoosely(m):
+		case !location.ParsesBefore136(m):
 			v.report(i, excerpt.Pattern(m), "invalid pattern for "+host+": "+patternProblem(m, err), "matchImages", j)
 		case v.kubelet.minor >= sinceStrictColons:
 			v.report(i, excerpt.Pattern(m), v.kubelet.strictColons(), "matchImages", j)

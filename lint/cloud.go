@@ -10,10 +10,10 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/internal/registry"
-	"github.com/regcred/regcred/lint/internal/location"
+	"github.com/regcred/regcred/lint/internal/imagename"
 	"github.com/regcred/regcred/lint/internal/rules"
-	"github.com/regcred/regcred/match"
 )
 
 // checkOtherHosts reports patterns of a cloud provider's plugin that also match hosts
@@ -43,7 +43,7 @@ func checkOtherHosts(p *config.Provider) (rs []rules.Result) {
 // service but match none of them. Images can have such names, so this is not an
 // error.
 func checkNoSuchRegistry(p *pattern) []rules.Result {
-	if !p.valid || len(p.raw) > maxPatternLength || !location.Matchable(p.repaired) {
+	if !p.valid || len(p.raw) > maxPatternLength || !imagename.Matchable(p.repaired) {
 		return nil
 	}
 	near, ok := registry.CheckForm(p.repaired.Host, p.repaired.Port)
@@ -83,7 +83,7 @@ func checkMirrorOrigin(p *config.Provider) (rs []rules.Result) {
 func checkUnmatchedMirror(p *config.Provider) (rs []rules.Result) {
 	for _, m := range mirrors(p) {
 		matched := slices.ContainsFunc(p.MatchImages, func(pattern string) bool {
-			at, err := match.ParseLocation(pattern)
+			at, err := location.Parse(pattern)
 			return err == nil && hostpattern.Match(registry.PatternHost(pattern), m.Host) && eitherPrefix(strings.TrimPrefix(m.Source, m.Host), at.Path)
 		})
 		if !matched {

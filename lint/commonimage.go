@@ -6,13 +6,13 @@ package lint
 import (
 	"strings"
 
-	"github.com/regcred/regcred/lint/internal/location"
-	"github.com/regcred/regcred/match"
+	"github.com/regcred/regcred/internal/location"
+	"github.com/regcred/regcred/lint/internal/imagename"
 )
 
 // commonImage returns an image that both patterns match, or "". Some image must
 // match each of them.
-func commonImage(a, b match.Location) string {
+func commonImage(a, b location.Location) string {
 	path := a.Path
 	if len(b.Path) > len(a.Path) {
 		path = b.Path
@@ -20,12 +20,12 @@ func commonImage(a, b match.Location) string {
 	if a.Port != b.Port || !strings.HasPrefix(path, a.Path) || !strings.HasPrefix(path, b.Path) {
 		return ""
 	}
-	at := match.Location{Host: commonHost(a.Host, b.Host), Port: a.Port, Path: path}
+	at := location.Location{Host: commonHost(a.Host, b.Host), Port: a.Port, Path: path}
 	switch {
 	case at.Host == "":
 		return ""
-	case !location.Dotless(at) || location.IsDomain(at):
-	case match.Label(a.Host, "localhost") && match.Label(b.Host, "localhost"):
+	case !imagename.Dotless(at) || imagename.IsDomain(at):
+	case location.MatchLabel(a.Host, "localhost") && location.MatchLabel(b.Host, "localhost"):
 		at.Host = "localhost"
 	default:
 		at.Host = commonLabel(a.Host, b.Host, "A")
@@ -33,9 +33,9 @@ func commonImage(a, b match.Location) string {
 	switch {
 	case path == "":
 		at.Path = "/app"
-	case at.Host == "docker.io" && strings.Count(path, "/") == 1 && location.ValidRepository(path[1:]):
+	case at.Host == "docker.io" && strings.Count(path, "/") == 1 && imagename.ValidRepository(path[1:]):
 		at.Path += "/app" // a name with one component would become library/name
-	case !location.ValidRepository(path[1:]):
+	case !imagename.ValidRepository(path[1:]):
 		at.Path += "app"
 	}
 	return at.String()
@@ -80,7 +80,7 @@ func commonLabel(a, b, more string) string {
 		a, b = b, a
 	}
 	if !strings.Contains(a, "*") {
-		if !match.Label(b, a) {
+		if !location.MatchLabel(b, a) {
 			return ""
 		}
 		return a
@@ -93,7 +93,7 @@ func commonLabel(a, b, more string) string {
 	}
 	const longest = 63 // limit of DNS
 	for n := min(len(head), len(tail), longest); n > 0 && more == ""; n-- {
-		if strings.HasSuffix(head, tail[:n]) && match.Label(a, head+tail[n:]) && match.Label(b, head+tail[n:]) {
+		if strings.HasSuffix(head, tail[:n]) && location.MatchLabel(a, head+tail[n:]) && location.MatchLabel(b, head+tail[n:]) {
 			return head + tail[n:] // "us-docker" for us-* and *-docker
 		}
 	}

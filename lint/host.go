@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/regcred/regcred/lint/internal/location"
+	"github.com/regcred/regcred/internal/location"
+	"github.com/regcred/regcred/lint/internal/imagename"
 	"github.com/regcred/regcred/lint/internal/rules"
-	"github.com/regcred/regcred/match"
 )
 
 func checkNoHost(p *pattern) []rules.Result {
@@ -28,21 +28,21 @@ func checkEmptyLabel(p *pattern) []rules.Result {
 }
 
 func checkDotlessHost(p *pattern) []rules.Result {
-	if _, bad := location.BadLabel(p.parsed); bad || p.scheme != "" || !location.Dotless(p.parsed) || location.IsDomain(p.parsed) {
+	if _, bad := imagename.BadLabel(p.parsed); bad || p.scheme != "" || !imagename.Dotless(p.parsed) || imagename.IsDomain(p.parsed) {
 		return nil
 	}
 	hub := "docker.io/" + p.repaired.Host + p.repaired.Path
 	if p.repaired.Path == "" {
 		hub = "docker.io/library/" + p.repaired.Host
 	}
-	if strings.Contains(hub, "*") || !location.ValidPath(hub[len("docker.io"):]) {
+	if strings.Contains(hub, "*") || !imagename.ValidPath(hub[len("docker.io"):]) {
 		hub = ""
 	}
 	return rules.New(hub, "%q never matches, because a host without a dot or a port is part of a Docker Hub image name", p.shown)
 }
 
 func checkBareWildcard(p *pattern) []rules.Result {
-	if p.catchAll || p.scheme != "" || !location.Dotless(p.parsed) || !strings.Contains(p.parsed.Host, "*") || !location.IsDomain(p.parsed) {
+	if p.catchAll || p.scheme != "" || !imagename.Dotless(p.parsed) || !strings.Contains(p.parsed.Host, "*") || !imagename.IsDomain(p.parsed) {
 		return nil
 	}
 	return rules.New("list the registries, using one * for each label", "%q matches only single-label hosts without a port (in practice, only localhost)", p.shown)
@@ -119,7 +119,7 @@ func checkOpenDomainToken(p *pattern) []rules.Result {
 }
 
 func checkUpperCaseHost(p *pattern) []rules.Result {
-	if _, bad := location.BadLabel(p.parsed); bad || p.scheme != "" || !location.HasCapital(p.parsed.Host) || strings.Contains(p.parsed.Host, ":") {
+	if _, bad := imagename.BadLabel(p.parsed); bad || p.scheme != "" || !imagename.HasCapital(p.parsed.Host) || strings.Contains(p.parsed.Host, ":") {
 		return nil
 	}
 	return rules.New(p.fix(), "%q matches only images with the same capitalization, because matching is case-sensitive", p.shown)
@@ -134,7 +134,7 @@ func checkDockerIndexHost(p *pattern) []rules.Result {
 
 func checkDockerHubHost(p *pattern) []rules.Result {
 	host := p.parsed.Host
-	if p.scheme != "" || !location.IsHubAlias(host) || host == "index.docker.io" || p.parsed.Port != "" || p.hasSibling(p.repaired.String()) || p.hasSibling("docker.io") {
+	if p.scheme != "" || !imagename.IsHubAlias(host) || host == "index.docker.io" || p.parsed.Port != "" || p.hasSibling(p.repaired.String()) || p.hasSibling("docker.io") {
 		return nil
 	}
 	return rules.New(p.fix(), "%q does not match Docker Hub images, which are matched as docker.io/…", p.shown)
@@ -159,7 +159,7 @@ func checkGoVersion(p *pattern) []rules.Result {
 	if !olderGoAccepts(authority[strings.LastIndexByte(authority, '@')+1:]) {
 		return nil
 	}
-	if _, err := match.ParseLocation("x/" + path); err != nil {
+	if _, err := location.Parse("x/" + path); err != nil {
 		return nil
 	}
 	return rules.New("list each host separately, and put an IPv6 address in brackets, followed by the port", "%q is valid only for kubelets built with an older Go version: kubelet 1.36 rejects the whole configuration", p.shown)
@@ -182,6 +182,6 @@ func olderGoAccepts(host string) bool {
 	if port != "" && port[0] != ':' {
 		return false
 	}
-	_, err := match.ParseLocation(strings.NewReplacer(":", "x", "[", "x", "]", "x").Replace(name) + port)
+	_, err := location.Parse(strings.NewReplacer(":", "x", "[", "x", "]", "x").Replace(name) + port)
 	return err == nil
 }

@@ -8,9 +8,9 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/excerpt"
-	"github.com/regcred/regcred/lint/internal/location"
+	"github.com/regcred/regcred/internal/location"
+	"github.com/regcred/regcred/lint/internal/imagename"
 	"github.com/regcred/regcred/lint/internal/rules"
-	"github.com/regcred/regcred/match"
 )
 
 // Limits of the comparison of patterns with each other.
@@ -26,13 +26,13 @@ const (
 type candidate struct {
 	index   int // in matchImages
 	text    string
-	at      match.Location
+	at      location.Location
 	address bool     // the host is an IPv6 address
 	labels  []string // of the host
 	marked  []string // labels with a NUL for each *, which only a * can match
 }
 
-func newCandidate(index int, text string, at match.Location) candidate {
+func newCandidate(index int, text string, at location.Location) candidate {
 	labels := strings.Split(at.Host, ".")
 	marked := labels
 	if strings.Contains(at.Host, "*") {
@@ -55,7 +55,7 @@ func candidates(p *config.Provider, limit int) []candidate {
 		if len(s) > maxPatternLength {
 			continue
 		}
-		if at, err := match.ParseLocation(s); err == nil && !siblings.inCatchAll(s) && location.Matchable(at) {
+		if at, err := location.Parse(s); err == nil && !siblings.inCatchAll(s) && imagename.Matchable(at) {
 			list = append(list, newCandidate(k, s, at))
 		}
 	}
@@ -202,7 +202,7 @@ func covers(a, b candidate) bool {
 		return a.at.Host == b.at.Host
 	}
 	for i, label := range a.labels {
-		if !match.Label(label, b.marked[i]) {
+		if !location.MatchLabel(label, b.marked[i]) {
 			return false
 		}
 	}

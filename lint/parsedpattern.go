@@ -9,8 +9,8 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/excerpt"
-	"github.com/regcred/regcred/lint/internal/location"
-	"github.com/regcred/regcred/match"
+	"github.com/regcred/regcred/internal/location"
+	"github.com/regcred/regcred/lint/internal/imagename"
 )
 
 // pattern is an entry of matchImages, as its author meant it and as the kubelet
@@ -21,21 +21,21 @@ type pattern struct {
 	tokens    bool // the provider uses service account tokens
 	outOfTree bool // only regcred reads the file
 
-	valid    bool           // kubelet 1.37 accepts it
-	scheme   string         // with "://"; the kubelet parses it as the host
-	body     string         // without scheme and surrounding space
-	parsed   match.Location // body, as the kubelet parses it
-	repaired match.Location // parsed, after location.Repair
-	shown    string         // raw without user information, query and fragment
-	matches  bool           // some image can match
-	hasSpace bool           // in the compared part
-	catchAll bool           // see patternList
+	valid    bool              // kubelet 1.37 accepts it
+	scheme   string            // with "://"; the kubelet parses it as the host
+	body     string            // without scheme and surrounding space
+	parsed   location.Location // body, as the kubelet parses it
+	repaired location.Location // parsed, after imagename.Repair
+	shown    string            // raw without user information, query and fragment
+	matches  bool              // some image can match
+	hasSpace bool              // in the compared part
+	catchAll bool              // see patternList
 }
 
 func parsePattern(provider *config.Provider, k int, siblings *patternList) *pattern {
 	p := &pattern{raw: provider.MatchImages[k], siblings: siblings, tokens: provider.TokenAttributes != nil, outOfTree: provider.Predecessor()}
 	p.shown = excerpt.Value(excerpt.Pattern(p.raw))
-	whole, err := match.ParseLocation(p.raw)
+	whole, err := location.Parse(p.raw)
 	if p.valid = err == nil; !p.valid {
 		return p
 	}
@@ -43,11 +43,11 @@ func parsePattern(provider *config.Provider, k int, siblings *patternList) *patt
 	if scheme, rest, ok := strings.Cut(p.body, "://"); ok && !strings.ContainsAny(scheme, "/?#@") {
 		p.scheme, p.body = scheme+"://", rest
 	}
-	if p.parsed, err = match.ParseLocation(p.body); err != nil {
+	if p.parsed, err = location.Parse(p.body); err != nil {
 		p.parsed = whole
 	}
-	p.repaired = location.Repair(p.parsed)
-	p.matches = location.Matchable(whole)
+	p.repaired = imagename.Repair(p.parsed)
+	p.matches = imagename.Matchable(whole)
 	p.catchAll = siblings.inCatchAll(p.raw)
 	p.hasSpace = strings.ContainsFunc(whole.Host+whole.Path, unicode.IsSpace)
 	return p
@@ -55,7 +55,7 @@ func parsePattern(provider *config.Provider, k int, siblings *patternList) *patt
 
 // fix returns the repaired pattern, or "" if it would not match either.
 func (p *pattern) fix() string {
-	if s := p.repaired.String(); location.Matchable(p.repaired) && excerpt.Value(s) == s && s != p.raw {
+	if s := p.repaired.String(); imagename.Matchable(p.repaired) && excerpt.Value(s) == s && s != p.raw {
 		return s
 	}
 	return ""

@@ -9,9 +9,9 @@ import (
 	"unicode"
 
 	"github.com/regcred/regcred/internal/excerpt"
-	"github.com/regcred/regcred/lint/internal/location"
+	"github.com/regcred/regcred/internal/location"
+	"github.com/regcred/regcred/lint/internal/imagename"
 	"github.com/regcred/regcred/lint/internal/rules"
-	"github.com/regcred/regcred/match"
 )
 
 // patternRules returns the rules for one entry of matchImages. Patterns that kubelet
@@ -120,7 +120,7 @@ func checkPercentEscape(p *pattern) []rules.Result {
 }
 
 func checkAPIPath(p *pattern) []rules.Result {
-	if !location.IsAPIPath(p.parsed.Path) {
+	if !imagename.IsAPIPath(p.parsed.Path) {
 		return nil
 	}
 	return rules.New(p.fix(), "%q matches only repositories named %s, because the registry's API path is not part of an image name",
@@ -129,10 +129,10 @@ func checkAPIPath(p *pattern) []rules.Result {
 
 func checkSiblingPath(p *pattern) []rules.Result {
 	path := p.parsed.Path
-	if !p.matches || path == "" || location.IsAPIPath(path) || !location.ValidRepository(path[1:]) {
+	if !p.matches || path == "" || imagename.IsAPIPath(path) || !imagename.ValidRepository(path[1:]) {
 		return nil
 	}
-	image := match.Location{Host: commonHost(p.parsed.Host, p.parsed.Host), Port: p.parsed.Port, Path: path}.String()
+	image := location.Location{Host: commonHost(p.parsed.Host, p.parsed.Host), Port: p.parsed.Port, Path: path}.String()
 	return rules.New(p.repaired.String()+"/", "%q also matches %s-other/app, because paths are matched as plain string prefixes; a trailing slash excludes that repository, but also excludes the image %s",
 		p.shown, image, image)
 }
@@ -145,7 +145,7 @@ func checkSlashOnly(p *pattern) []rules.Result {
 }
 
 func checkPortRange(p *pattern) []rules.Result {
-	if location.ValidPort(p.parsed.Port) {
+	if imagename.ValidPort(p.parsed.Port) {
 		return nil
 	}
 	return rules.New("", "%q never matches, because %s is not a valid port", p.shown, excerpt.Value(p.parsed.Port))
@@ -154,7 +154,7 @@ func checkPortRange(p *pattern) []rules.Result {
 func checkDefaultPort(p *pattern) []rules.Result {
 	without := p.repaired
 	without.Port = ""
-	if p.scheme != "" || p.parsed.Port != "443" || p.hasSibling(without.String()) || !location.Matchable(without) {
+	if p.scheme != "" || p.parsed.Port != "443" || p.hasSibling(without.String()) || !imagename.Matchable(without) {
 		return nil
 	}
 	return rules.New(without.String(), "%q matches only images with an explicit port: ports are compared as text, and %s has none",
@@ -173,10 +173,10 @@ func checkInvalidName(p *pattern) []rules.Result {
 	if !p.valid || p.scheme != "" || p.repaired.Host == "" {
 		return nil
 	}
-	if label, bad := location.BadLabel(p.repaired); bad && label != "" && !strings.HasPrefix(label, "[") {
+	if label, bad := imagename.BadLabel(p.repaired); bad && label != "" && !strings.HasPrefix(label, "[") {
 		return rules.New("", "%q never matches, because a registry host cannot contain the label %q", p.shown, excerpt.Value(label))
 	}
-	if !location.ValidPath(p.repaired.Path) {
+	if !imagename.ValidPath(p.repaired.Path) {
 		return rules.New("", "%q never matches, because an image path cannot begin with %q", p.shown, excerpt.Value(p.repaired.Path))
 	}
 	return nil

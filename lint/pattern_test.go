@@ -13,7 +13,8 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
-	"github.com/regcred/regcred/lint/internal/location"
+	"github.com/regcred/regcred/internal/location"
+	"github.com/regcred/regcred/lint/internal/imagename"
 	"github.com/regcred/regcred/match"
 )
 
@@ -283,12 +284,12 @@ func TestLintErrorsAreSound(t *testing.T) {
 				t.Fatalf("%q matches %s, but lint calls it an error", s, image)
 			}
 		}
-		at, err := match.ParseLocation(s)
+		at, err := location.Parse(s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		example := ""
-		if location.Matchable(at) {
+		if imagename.Matchable(at) {
 			example = commonImage(at, at)
 		}
 		if dead != (example == "") {
@@ -324,9 +325,9 @@ func TestLintPairsAreSound(t *testing.T) {
 		if errA != nil || errB != nil {
 			continue
 		}
-		atA, _ := match.ParseLocation(sa)
-		atB, _ := match.ParseLocation(sb)
-		if !location.Matchable(atA) || !location.Matchable(atB) {
+		atA, _ := location.Parse(sa)
+		atB, _ := location.Parse(sb)
+		if !imagename.Matchable(atA) || !imagename.Matchable(atB) {
 			continue
 		}
 		example := commonImage(atA, atB)
@@ -364,7 +365,7 @@ func TestMeetLabels(t *testing.T) {
 	} {
 		for _, p := range [][2]string{{tt.a, tt.b}, {tt.b, tt.a}} {
 			got := ""
-			if location.ValidLabel(p[0]) && location.ValidLabel(p[1]) {
+			if imagename.ValidLabel(p[0]) && imagename.ValidLabel(p[1]) {
 				got = commonLabel(p[0], p[1], "")
 			}
 			if got != tt.want && (len(got) != len(tt.want) || got == "") {
@@ -389,13 +390,13 @@ func TestMeetLabelsIsExact(t *testing.T) {
 		}
 		return all
 	}
-	labels := slices.DeleteFunc(all("ab-", 7), func(s string) bool { return !location.ValidLabel(s) })
-	globs := slices.DeleteFunc(all("ab-*", 4), func(s string) bool { return !location.ValidLabel(s) })
+	labels := slices.DeleteFunc(all("ab-", 7), func(s string) bool { return !imagename.ValidLabel(s) })
+	globs := slices.DeleteFunc(all("ab-*", 4), func(s string) bool { return !imagename.ValidLabel(s) })
 	matched := make([]map[string]bool, len(globs))
 	for i, glob := range globs {
 		matched[i] = map[string]bool{}
 		for _, label := range labels {
-			if match.Label(glob, label) {
+			if location.MatchLabel(glob, label) {
 				matched[i][label] = true
 			}
 		}
@@ -411,7 +412,7 @@ func TestMeetLabelsIsExact(t *testing.T) {
 			if any != (got != "") {
 				t.Errorf("%q and %q: got %q, but whether they meet is %v", a, b, got, any)
 			}
-			if got != "" && !(location.ValidLabel(got) && match.Label(a, got) && match.Label(b, got)) {
+			if got != "" && !(imagename.ValidLabel(got) && location.MatchLabel(a, got) && location.MatchLabel(b, got)) {
 				t.Errorf("%q and %q: got %q", a, b, got)
 			}
 		}
@@ -428,15 +429,16 @@ func FuzzLintPattern(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		pat, err := match.Parse(s)
+		parsed, _ := location.Parse(s)
 		dead := false
 		for _, f := range lintOne(s, true) {
 			dead = dead || f.Severity == finding.SeverityError
 		}
-		if err == nil && dead == location.Matchable(pat.Location()) {
+		if err == nil && dead == imagename.Matchable(parsed) {
 			t.Errorf("%q: dead %v", s, dead)
 		}
 		if err == nil && !dead {
-			checkExample(t, commonImage(pat.Location(), pat.Location()), pat, pat)
+			checkExample(t, commonImage(parsed, parsed), pat, pat)
 		}
 	})
 }

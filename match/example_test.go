@@ -53,23 +53,3 @@ func ExampleSelect() {
 	// [registry.example/team https://registry.example/v1/ *.example]
 	// [https://index.docker.io/v1/]
 }
-
-func ExampleNewIndex() {
-	providers := [][]string{
-		{"*.example", "registry.example/team"},
-		{"docker.io"},
-		{"registry.example"},
-	}
-	index := match.NewIndex(providers)
-	at, err := match.ParseLocation("registry.example/team/app")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, hit := range index.Match(at, nil) {
-		fmt.Println(hit.List, providers[hit.List][hit.Pattern])
-	}
-	// Output:
-	// 0 *.example
-	// 2 registry.example
-}

@@ -12,19 +12,18 @@ import (
 	"github.com/regcred/regcred/internal/excerpt"
 )
 
-// hub is the registry of names that begin with no host.
+// hub is the registry of image names without a host.
 const hub = "docker.io"
 
 // Repository returns the normalised repository of an image reference, without
-// tag and digest, which is what keyrings and plugins see of it: "nginx:1.25"
-// is "docker.io/library/nginx".
+// tag and digest, as keyrings and plugins see it: "nginx:1.25" becomes
+// "docker.io/library/nginx".
 //
-// It accepts what a kubelet accepts and returns the same (ParseImageName in
-// pkg/util/parsers, by reference.ParseNormalizedNamed of
-// github.com/distribution/reference v0.6.0), which FuzzReference holds it
-// against. The error names the image, cut at 300 bytes and without user information, and what is wrong with
-// it. A name that is complete, as is every one with another registry than
-// Docker Hub, is returned without allocating.
+// It accepts what the kubelet accepts, with the same result (ParseImageName in
+// pkg/util/parsers, which calls ParseNormalizedNamed of
+// github.com/distribution/reference v0.6.0). The error contains the image, cut at
+// 300 bytes and without user information. Complete names, which include all names
+// with a registry other than Docker Hub, are returned without allocating.
 func Repository(image string) (string, error) {
 	repository, err := parseReference(image)
 	if err != nil {
@@ -33,12 +32,10 @@ func Repository(image string) (string, error) {
 	return repository, nil
 }
 
-// Registry checks a bare registry, host[:port], and returns it as images name
-// it. Docker Hub has three names: for index.docker.io and registry-1.docker.io
-// the result is docker.io. (Of an image, [Repository] replaces the former
-// only, as a kubelet does.) Every other registry is returned as it is, case
-// and port kept. The error names host, cut at 300 bytes, if it is not one with
-// an optional port but, say, a URL or has a path.
+// Registry checks a bare registry, host[:port], and returns it as images name it:
+// docker.io for index.docker.io and registry-1.docker.io, any other unchanged.
+// ([Repository] replaces only the former, as the kubelet does.) It rejects URLs
+// and hosts with a path; the error contains the host, cut at 300 bytes.
 func Registry(host string) (string, error) {
 	switch {
 	case host == "index.docker.io" || host == "registry-1.docker.io":
@@ -49,8 +46,7 @@ func Registry(host string) (string, error) {
 	return host, nil
 }
 
-// shorten keeps text from outside short enough for an error, without the
-// password that somebody wrote into what he took for a URL.
+// shorten cuts untrusted text for an error, and removes a URL's user information.
 func shorten(s string) string {
 	const most = 300
 	s = excerpt.Address(s)
@@ -85,7 +81,7 @@ func parseReference(image string) (repository string, err error) {
 	return hub + "/" + namespace + path, nil
 }
 
-// cutTag cuts off the tag: a colon before the last slash is that of a port.
+// cutTag cuts off the tag. A colon before the last slash begins a port.
 func cutTag(s string) (name, tag string, found bool) {
 	last := strings.LastIndexByte(s, '/') + 1
 	if i := strings.IndexByte(s[last:], ':'); i >= 0 {
@@ -94,7 +90,7 @@ func cutTag(s string) (name, tag string, found bool) {
 	return s, "", false
 }
 
-// splitName splits a name where its registry ends, if it begins with one.
+// splitName splits a name into registry and path. The default registry is hub.
 func splitName(name string) (registry, path string) {
 	first, rest, found := strings.Cut(name, "/")
 	switch {
@@ -103,19 +99,18 @@ func splitName(name string) (registry, path string) {
 	case first == "index.docker.io":
 		return hub, rest
 	case !isHostPort(first):
-		// kubelet: "a_b.c/d" begins with no host that is valid, but as a path it
-		// is, and becomes an image without a registry.
+		// kubelet: "a_b.c/d" does not begin with a valid host, but is a valid path,
+		// and becomes an image without a registry.
 		return "", name
 	}
 	return first, rest
 }
 
-// isHostPort accepts a domain, or an IPv6 address in brackets, with or without
-// a port.
+// isHostPort accepts a domain or an IPv6 address in brackets, and an optional port.
 func isHostPort(s string) bool {
 	if address, ok := strings.CutPrefix(s, "["); ok {
 		address, port, ok := strings.Cut(address, "]")
-		// kubelet: whether these make an address is not looked at.
+		// kubelet: it does not check that the digits form an address.
 		return ok && address != "" && strings.Trim(address, "0123456789abcdefABCDEF:") == "" && (port == "" || isPort(port))
 	}
 	if i := strings.IndexByte(s, ':'); i >= 0 {
@@ -124,12 +119,12 @@ func isHostPort(s string) bool {
 	return isDomain(s)
 }
 
-// isPort accepts a colon and one digit or more.
+// isPort accepts a colon followed by digits.
 func isPort(s string) bool { return len(s) > 1 && s[0] == ':' && isDigits(s[1:]) }
 
 // isDomain accepts labels of letters, digits and inner hyphens.
 func isDomain(s string) bool {
-	edge := true // at the begin of a label, or after a hyphen
+	edge := true // at the start of a label, or after a hyphen
 	for i := range len(s) {
 		switch c := s[i]; {
 		case isLower(c) || isDigit(c) || isUpper(c):
@@ -147,7 +142,7 @@ func isDomain(s string) bool {
 
 // isPath accepts lower-case letters and digits with single separators.
 func isPath(s string) bool {
-	edge := true // at the begin, or after a separator
+	edge := true // at the start, or after a separator
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; isLower(c) || isDigit(c) {
 			edge = false
@@ -163,8 +158,8 @@ func isPath(s string) bool {
 	return !edge
 }
 
-// separator returns how long the separator is with which s begins: a slash,
-// one dot, one underscore or two, or any number of hyphens.
+// separator returns the length of the separator at the start of s: a slash, a
+// dot, one or two underscores, or any number of hyphens. 0 means none.
 func separator(s string) int {
 	switch {
 	case s[0] == '-':
@@ -186,8 +181,7 @@ func isTag(s string) bool {
 	return 0 < len(s) && len(s) <= 128
 }
 
-// isDigest accepts what go-digest does in a kubelet, which links in these
-// three algorithms.
+// isDigest accepts the algorithms that go-digest has in the kubelet.
 func isDigest(s string) bool {
 	algorithm, hex, _ := strings.Cut(s, ":")
 	switch algorithm {
@@ -201,7 +195,7 @@ func isDigest(s string) bool {
 	return false
 }
 
-// isHex reports whether s is hex digits in lower case.
+// isHex reports whether s consists of lowercase hex digits.
 func isHex(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; !isDigit(c) && (c < 'a' || c > 'f') {
@@ -211,8 +205,8 @@ func isHex(s string) bool {
 	return true
 }
 
-// nameError says why a name without tag and digest is none. Of a character
-// that no name has it says no more than the library does.
+// nameError returns why a name without tag and digest is invalid. For an invalid
+// character it is as brief as the library's error.
 func nameError(name, path string) error {
 	first, _, found := strings.Cut(name, "/")
 	switch {
@@ -230,7 +224,14 @@ func nameError(name, path string) error {
 	return errors.New(invalidFormat)
 }
 
-// invalidFormat is the library's text, and the kubelet's.
+// invalidFormat is the message of the library and the kubelet.
 const invalidFormat = "invalid reference format"
 
 func invalid(detail string) error { return errors.New(invalidFormat + ": " + detail) }
+
+func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
+func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// isDigits reports whether s contains only digits, or is empty.
+func isDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }

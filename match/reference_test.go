@@ -233,8 +233,8 @@ func checkRegistry(t *testing.T, s string) {
 	}
 }
 
-// TestErrorsHidePasswords: somebody gives a URL where an image or a registry is
-// wanted, password and all.
+// TestErrorsHidePasswords passes URLs with a password instead of an image or a
+// registry.
 func TestErrorsHidePasswords(t *testing.T) {
 	for _, before := range []string{"https://user:%s@", "user:%s@", "%s@", "http://%s@", "//user:%s@", "https://user:a/%s@", "user:%s/@", "https://u:%s@@"} {
 		for _, after := range []string{"registry.example", "registry.example:5000/team/App", "registry.example/app@sha256:0123", "REGISTRY.example/a b"} {
@@ -250,17 +250,22 @@ func TestErrorsHidePasswords(t *testing.T) {
 	}
 }
 
-// TestImports: every plugin links this package, and would link the library's
-// regular expressions and package net with it.
+// TestImports keeps package net and regular expressions, which are larger than a
+// small plugin, out of this package: every plugin links it.
 func TestImports(t *testing.T) {
-	pkg, err := build.ImportDir(".", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"errors", "fmt", "net/netip", "path", "slices", "sort", "strings", "unicode", "github.com/regcred/regcred/internal/excerpt"}
-	for _, path := range pkg.Imports {
-		if !slices.Contains(want, path) {
-			t.Errorf("imports %s; want none but %q", path, want)
+	const internal = "github.com/regcred/regcred/internal/"
+	small := []string{"errors", "fmt", "net/netip", "path", "slices", "sort", "strings", "unicode", internal + "excerpt", internal + "location", internal + "diagnose"}
+	for dir, want := range map[string][]string{
+		".": small, "../internal/location": small, "../internal/diagnose": append([]string{"bytes", "encoding/json", "unicode/utf8", internal + "protocol", internal + "spelling"}, small...),
+	} {
+		pkg, err := build.ImportDir(dir, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range pkg.Imports {
+			if !slices.Contains(want, path) {
+				t.Errorf("%s imports %s; want only %q", dir, path, want)
+			}
 		}
 	}
 }
@@ -277,5 +282,15 @@ func BenchmarkRepository(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+func TestShorten(t *testing.T) {
+	most := strings.Repeat("x", 300)
+	if got := shorten(most); got != most {
+		t.Errorf("300 bytes became %d", len(got))
+	}
+	if got := shorten(most + "y"); got != most+"…" {
+		t.Errorf("301 bytes became %q", got)
 	}
 }

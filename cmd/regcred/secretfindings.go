@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/internal/report"
-	"github.com/regcred/regcred/match"
 )
 
 // secretTitle returns NAMESPACE/NAME. A secret from a file can have no namespace.
@@ -72,7 +72,7 @@ func aboutImage(f finding.Finding, matched []string) bool {
 		return false
 	}
 	key, _, _ := strings.Cut(strings.TrimPrefix(rest, "\""), "\"]")
-	keys := match.Keys([]string{key})
+	keys := location.Keys([]string{key})
 	return !strings.HasPrefix(rest, "\"") || len(keys) == 1 && slices.Contains(matched, keys[0].String())
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
-	"github.com/regcred/regcred/match"
+	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -78,15 +78,16 @@ func keep(image string, credentials []regcred.Credential) (auth map[string]plugi
 // higher one, the lowest above it with the same host.
 func (l ladder) near(image string, credentials []regcred.Credential) (keys []string, ok bool) {
 	keys = make([]string, len(credentials))
+	at, invalid := location.Parse(image)
 	below := ""
 	for i := len(credentials) - 1; i >= 0; i-- {
 		own := credentials[i].Match
-		p, err := match.Parse(own)
-		if err != nil || !p.Match(image) {
+		p, err := location.ParsePattern(own)
+		if err != nil || invalid != nil || !p.Match(at) {
 			// Docker Hub's key serves its images without matching them, if no key matches.
-			return []string{own}, own == match.HubKey && len(credentials) == 1
+			return []string{own}, own == location.HubKey && len(credentials) == 1
 		}
-		r := rung{n: len(p.Location().Path)}
+		r := rung{n: len(p.Location.Path)}
 		r.host, _, _ = strings.Cut(own, "/")
 		for l.text(r) <= below {
 			if r.n++; r.n > len(l.path) {

@@ -11,7 +11,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/entries"
-	"github.com/regcred/regcred/match"
+	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -105,15 +105,15 @@ func (r *replies) global() bool {
 	return !slices.ContainsFunc(r.entry.MatchImages, func(s string) bool { return !covered(s, own) }) &&
 		!slices.ContainsFunc(r.keys(), func(k authKey) bool {
 			// Docker Hub's serves images that it does not match.
-			return k.String() == match.HubKey || !covered(k.String(), own)
+			return k.String() == location.HubKey || !covered(k.String(), own)
 		})
 }
 
 // covered reports whether whatever a pattern matches is matched by one of others.
 func covered(pattern string, others []string) bool {
-	narrow, err := match.Parse(pattern)
+	narrow, err := location.ParsePattern(pattern)
 	return err != nil || slices.ContainsFunc(others, func(s string) bool {
-		wide, err := match.Parse(s)
+		wide, err := location.ParsePattern(s)
 		return err == nil && wide.Covers(narrow)
 	})
 }
@@ -123,7 +123,7 @@ func covered(pattern string, others []string) bool {
 // for all of them, and would be asked for all of them.
 func (r *replies) registry() bool {
 	registry, _, _ := strings.Cut(r.image, "/")
-	host, err := match.ParseLocation(registry)
+	host, err := location.Parse(registry)
 	if err != nil {
 		return false
 	}
@@ -144,15 +144,15 @@ func (r *replies) registry() bool {
 
 // matchesHost reports whether a list of patterns matches some image of a host,
 // and whether every one.
-func matchesHost(patterns []string, host match.Location) (some, every bool) {
+func matchesHost(patterns []string, host location.Location) (some, every bool) {
 	for _, s := range patterns {
-		p, err := match.Parse(s)
+		p, err := location.ParsePattern(s)
 		if err != nil {
 			continue
 		}
 		bare, _, _ := strings.Cut(s, "/")
-		if h, err := match.Parse(bare); err == nil && h.Matches(host) {
-			path := p.Location().Path
+		if h, err := location.ParsePattern(bare); err == nil && h.Match(host) {
+			path := p.Location.Path
 			some, every = true, every || path == "" || path == "/"
 		}
 	}
@@ -161,7 +161,7 @@ func matchesHost(patterns []string, host match.Location) (some, every bool) {
 
 // authKey is a key of one of the answers.
 type authKey struct {
-	match.Key
+	location.Key
 	auth plugin.AuthConfig
 }
 
@@ -176,7 +176,7 @@ func (r *replies) keys() (all []authKey) {
 		for key := range a.Auth {
 			raw = append(raw, key)
 		}
-		for _, k := range match.Keys(raw) {
+		for _, k := range location.Keys(raw) {
 			all = append(all, authKey{k, a.Auth[k.Raw]})
 		}
 	}

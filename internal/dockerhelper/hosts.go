@@ -9,6 +9,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/match"
 )
 
@@ -60,7 +61,7 @@ func exactHost(pattern string) (host string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	at := p.Location()
+	at, _ := location.Parse(pattern)
 	host = at.Host
 	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
 		host = "[" + host + "]" // url.Hostname removed the brackets of an IPv6 address

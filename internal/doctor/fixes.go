@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/kube"
-	"github.com/regcred/regcred/match"
 )
 
 // KubeRemedy returns how to fix an error of an API server, or "". config is the path
@@ -69,7 +69,7 @@ func SecretLacks(repository string) string {
 	host, _, _ := strings.Cut(repository, "/")
 	key := host
 	if host == "docker.io" {
-		key = match.HubKey
+		key = location.HubKey
 	}
 	return fmt.Sprintf("add a credential for %s: kubectl create secret docker-registry … --docker-server=%s", host, terminal.ShellWord(key))
 }

@@ -6,17 +6,17 @@ package entries
 import (
 	"slices"
 
-	"github.com/regcred/regcred/match"
+	"github.com/regcred/regcred/internal/location"
 )
 
 // patterns are the parsed patterns of a list, nil for those that do not parse
 // and so match nothing.
-type patterns []*match.Pattern
+type patterns []*location.Pattern
 
 func parsePatterns(list []string) patterns {
 	all := make(patterns, len(list))
 	for i, s := range list {
-		if p, err := match.Parse(s); err == nil {
+		if p, err := location.ParsePattern(s); err == nil {
 			all[i] = &p
 		}
 	}
@@ -24,13 +24,13 @@ func parsePatterns(list []string) patterns {
 }
 
 // cover reports whether a single one of them covers p.
-func (all patterns) cover(p *match.Pattern) bool {
-	return slices.ContainsFunc(all, func(w *match.Pattern) bool { return w != nil && w.Covers(*p) })
+func (all patterns) cover(p *location.Pattern) bool {
+	return slices.ContainsFunc(all, func(w *location.Pattern) bool { return w != nil && w.Covers(*p) })
 }
 
 // exceed reports whether one of them covers p and matches more.
-func (all patterns) exceed(p *match.Pattern) bool {
-	return slices.ContainsFunc(all, func(w *match.Pattern) bool { return w != nil && w.Covers(*p) && !p.Covers(*w) })
+func (all patterns) exceed(p *location.Pattern) bool {
+	return slices.ContainsFunc(all, func(w *location.Pattern) bool { return w != nil && w.Covers(*p) && !p.Covers(*w) })
 }
 
 // widest removes patterns that another one covers, and the later of two

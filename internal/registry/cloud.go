@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/internal/hostpattern"
-	"github.com/regcred/regcred/match"
+	"github.com/regcred/regcred/internal/location"
 )
 
 // Cloud is a cloud whose registries have a credential provider plugin.
@@ -101,7 +101,7 @@ func (c *Cloud) Reach(pattern string, more ...string) Reach {
 
 // PatternHost returns the host of a pattern with its port, in lower case, or "".
 func PatternHost(pattern string) string {
-	at, err := match.ParseLocation(pattern)
+	at, err := location.Parse(pattern)
 	if err != nil {
 		return ""
 	}

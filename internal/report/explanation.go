@@ -10,9 +10,10 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/diagnose"
 	"github.com/regcred/regcred/internal/dockerjson"
+	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/internal/route"
-	"github.com/regcred/regcred/match"
 )
 
 // Explanation is the result of "regcred explain". -o text and -o json have the same
@@ -133,21 +134,21 @@ func (r *Explanation) CountNoUser() {
 // NearestKey describes why the key that is most similar to the repository does not
 // match. It returns "" without keys.
 func NearestKey(keys []string, repository string) string {
-	at, err := match.ParseLocation(repository)
+	at, err := location.Parse(repository)
 	if err != nil {
 		return ""
 	}
-	if len(keys) == 1 && keys[0] == match.HubKey {
-		return fmt.Sprintf("its only credential is for Docker Hub (%s), not for %s: without --docker-server, kubectl create secret docker-registry uses Docker Hub", match.HubKey, at.Host)
+	if len(keys) == 1 && keys[0] == location.HubKey {
+		return fmt.Sprintf("its only credential is for Docker Hub (%s), not for %s: without --docker-server, kubectl create secret docker-registry uses Docker Hub", location.HubKey, at.Host)
 	}
 	best, near := "", 0
 	for _, key := range keys {
-		p, err := match.Parse(key)
+		p, err := location.ParsePattern(key)
 		if err != nil || dockerjson.ShowKey(key)[0] != '"' {
 			continue // not a registry, and possibly a password
 		}
-		if m := p.Mismatch(at); m.Reason != "" && (best == "" || m.Near > near) {
-			best, near = fmt.Sprintf("nearest is %q: %s", key, m.Reason), m.Near
+		if m := diagnose.ComparePattern(p, at); m.Reason != "" && (best == "" || m.Similarity > near) {
+			best, near = fmt.Sprintf("nearest is %q: %s", key, m.Reason), m.Similarity
 		}
 	}
 	return best

@@ -12,8 +12,8 @@ import (
 	"github.com/regcred/regcred/dockerconfig"
 	"github.com/regcred/regcred/internal/dockerjson"
 	"github.com/regcred/regcred/internal/jsonplace"
+	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/lint/internal/rules"
-	"github.com/regcred/regcred/match"
 )
 
 // dockerConfig is a docker config as written and as the kubelet reads it.
@@ -46,7 +46,7 @@ type entry struct {
 	replaced  bool             // an entry with the same key follows
 	discarded bool             // a null auths follows
 	misplaced bool             // reported by a rule for the file
-	key       match.Key        // as the kubelet compares it
+	key       location.Key     // as the kubelet compares it
 	parses    bool             // otherwise the kubelet ignores the entry
 }
 
@@ -116,7 +116,7 @@ func (d *dockerConfig) readEntries(list *jsonplace.Value) {
 
 func (d *dockerConfig) readEntry(m jsonplace.Member) entry {
 	e := entry{config: d, Member: m, source: m.Value, fields: map[string]*jsonplace.Value{}}
-	if keys := match.Keys([]string{m.Key}); len(keys) == 1 {
+	if keys := location.Keys([]string{m.Key}); len(keys) == 1 {
 		e.key, e.parses = keys[0], true
 	}
 	for _, f := range m.Members {

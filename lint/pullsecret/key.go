@@ -8,9 +8,9 @@ import (
 	"unicode"
 
 	"github.com/regcred/regcred/internal/dockerjson"
-	"github.com/regcred/regcred/lint/internal/location"
+	"github.com/regcred/regcred/internal/location"
+	"github.com/regcred/regcred/lint/internal/imagename"
 	"github.com/regcred/regcred/lint/internal/rules"
-	"github.com/regcred/regcred/match"
 )
 
 // hubEntry is the key for Docker Hub that both docker and the kubelet use.
@@ -28,16 +28,16 @@ func cutScheme(key string) (rest, scheme string) {
 // repairedKey returns a key that images match, or "" if it cannot repair the key.
 func repairedKey(key string) string {
 	rest, _ := cutScheme(strings.TrimSpace(key))
-	at, err := match.ParseLocation(rest)
+	at, err := location.Parse(rest)
 	if err != nil {
 		return ""
 	}
-	at = location.Repair(at)
+	at = imagename.Repair(at)
 	repaired := at.String()
 	switch {
 	case at.Host == "docker.io" && at.Port == "" && at.Path == "":
 		repaired = hubEntry
-	case !location.Matchable(at):
+	case !imagename.Matchable(at):
 		return ""
 	}
 	if repaired == key || dockerjson.ShowKey(repaired)[0] != '"' {
@@ -51,15 +51,15 @@ func checkUnmatchableKey(e *entry) []rules.Result {
 	if !e.parses {
 		return e.config.at(e.Start, e.path(), repairedKey(e.Key), "%s is not a valid host and path, so the kubelet ignores it", e.shown())
 	}
-	at := e.key.Location()
-	if e.key.String() == match.HubKey || location.Matchable(at) {
+	at := e.key.Location
+	if e.key.String() == location.HubKey || imagename.Matchable(at) {
 		return nil
 	}
 	return e.config.at(e.Start, e.path(), repairedKey(e.Key), "no image matches %s: %s", e.shown(), unmatchableReason(e.Key, at))
 }
 
 // unmatchableReason returns the reason why no image matches a valid key.
-func unmatchableReason(key string, at match.Location) string {
+func unmatchableReason(key string, at location.Location) string {
 	_, scheme := cutScheme(key)
 	switch {
 	case scheme != "" && scheme != "https://" && scheme != "http://":
@@ -76,11 +76,11 @@ func unmatchableReason(key string, at match.Location) string {
 		return "matching ignores tags and digests"
 	case strings.ContainsFunc(at.Path, unicode.IsUpper):
 		return "image paths must be lowercase"
-	case location.Dotless(at):
+	case imagename.Dotless(at):
 		return "a host without a dot or a port is part of a Docker Hub image name"
-	case !location.ValidPort(at.Port):
+	case !imagename.ValidPort(at.Port):
 		return "its port is invalid"
-	case !location.ValidPath(at.Path):
+	case !imagename.ValidPath(at.Path):
 		return "an image name cannot contain this path"
 	}
 	return "an image name cannot contain this host"
@@ -88,8 +88,8 @@ func unmatchableReason(key string, at match.Location) string {
 
 // checkMisleadingKey reports keys that match other images than they seem to.
 func checkMisleadingKey(e *entry) []rules.Result {
-	at := e.key.Location()
-	if !e.parses || e.key.String() == match.HubKey || !location.Matchable(at) {
+	at := e.key.Location
+	if !e.parses || e.key.String() == location.HubKey || !imagename.Matchable(at) {
 		return nil
 	}
 	rest, _ := cutScheme(e.Key)
@@ -99,15 +99,15 @@ func checkMisleadingKey(e *entry) []rules.Result {
 		return e.config.at(e.Start, e.path(), fix, "%s: "+format, append([]any{e.shown()}, args...)...)
 	}
 	switch {
-	case at.Port == "" && at.Host != "docker.io" && location.IsHubAlias(at.Host):
+	case at.Port == "" && at.Host != "docker.io" && imagename.IsHubAlias(at.Host):
 		return result("Docker Hub images are matched as docker.io/…, so this key does not match them")
 	case strings.Contains(authority, "@"):
 		return result("the kubelet ignores the text before the @, including any credential")
 	case strings.ContainsAny(rest, "?#"):
 		return result("the kubelet ignores the query and the fragment")
-	case location.IsAPIPath(at.Path):
+	case imagename.IsAPIPath(at.Path):
 		return result("this key matches only repositories named %s, because the kubelet strips /v1/ and /v2/ but not /v1 or /v2 without a trailing slash", strings.Trim(at.Path, "/"))
-	case location.HasCapital(at.Host):
+	case imagename.HasCapital(at.Host):
 		return result("matching is case-sensitive, and hosts in image names are lowercase")
 	case at.Port == "443":
 		without := at

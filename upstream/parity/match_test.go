@@ -15,6 +15,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/corpus"
@@ -78,7 +79,7 @@ func checkReference(t testing.TB, ref string) bool {
 		return true
 	}
 	_, wantErr = credentialprovider.ParseSchemelessURL(want)
-	if _, err = match.ParseLocation(got); (err != nil) != (wantErr != nil) {
+	if _, err = location.Parse(got); (err != nil) != (wantErr != nil) {
 		t.Errorf("repository %q: error %v, the kubelet's %v", got, err, wantErr)
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/corpus"
@@ -20,7 +21,7 @@ import (
 // loose reports whether only older kubelets parse s.
 func loose(s string) bool {
 	_, err := match.Parse(s)
-	return err != nil && match.ParsesLoosely(s)
+	return err != nil && location.ParsesBefore136(s)
 }
 
 func matches(*sides) (compare, error) {

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package location decides whether any image can match a parsed pattern or auth
+// Package imagename decides whether any image can match a parsed pattern or auth
 // key, and repairs common mistakes in it. The grammar of image names is the one
 // of distribution/reference.
-package location
+package imagename
 
 import (
 	"strconv"
 	"strings"
 	"unicode"
 
+	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/match"
 )
 
 // Matchable reports whether some image matches l.
-func Matchable(l match.Location) bool {
+func Matchable(l location.Location) bool {
 	_, bad := BadLabel(l)
 	return !bad && IsDomain(l) && ValidPort(l.Port) && ValidPath(l.Path)
 }
 
 // BadLabel returns the first label of l's host that no image's host can have.
-func BadLabel(l match.Location) (label string, bad bool) {
+func BadLabel(l location.Location) (label string, bad bool) {
 	if strings.ContainsAny(l.Host, ":[") {
 		return l.Host, l.Port == "" || strings.Trim(l.Host, "0123456789abcdefABCDEF:") != ""
 	}
@@ -41,11 +42,11 @@ func ValidLabel(glob string) bool {
 
 // IsDomain reports whether l's host can be the registry in an image reference:
 // it has a dot, a port or capitals, or is localhost.
-func IsDomain(l match.Location) bool {
+func IsDomain(l location.Location) bool {
 	if l.Host == "index.docker.io" && l.Port == "" {
 		return false // becomes docker.io before it is compared
 	}
-	if !Dotless(l) || match.Label(l.Host, "localhost") {
+	if !Dotless(l) || location.MatchLabel(l.Host, "localhost") {
 		return true
 	}
 	return strings.Contains(l.Host, "*") || HasCapital(l.Host)
@@ -53,7 +54,7 @@ func IsDomain(l match.Location) bool {
 
 // Dotless reports whether l's host has one label and no port. Image references
 // treat such a host as part of a Docker Hub name; see [IsDomain].
-func Dotless(l match.Location) bool {
+func Dotless(l location.Location) bool {
 	return l.Host != "" && l.Port == "" && !strings.ContainsAny(l.Host, ".:[")
 }
 
@@ -79,7 +80,7 @@ func ValidRepository(s string) bool {
 }
 
 // Repair returns l without parts that prevent matches, such as a tag.
-func Repair(l match.Location) match.Location {
+func Repair(l location.Location) location.Location {
 	if !strings.Contains(l.Host, ":") {
 		l.Host = repairHost(l.Host, l.Port)
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package match
+package location
 
 import (
 	"net/url"
@@ -96,20 +96,20 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-func TestOnHub(t *testing.T) {
+func TestUsesHubKey(t *testing.T) {
 	for repository, want := range map[string]bool{
 		"docker.io/library/nginx": true, "docker.io": true, "index.docker.io/a": true, "index.docker.io": true,
 		"localhost/a": true, "a/b": true, "a_b/c": true,
 		"localhost": false, "nginx": false, "localhost:80/a": false, "r.io/a": false, "registry-1.docker.io/a": false,
 		"docker.io:443/a": false, "Docker.io/a": false, "": false, "/a": false,
 	} {
-		if got := OnHub(repository); got != want {
+		if got := UsesHubKey(repository); got != want {
 			t.Errorf("%q: got %v, want %v", repository, got, want)
 		}
 	}
 }
 
-// naiveSelects is what the kubelet does with one key, by net/url
+// naiveSelects reports, with net/url, whether the kubelet uses a key
 // (BasicDockerKeyring in pkg/credentialprovider/keyring.go).
 func naiveSelects(key, repository string) bool {
 	if !strings.HasPrefix(key, "https://") && !strings.HasPrefix(key, "http://") {
@@ -145,7 +145,7 @@ func FuzzSelect(f *testing.F) {
 	f.Add("r.io/%2561", "r.io/a")
 	f.Fuzz(func(t *testing.T, key, repository string) {
 		if !strings.Contains(repository, "/") {
-			return // a bare registry, of which the kubelet knows nothing
+			return // a bare registry, which the kubelet does not have
 		}
 		if _, err := naiveLocation(repository); err != nil {
 			return // the kubelet falls back to Docker Hub, for an image that it would not pull

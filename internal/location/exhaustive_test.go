@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package match
+package location
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 )
 
 // TestLocationEveryByte puts every byte, and every escape of one, at every
-// place of a location of each form.
+// position of a location of each form.
 func TestLocationEveryByte(t *testing.T) {
 	forms := []string{
 		"a.b:80/c", "u:p@a.b/c?q#f", "é%ff/%41", "[::1]/c", "[::1]:80", "[fe80::1%25e]:80/c", "[fe80::1%25e%20]", "#%4f?",
@@ -32,7 +32,7 @@ func TestLocationEveryByte(t *testing.T) {
 	}
 }
 
-// words are all of at most n characters out of an alphabet.
+// words returns all texts of at most n characters of an alphabet.
 func words(alphabet string, n int) []string {
 	all := []string{""}
 	for begin := 0; n > 0; n-- {
@@ -52,7 +52,7 @@ func naiveLabel(pattern, label string) bool {
 	return ok && err == nil
 }
 
-// naiveMatches is naiveMatch for what is taken apart already.
+// naiveMatches is naiveMatch for parsed values.
 func naiveMatches(p, at Location) bool {
 	wants, labels := strings.Split(p.Host, "."), strings.Split(at.Host, ".")
 	if len(wants) != len(labels) || p.Port != at.Port || !strings.HasPrefix(at.Path, p.Path) {
@@ -66,36 +66,25 @@ func naiveMatches(p, at Location) bool {
 	return true
 }
 
-// TestMatchEveryWord holds patterns and the index against the naive rule, over
-// all short ones that are made of what has a meaning.
+// TestMatchEveryWord compares Match with the naive rule for all short patterns
+// and images made of the characters that have a meaning.
 func TestMatchEveryWord(t *testing.T) {
 	patterns, images := words("ab.*:1/", 3), words("ab.1/", 4)
 	patterns = append(patterns, "a*b", "*a*b", "a**b", "a*b*a", "*a.b", "a.*b", "a*.b*", "[::1]", "[::1].a", "*.[::a]")
-	lists, parsed := make([][]string, len(patterns)), make([]*Pattern, len(patterns))
-	for i, s := range patterns {
-		lists[i] = []string{s}
-		if p, err := Parse(s); err == nil {
-			parsed[i] = &p
-		}
-	}
-	index, tried := NewIndex(lists), 0
+	tried := 0
 	for _, image := range images {
-		at, err := ParseLocation(image)
+		at, err := Parse(image)
 		if err != nil {
 			continue
 		}
 		tried++
-		hits := map[int]bool{}
-		for _, hit := range index.Match(at, nil) {
-			hits[hit.List] = true
-		}
-		for i, p := range parsed {
-			want := p != nil && naiveMatches(p.at, at)
-			if p != nil && p.Matches(at) != want {
-				t.Errorf("%q.Matches(%q) = %v, want %v", patterns[i], image, !want, want)
+		for _, s := range patterns {
+			p, err := ParsePattern(s)
+			if err != nil {
+				continue
 			}
-			if hits[i] != want {
-				t.Errorf("the index has %q for %q: %v, want %v", patterns[i], image, hits[i], want)
+			if want := naiveMatches(p.Location, at); p.Match(at) != want {
+				t.Errorf("%q.Match(%q) = %v, want %v", s, image, !want, want)
 			}
 		}
 	}
@@ -104,20 +93,20 @@ func TestMatchEveryWord(t *testing.T) {
 	}
 }
 
-// TestLabelEveryWord: as path.Match, where nothing is a class.
+// TestLabelEveryWord compares with path.Match for patterns without classes.
 func TestLabelEveryWord(t *testing.T) {
 	labels := words("ab", 5)
 	for _, pattern := range words("ab*", 5) {
 		for _, label := range labels {
-			if got, want := Label(pattern, label), naiveLabel(pattern, label); got != want {
-				t.Fatalf("Label(%q, %q) = %v, want %v", pattern, label, got, want)
+			if got, want := MatchLabel(pattern, label), naiveLabel(pattern, label); got != want {
+				t.Fatalf("MatchLabel(%q, %q) = %v, want %v", pattern, label, got, want)
 			}
 		}
 	}
 }
 
-// TestLabelClass: what stands in brackets is a class of characters to a
-// kubelet, even where it was meant as an address.
+// TestLabelClass checks that brackets are a character class, as in the kubelet,
+// even if they contain an address.
 func TestLabelClass(t *testing.T) {
 	for _, tt := range []struct {
 		pattern, label string
@@ -125,32 +114,22 @@ func TestLabelClass(t *testing.T) {
 	}{
 		{"[::1]", "1", true}, {"[::1]", ":", true}, {"[::1]", "[::1]", false}, {"[::1]", "2", false}, {"[", "[", false},
 	} {
-		if got := Label(tt.pattern, tt.label); got != tt.want {
-			t.Errorf("Label(%q, %q) = %v, want %v", tt.pattern, tt.label, got, tt.want)
+		if got := MatchLabel(tt.pattern, tt.label); got != tt.want {
+			t.Errorf("MatchLabel(%q, %q) = %v, want %v", tt.pattern, tt.label, got, tt.want)
 		}
 	}
 }
 
 func TestPatternLocation(t *testing.T) {
-	p, err := Parse("*.io:80/x")
-	if want := (Location{"*.io", "80", "/x", 2}); err != nil || p.Location() != want {
-		t.Errorf("Location() = %+v, %v, want %+v", p.Location(), err, want)
+	p, err := ParsePattern("*.io:80/x")
+	if want := (Location{"*.io", "80", "/x", 2}); err != nil || p.Location != want {
+		t.Errorf("Location = %+v, %v, want %+v", p.Location, err, want)
 	}
 }
 
-func TestShorten(t *testing.T) {
-	most := strings.Repeat("x", 300)
-	if got := shorten(most); got != most {
-		t.Errorf("300 bytes became %d", len(got))
-	}
-	if got := shorten(most + "y"); got != most+"…" {
-		t.Errorf("301 bytes became %q", got)
-	}
-}
-
-// TestEscapeError: the error names the whole escape.
+// TestEscapeError checks that the error contains the whole escape.
 func TestEscapeError(t *testing.T) {
-	_, err := ParseLocation("a%41b")
+	_, err := Parse("a%41b")
 	if want := `invalid escape "%41" in the host`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

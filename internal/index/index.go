@@ -1,43 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package match
+// Package index finds which of many providers match a repository. The time
+// depends on the repository and the number of matches, not on the number of
+// patterns.
+package index
 
 import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/regcred/regcred/internal/location"
 )
 
-// Index finds which of many lists of patterns, one for each provider, match a
-// repository, in time that depends on the repository and on what matches
-// rather than on the number of patterns; only labels whose globs begin with the
-// same text are tried one by one. [NewIndex] builds it; it is read-only
-// afterwards, and safe for concurrent use. The zero value matches nothing.
+// Index finds which of many lists of patterns, one per provider, match a
+// repository. [New] builds it. It is read-only and safe for concurrent use; the
+// zero value matches nothing.
 //
-// Patterns stand in a trie by port and then by labels from the right, where
-// they have the fewest globs. A label with a glob is filed under the literal
-// text before it, and the patterns of one host under their paths, so that
-// both are found by looking up the prefixes of what the image has.
+// It is a trie of ports and then host labels from right to left, because labels
+// on the right rarely contain globs. A label with a glob is stored under the
+// literal text before the glob, and the patterns of one host are stored under
+// their paths, so both are found by looking up prefixes.
 type Index struct {
-	ports map[string]*trieNode
+	ports map[string]*node
 }
 
-// Hit is a pattern that matches: which list, and which of its patterns, both
-// counted from 0 as they were given to [NewIndex].
+// Hit is a pattern that matches: the list, and the pattern in the list, both
+// counted from 0.
 type Hit struct {
 	List, Pattern int
 }
 
-type trieNode struct {
-	literal map[string]*trieNode // by whole label
-	globs   prefixes[globLabel]  // by the text before the first * or [
-	paths   prefixes[Hit]        // patterns that end here, by path
+type node struct {
+	literal map[string]*node    // by whole label
+	globs   prefixes[globLabel] // by the text before the first * or [
+	paths   prefixes[Hit]       // patterns that end here, by path
 }
 
 type globLabel struct {
-	pattern string
-	next    *trieNode
+	glob string
+	next *node
 }
 
 // prefixes finds the values whose key is a prefix of a text.
@@ -56,50 +59,50 @@ func (p *prefixes[T]) add(key string, v T) {
 	}
 }
 
-// NewIndex compiles lists of patterns, which it does not keep. Patterns that
-// do not parse match nothing, as in the kubelet.
-func NewIndex(lists [][]string) *Index {
-	ix := &Index{ports: map[string]*trieNode{}}
-	globs := map[globKey]*trieNode{}
+// New compiles lists of patterns and does not keep the lists. Patterns that do
+// not parse match nothing, as in the kubelet.
+func New(lists [][]string) *Index {
+	ix := &Index{ports: map[string]*node{}}
+	globs := map[globKey]*node{}
 	for i, list := range lists {
 		for j, s := range list {
-			if pat, err := Parse(s); err == nil {
-				ix.add(pat, Hit{i, j}, globs)
+			if at, err := location.Parse(s); err == nil {
+				ix.add(at, Hit{i, j}, globs)
 			}
 		}
 	}
 	return ix
 }
 
-// globKey names a child with a glob while the index is built.
+// globKey identifies a child with a glob while the index is built.
 type globKey struct {
-	parent *trieNode
+	parent *node
 	label  string
 }
 
-func (ix *Index) add(p Pattern, h Hit, globs map[globKey]*trieNode) {
-	n := ix.ports[p.at.Port]
+func (ix *Index) add(pattern location.Location, h Hit, globs map[globKey]*node) {
+	n := ix.ports[pattern.Port]
 	if n == nil {
-		n = &trieNode{}
-		ix.ports[p.at.Port] = n
+		n = &node{}
+		ix.ports[pattern.Port] = n
 	}
-	for rest, more := p.at.Host, true; more; {
+	for rest, more := pattern.Host, true; more; {
 		var label string
 		rest, label, more = cutLast(rest)
 		n = n.child(label, globs)
 	}
-	n.paths.add(p.at.Path, h)
+	n.paths.add(pattern.Path, h)
 }
 
-func (n *trieNode) child(label string, globs map[globKey]*trieNode) *trieNode {
+func (n *node) child(label string, globs map[globKey]*node) *node {
 	meta := strings.IndexAny(label, "*[")
 	if meta < 0 {
 		next := n.literal[label]
 		if next == nil {
 			if n.literal == nil {
-				n.literal = map[string]*trieNode{}
+				n.literal = map[string]*node{}
 			}
-			next = &trieNode{}
+			next = &node{}
 			n.literal[label] = next
 		}
 		return next
@@ -107,17 +110,17 @@ func (n *trieNode) child(label string, globs map[globKey]*trieNode) *trieNode {
 	key := globKey{n, label}
 	next := globs[key]
 	if next == nil {
-		next = &trieNode{}
+		next = &node{}
 		globs[key] = next
 		n.globs.add(label[:meta], globLabel{label, next})
 	}
 	return next
 }
 
-// Match returns one hit for each list that matches, in their order, each with
-// the first of its patterns that does. It stores them in hits, which is empty
-// (nil, or buf[:0]), and allocates only where that has no room.
-func (ix *Index) Match(at Location, hits []Hit) []Hit {
+// Match returns one hit for each matching list, in order, with its first
+// matching pattern. It appends to hits, which must be empty, and allocates only
+// if hits has no room.
+func (ix *Index) Match(at location.Location, hits []Hit) []Hit {
 	if root := ix.ports[at.Port]; root != nil {
 		hits = root.match(at.Host, true, at.Path, hits)
 	}
@@ -133,7 +136,7 @@ func (ix *Index) Match(at Location, hits []Hit) []Hit {
 	return slices.CompactFunc(hits, func(a, b Hit) bool { return a.List == b.List })
 }
 
-func (n *trieNode) match(host string, more bool, path string, hits []Hit) []Hit {
+func (n *node) match(host string, more bool, path string, hits []Hit) []Hit {
 	if !more {
 		for _, l := range n.paths.lengths {
 			if l > len(path) {
@@ -152,7 +155,7 @@ func (n *trieNode) match(host string, more bool, path string, hits []Hit) []Hit 
 			break
 		}
 		for _, g := range n.globs.byKey[label[:l]] {
-			if Label(g.pattern, label) {
+			if location.MatchLabel(g.glob, label) {
 				hits = g.next.match(rest, more, path, hits)
 			}
 		}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package match
+package location
 
 import (
 	"net"
@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// naiveLocation is what the kubelet does, by net/url. This test binary is
-// built with Go 1.26 or later and the default GODEBUG.
+// naiveLocation parses with net/url, as the kubelet does. The test binary is built
+// with Go 1.26 or later and the default GODEBUG.
 func naiveLocation(s string) (Location, error) {
 	u, err := url.Parse("https://" + s)
 	if err != nil {
@@ -25,7 +25,7 @@ func naiveLocation(s string) (Location, error) {
 	return Location{host, port, u.Path, strings.Count(host, ".") + 1}, nil
 }
 
-// naiveMatch is the kubelet's rule, written down as simply as possible.
+// naiveMatch implements the kubelet's rule as simply as possible.
 func naiveMatch(pattern, image string) bool {
 	p, err := naiveLocation(pattern)
 	if err != nil {
@@ -63,29 +63,29 @@ func TestLocation(t *testing.T) {
 
 func checkLocation(t *testing.T, s string) {
 	t.Helper()
-	got, gotErr := ParseLocation(s)
+	got, gotErr := Parse(s)
 	want, wantErr := naiveLocation(s)
 	if (gotErr == nil) != (wantErr == nil) || got != want {
-		t.Errorf("ParseLocation(%q) = %+v, %v; net/url: %+v, %v", s, got, gotErr, want, wantErr)
+		t.Errorf("Parse(%q) = %+v, %v; net/url: %+v, %v", s, got, gotErr, want, wantErr)
 	}
 }
 
-// TestParsesLoosely holds the rule of older kubelets against net/url, which has
-// it under this setting.
-func TestParsesLoosely(t *testing.T) {
+// TestParsesBefore136 compares with net/url, which follows the older rule under
+// this setting.
+func TestParsesBefore136(t *testing.T) {
 	t.Setenv("GODEBUG", "urlstrictcolons=0")
 	loose := 0
 	for _, s := range append(locationSeeds, "a:80:", "a:80:x", "a::80", ":::", "u:p@a:80:80/x", "a:b.c:80", "[::1]:80:80", "a:80:80%41", "[a:80:80") {
 		_, wantErr := naiveLocation(s)
-		if got := ParsesLoosely(s); got != (wantErr == nil) {
-			t.Errorf("ParsesLoosely(%q) = %t; net/url: %v", s, got, wantErr)
+		if got := ParsesBefore136(s); got != (wantErr == nil) {
+			t.Errorf("ParsesBefore136(%q) = %t; net/url: %v", s, got, wantErr)
 		}
-		if _, err := ParseLocation(s); err != nil && wantErr == nil {
+		if _, err := Parse(s); err != nil && wantErr == nil {
 			loose++
 		}
 	}
 	if loose < 5 {
-		t.Errorf("only %d texts are a pattern to older kubelets alone", loose)
+		t.Errorf("only %d texts are a pattern only for older kubelets", loose)
 	}
 }
 
@@ -106,20 +106,16 @@ func FuzzMatch(f *testing.F) {
 	f.Add("*a*.io", "bab.io/x")
 	f.Fuzz(func(t *testing.T, pattern, image string) {
 		want := naiveMatch(pattern, image)
-		p, err := Parse(pattern)
+		p, err := ParsePattern(pattern)
 		if err != nil {
 			if want {
-				t.Errorf("Parse(%q): %v, but it matches %q", pattern, err, image)
+				t.Errorf("ParsePattern(%q): %v, but it matches %q", pattern, err, image)
 			}
 			return
 		}
-		if got := p.Match(image); got != want {
+		at, err := Parse(image)
+		if got := err == nil && p.Match(at); got != want {
 			t.Errorf("%q.Match(%q) = %v, want %v", pattern, image, got, want)
-		}
-		if at, err := ParseLocation(image); err == nil {
-			if reason := p.Mismatch(at).Reason; (reason == "") != want {
-				t.Errorf("%q.Mismatch(%q) = %q, but Match is %v", pattern, image, reason, want)
-			}
 		}
 	})
 }

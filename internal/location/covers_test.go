@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package match
+package location
 
 import (
 	"strings"
@@ -50,8 +50,8 @@ func TestCovers(t *testing.T) {
 		{"10.*.*.*", "10.0.0.*", true},
 	}
 	for _, tt := range tests {
-		wide, _ := Parse(tt.wide)
-		narrow, err := Parse(tt.narrow)
+		wide, _ := ParsePattern(tt.wide)
+		narrow, err := ParsePattern(tt.narrow)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,16 +61,15 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// TestCoversEveryWord holds Covers against images that are tried one by one:
-// one pattern covers another if all of these that the other matches it matches
-// too. The c is a letter that no pattern has.
+// TestCoversEveryWord compares labelCovers with a search: one glob covers another
+// if it matches every label that the other matches. No glob contains the letter c.
 func TestCoversEveryWord(t *testing.T) {
 	labels := words("abc", 5)
 	for _, wide := range words("ab*", 4) {
 		for _, narrow := range words("ab*", 3) {
 			want := true
 			for _, label := range labels {
-				if Label(narrow, label) && !Label(wide, label) {
+				if MatchLabel(narrow, label) && !MatchLabel(wide, label) {
 					want = false
 					break
 				}
@@ -82,9 +81,9 @@ func TestCoversEveryWord(t *testing.T) {
 	}
 }
 
-// FuzzCovers: no repository that the covered pattern matches and the covering
-// does not; and where it is not covered, there is one, which Covers' own
-// argument makes: each * in it stands for a text that nobody writes.
+// FuzzCovers checks that a covering pattern matches every repository that the
+// covered one matches. If one pattern does not cover another, the other with each
+// * replaced by an unused byte is a repository that only the other matches.
 func FuzzCovers(f *testing.F) {
 	f.Add("*.r.example", "a.r.example", "a.r.example/team/app")
 	f.Add("*.r.example:5000/team", "*b.r.example:5000/team-b", "bb.r.example:5000/team-b/app")
@@ -94,39 +93,39 @@ func FuzzCovers(f *testing.F) {
 	f.Add("r.example/", "r.example", "r.example/app")
 	f.Add("*a*.example", "*ba*c.example", "ba.ac.example/x")
 	f.Fuzz(func(t *testing.T, wide, narrow, repository string) {
-		w, err := Parse(wide)
-		n, err2 := Parse(narrow)
+		w, err := ParsePattern(wide)
+		n, err2 := ParsePattern(narrow)
 		if err != nil || err2 != nil {
 			return
 		}
 		for _, image := range append(instances(n), repository) {
-			at, err := ParseLocation(image)
+			at, err := Parse(image)
 			if err != nil || !strings.HasPrefix(at.Path, "/") {
 				continue // no repository
 			}
-			if n.Matches(at) && !w.Matches(at) && w.Covers(n) {
+			if n.Match(at) && !w.Match(at) && w.Covers(n) {
 				t.Errorf("%q covers %q, and does not match %q", wide, narrow, image)
 			}
 		}
-		if strings.ContainsAny(n.at.Host, "[\x00") || w.Covers(n) {
+		if strings.ContainsAny(n.Host, "[\x00") || w.Covers(n) {
 			return
 		}
-		at := Location{strings.ReplaceAll(n.at.Host, "*", "\x00"), n.at.Port, fromSlash(n.at.Path), n.at.labels}
-		if !n.Matches(at) || w.Matches(at) {
+		at := Location{strings.ReplaceAll(n.Host, "*", "\x00"), n.Port, imagePath(n.Path), n.labels}
+		if !n.Match(at) || w.Match(at) {
 			t.Errorf("%q does not cover %q, and matches %q as it does", wide, narrow, at.Host)
 		}
 	})
 }
 
-// instances are images that a pattern may match.
+// instances returns images that a pattern may match.
 func instances(p Pattern) (list []string) {
 	port := ""
-	if p.at.Port != "" {
-		port = ":" + p.at.Port
+	if p.Port != "" {
+		port = ":" + p.Port
 	}
 	for _, host := range []string{"x", "", "a", "1", "-"} {
 		for _, rest := range []string{"", "/", "/app", "b/app"} {
-			list = append(list, strings.ReplaceAll(p.at.Host, "*", host)+port+p.at.Path+rest)
+			list = append(list, strings.ReplaceAll(p.Host, "*", host)+port+p.Path+rest)
 		}
 	}
 	return list

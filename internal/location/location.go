@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package match
+package location
 
 import (
 	"errors"
@@ -10,23 +10,22 @@ import (
 	"strings"
 )
 
-// Location is a pattern, an auth key or a repository taken apart as the kubelet
-// compares it: host without port, port without colon, and path from its slash
-// on, decoded. Only [ParseLocation] makes one that can be matched; the zero
-// value and literals cannot.
+// Location is a parsed pattern, auth key or repository: host without port, port
+// without colon, and decoded path including its leading slash. Only locations
+// from [Parse] can be matched; the zero value and literals cannot.
 //
-// The kubelet gets it from url.Parse("https://" + s) and net.SplitHostPort. We
-// parse ourselves, because net/url changes with the Go version and GODEBUG of
-// the program that embeds us (urlstrictcolons), because matching must not
-// allocate, and because package net is larger than a small plugin. The rules
-// are those of Go 1.26, with which kubelet 1.36 is built; FuzzLocation holds
-// them against net/url.
+// The kubelet uses url.Parse("https://" + s) and net.SplitHostPort. This package
+// has its own parser, because net/url changes with the Go version and GODEBUG of
+// the importing program (urlstrictcolons), because matching must not allocate,
+// and because package net is larger than a small plugin. The rules are those of
+// Go 1.26, with which kubelets since 1.36 are built. FuzzLocation compares with
+// net/url.
 type Location struct {
 	Host, Port, Path string
 	labels           int // dot-separated parts of the host
 }
 
-// String is l as a pattern is written.
+// String returns l in the form of a pattern.
 func (l Location) String() string {
 	host := l.Host
 	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
@@ -38,27 +37,34 @@ func (l Location) String() string {
 	return host + l.Path
 }
 
-// ParseLocation parses a schemeless URL: a pattern, an auth key or a
-// repository. It allocates only for percent-escapes, IPv6 addresses and
-// errors, which do not repeat s: it may hold a password.
-func ParseLocation(s string) (Location, error) {
+// Labels returns the dot-separated parts of the host; nil for the zero value.
+func (l Location) Labels() []string {
+	if l.labels == 0 {
+		return nil
+	}
+	return strings.Split(l.Host, ".")
+}
+
+// Parse parses a URL without a scheme: a pattern, an auth key or a repository.
+// It allocates only for percent-escapes, IPv6 addresses and errors. Errors do
+// not repeat s, which may contain a password.
+func Parse(s string) (Location, error) {
 	if l, ok := parsePlain(s); ok {
 		return l, nil
 	}
 	return parseAny(s)
 }
 
-// ParsesLoosely reports whether s is a pattern to a kubelet before 1.36. Those
-// are built with Go before 1.26, or with its defaults, to which a port begins at
-// the last colon of a host without brackets (GODEBUG urlstrictcolons).
-func ParsesLoosely(s string) bool {
+// ParsesBefore136 reports whether s is a valid pattern for kubelets before 1.36.
+// Go before 1.26 takes the last colon of a host without brackets for the start
+// of the port (GODEBUG urlstrictcolons).
+func ParsesBefore136(s string) bool {
 	_, _, err := splitURL(s, strings.LastIndexByte)
 	return err == nil
 }
 
-// parsePlain handles, without allocating, what needs no decoding: nearly
-// every pattern and every repository. ok is false for the others, whether
-// they are valid or not.
+// parsePlain parses, without allocating, locations that need no decoding: nearly
+// every pattern and repository. ok is false for all others, valid or not.
 func parsePlain(s string) (l Location, ok bool) {
 	l = Location{Host: s, labels: 1}
 	if i := strings.IndexByte(s, '/'); i >= 0 {
@@ -84,7 +90,7 @@ func parsePlain(s string) (l Location, ok bool) {
 	return l, isDigits(l.Port)
 }
 
-// parseAny handles what parsePlain does not.
+// parseAny parses any location.
 func parseAny(s string) (Location, error) {
 	hostport, path, err := splitURL(s, strings.IndexByte)
 	if err != nil {
@@ -94,9 +100,9 @@ func parseAny(s string) (Location, error) {
 	return Location{Host: host, Port: port, Path: path, labels: strings.Count(host, ".") + 1}, nil
 }
 
-// splitPort is net.SplitHostPort for what parseHost returns.
+// splitPort is net.SplitHostPort for the results of parseHost.
 //
-// kubelet: a host that SplitHostPort does not like is taken whole, which is how
+// kubelet: if SplitHostPort fails, the whole text is the host. That is why
 // "[::1]" without a port keeps its brackets.
 func splitPort(s string) (host, port string) {
 	i := strings.LastIndexByte(s, ':')
@@ -115,8 +121,8 @@ func splitPort(s string) (host, port string) {
 	return host, port
 }
 
-// splitURL is the whole of url.Parse("https://" + s) as far as it decides
-// acceptance, Host and Path. colon finds the colon at which a port begins.
+// splitURL returns Host and Path of url.Parse("https://" + s), and fails where
+// that does. colon finds the colon before the port.
 func splitURL(s string, colon func(string, byte) int) (hostport, path string, err error) {
 	s, fragment, _ := strings.Cut(s, "#")
 	for i := range len(s) {
@@ -160,7 +166,7 @@ func checkUserinfo(s string) error {
 	return err
 }
 
-// parseHost checks and decodes host[:port], as net/url's function of that name.
+// parseHost checks and decodes host[:port] like the function in net/url.
 func parseHost(s string, colon func(string, byte) int) (string, error) {
 	switch open := strings.LastIndexByte(s, '['); {
 	case open == 0:
@@ -207,7 +213,7 @@ func parseIPLiteral(s string) (string, error) {
 	return "[" + host + zone + "]" + port, nil
 }
 
-// checkPort checks ":" and digits, of which there may be none.
+// checkPort accepts "" and a colon with any number of digits.
 func checkPort(s string) error {
 	if s == "" {
 		return nil
@@ -216,12 +222,12 @@ func checkPort(s string) error {
 		return errors.New("the text after the IPv6 address is not a port")
 	}
 	if !isDigits(s[1:]) {
-		return errors.New("the text after the first colon in the host is not a port") // it may be a password
+		return errors.New("the text after the first colon in the host is not a port") // the text may be a password
 	}
 	return nil
 }
 
-// urlPart is the part of a URL in which bytes are decoded.
+// urlPart is a part of a URL; parts differ in the bytes that may be escaped.
 type urlPart int
 
 const (
@@ -230,7 +236,7 @@ const (
 	inZone
 )
 
-// unescape decodes percent-escapes and, in a host or zone, checks the bytes.
+// unescape decodes percent-escapes and, in a host or zone, checks all bytes.
 func unescape(s string, part urlPart) (string, error) {
 	escapes := 0
 	for i := 0; i < len(s); i++ {
@@ -265,7 +271,7 @@ func unescape(s string, part urlPart) (string, error) {
 	return string(b), nil
 }
 
-// mayEscape reports whether v may stand as a percent-escape (RFC 3986 3.2.2, RFC 6874).
+// mayEscape reports whether v may be percent-escaped (RFC 3986 3.2.2, RFC 6874).
 func mayEscape(v byte, part urlPart) bool {
 	switch part {
 	case inHost:
@@ -277,8 +283,8 @@ func mayEscape(v byte, part urlPart) bool {
 	}
 }
 
-// hostByte reports whether c may stand in a host as it is. Bytes from 0x80 on
-// may too, but not as an escape in a zone.
+// hostByte reports whether c is allowed unescaped in a host. Bytes from 0x80 on
+// are too, but not as an escape in a zone.
 func hostByte(c byte) bool {
 	return isLower(c) || isUpper(c) || isDigit(c) || strings.IndexByte("-._~!$&'()*+,;=:[]<>\"", c) >= 0
 }
@@ -309,7 +315,7 @@ func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
 func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// isDigits reports whether s holds nothing but digits; it may be empty.
+// isDigits reports whether s contains only digits, or is empty.
 func isDigits(s string) bool {
 	for i := range len(s) {
 		if !isDigit(s[i]) {

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package match
+package diagnose
 
-import "testing"
+import (
+	"testing"
 
-// TestMismatchNear: of patterns that do not match, the later is the nearer.
-func TestMismatchNear(t *testing.T) {
+	"github.com/regcred/regcred/internal/location"
+)
+
+// TestMismatchSimilarity lists patterns that do not match from least to most similar.
+func TestMismatchSimilarity(t *testing.T) {
 	for image, patterns := range map[string][]string{
 		"a.r.io:80/team/app": {"s.com", "*.*", "*.*.*:81", "s.r.io", "a.r.io", "a.r.io:80/x", "a.r.io:80/team/x"},
 		"111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn/app": {
@@ -26,30 +30,30 @@ func TestMismatchNear(t *testing.T) {
 		"10.1.2.3:5000/app":                         {"172.1.2.3:5000", "10.2.2.3:5000", "10.1.9.9:5000", "10.1.2.3"},
 		"localhost:5000/app":                        {"localhost.example:5000", "localhost:5001"},
 	} {
-		at, err := ParseLocation(image)
+		at, err := location.Parse(image)
 		if err != nil {
 			t.Fatal(err)
 		}
 		last, before := -1<<31, ""
 		for _, s := range patterns {
-			p, err := Parse(s)
+			p, err := location.ParsePattern(s)
 			if err != nil {
 				t.Fatal(err)
 			}
-			m := p.Mismatch(at)
+			m := ComparePattern(p, at)
 			if m.Reason == "" {
 				t.Errorf("%s: %q matches", image, s)
 			}
-			if m.Near <= last {
-				t.Errorf("%s: %q (%#x) is no nearer than %q (%#x)", image, s, m.Near, before, last)
+			if m.Similarity <= last {
+				t.Errorf("%s: %q (%#x) is not more similar than %q (%#x)", image, s, m.Similarity, before, last)
 			}
-			last, before = m.Near, s
+			last, before = m.Similarity, s
 		}
 	}
 }
 
-// TestMismatchStranger: nobody who wrote these meant the image.
-func TestMismatchStranger(t *testing.T) {
+// TestMismatchUnrelated lists patterns for domains of other owners.
+func TestMismatchUnrelated(t *testing.T) {
 	for image, patterns := range map[string][]string{
 		"registry.example/app":       {"tenants.example", "*.dkr.ecr.*.amazonaws.com", "docker.io"},
 		"registry.example.co.uk/app": {"registry.other.co.uk", "co.uk"},
@@ -59,9 +63,9 @@ func TestMismatchStranger(t *testing.T) {
 		"public.ecr.aws/app":         {"ecr.example.com"},
 	} {
 		for _, s := range patterns {
-			at, _ := ParseLocation(image)
-			if p, err := Parse(s); err != nil || p.Mismatch(at).Near >= 0 || p.Mismatch(at).Instead != "" {
-				t.Errorf("%s: %q: %+v", image, s, p.Mismatch(at))
+			at, _ := location.Parse(image)
+			if p, err := location.ParsePattern(s); err != nil || ComparePattern(p, at).Similarity >= 0 || ComparePattern(p, at).Instead != "" {
+				t.Errorf("%s: %q: %+v", image, s, ComparePattern(p, at))
 			}
 		}
 	}
@@ -124,23 +128,23 @@ func TestMismatchReason(t *testing.T) {
 		{"quay.io", "registry.example/a", `label 1: "registry" does not match "quay"`, ""},
 	}
 	for _, tt := range tests {
-		p, err := Parse(tt.pattern)
+		p, err := location.ParsePattern(tt.pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
-		at, err := ParseLocation(tt.image)
+		at, err := location.Parse(tt.image)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m := p.Mismatch(at); m.Reason != tt.reason || m.Instead != tt.instead {
+		if m := ComparePattern(p, at); m.Reason != tt.reason || m.Instead != tt.instead {
 			t.Errorf("%q for %s:\ngot  %s (%s)\nwant %s (%s)", tt.pattern, tt.image, m.Reason, m.Instead, tt.reason, tt.instead)
 		}
 	}
 }
 
-// TestMismatchInstead: what is proposed hands nothing to more strangers than the
-// pattern does: no glob in the owner's name that the pattern does not have
-// there, no more globs but for one label more, and the path stays as deep.
+// TestMismatchInstead checks that the proposed pattern is not wider than the
+// original: it has no new glob in the owner's domain, at most one more glob, and a
+// path as deep.
 func TestMismatchInstead(t *testing.T) {
 	for _, tt := range []struct{ pattern, image, instead string }{
 		{"*.aws.ecr/a", "public.ecr.aws/a", "public.ecr.aws/a"},
@@ -154,19 +158,19 @@ func TestMismatchInstead(t *testing.T) {
 		{"registry.example/team/*", "registry.example/team/a", "registry.example/team/"},
 		{"registry.example/team/a:*", "registry.example/team/a", "registry.example/team/a"},
 	} {
-		p, _ := Parse(tt.pattern)
-		at, err := ParseLocation(tt.image)
+		p, _ := location.ParsePattern(tt.pattern)
+		at, err := location.Parse(tt.image)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m := p.Mismatch(at); m.Instead != tt.instead {
+		if m := ComparePattern(p, at); m.Instead != tt.instead {
 			t.Errorf("%q for %s: instead %q, want %q", tt.pattern, tt.image, m.Instead, tt.instead)
 		}
 	}
 }
 
-// FuzzMismatch: there is a reason if and only if the pattern does not match,
-// and what is proposed instead does.
+// FuzzMismatch checks that there is a reason if and only if the pattern does not
+// match, and that the proposed pattern matches.
 func FuzzMismatch(f *testing.F) {
 	f.Add("*.dkr.ecr.*.amazonaws.com", "1.dkr.ecr.eu.amazonaws.com.cn/a")
 	f.Add("https://a.b/c", "a.b/c")
@@ -174,19 +178,19 @@ func FuzzMismatch(f *testing.F) {
 	f.Add("[::1]", "[::1]:80/a")
 	f.Add("docker.io/a/*", "docker.io/library/a")
 	f.Fuzz(func(t *testing.T, pattern, image string) {
-		p, err := Parse(pattern)
-		at, err2 := ParseLocation(image)
+		p, err := location.ParsePattern(pattern)
+		at, err2 := location.Parse(image)
 		if err != nil || err2 != nil {
 			return
 		}
-		m := p.Mismatch(at)
-		if p.Matches(at) != (m.Reason == "") || p.Matches(at) != (m.Near == nearest) || m.Near > nearest {
-			t.Errorf("%q, %q: matches %v, but %+v", pattern, image, p.Matches(at), m)
+		m := ComparePattern(p, at)
+		if p.Match(at) != (m.Reason == "") || p.Match(at) != (m.Similarity == identical) || m.Similarity > identical {
+			t.Errorf("%q, %q: matches %v, but %+v", pattern, image, p.Match(at), m)
 		}
 		if m.Instead == "" {
 			return
 		}
-		if q, err := Parse(m.Instead); err != nil || !q.Matches(at) {
+		if q, err := location.ParsePattern(m.Instead); err != nil || !q.Match(at) {
 			t.Errorf("%q, %q: %q does not match", pattern, image, m.Instead)
 		}
 	})

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/regcred/regcred/internal/location"
+)
+
+// Mismatch explains why a pattern does not match a repository.
+type Mismatch struct {
+	Reason  string // for people; "" if the pattern matches
+	Instead string // a similar pattern that matches; "" if none is evident
+	// Similarity ranks the patterns that do not match a repository; higher is more
+	// similar. It is negative if the pattern names the domain of another owner.
+	Similarity int
+}
+
+// ComparePattern explains the first difference between a pattern and a
+// repository, in the order host, port, path.
+func ComparePattern(p location.Pattern, image location.Location) Mismatch {
+	if p.Match(image) {
+		return Mismatch{Similarity: identical}
+	}
+	intended, reason := withoutMistake(p.Location, image)
+	c := newComparison(intended, image)
+	if reason == "" {
+		reason = c.reason()
+	}
+	m := Mismatch{Reason: reason, Similarity: c.similarity()}
+	if instead, err := location.ParsePattern(c.instead().String()); err == nil && c.related() && instead.Match(image) {
+		m.Instead = instead.String()
+	}
+	return m
+}
+
+const hub = "docker.io"
+
+// hubAliases are names of Docker Hub that image names never have.
+var hubAliases = []string{
+	"index.docker.io", "registry-1.docker.io", "registry.docker.io", "hub.docker.io", "www.docker.io", "docker.com",
+	"hub.docker.com", "registry.hub.docker.com", "registry.docker.com", "index.docker.com", "www.docker.com",
+}
+
+// withoutMistake corrects a pattern that cannot match any image because of a
+// common mistake, and describes the mistake. It returns other patterns unchanged.
+func withoutMistake(p, image location.Location) (intended location.Location, reason string) {
+	oneLabel, onHub := len(p.Labels()) == 1, image.Host == hub && image.Port == "" && p.Port == ""
+	if rest, ok := strings.CutPrefix(p.Path, "//"); ok && oneLabel {
+		if intended, err := location.Parse(rest); err == nil {
+			return intended, fmt.Sprintf("scheme: patterns cannot have a scheme, so %q is parsed as the host", p.Host)
+		}
+	}
+	intended = p
+	switch {
+	case onHub && slices.Contains(hubAliases, p.Host):
+		intended.Host = hub
+		reason = fmt.Sprintf("host: Docker Hub images are matched as docker.io/…, not %s/…", p.Host)
+	case onHub && oneLabel && strings.HasPrefix(hubPath(p)+"/", image.Path+"/"):
+		intended.Host, intended.Path = hub, hubPath(p)
+		reason = "host: the pattern has no host, but Docker Hub images are matched as docker.io/…"
+	case image.Host == hub && p.Host == hub && !strings.HasPrefix(image.Path, p.Path) && strings.HasPrefix(image.Path+"/", "/library"+p.Path+"/"):
+		intended.Path = "/library" + p.Path
+		reason = fmt.Sprintf("path: %q does not begin with %q (official Docker Hub images are in library/)", image.Path, p.Path)
+	}
+	return intended, reason
+}
+
+// hubPath returns the path on Docker Hub of a name without a host.
+func hubPath(l location.Location) string {
+	if l.Path == "" {
+		return "/library/" + l.Host
+	}
+	return "/" + l.Host + l.Path
+}
+
+// reason describes the first difference.
+func (c *comparison) reason() string {
+	switch {
+	case len(c.wants) != len(c.has):
+		return c.lengthReason()
+	case !c.hostMatches():
+		return c.labelReason()
+	case c.pattern.Port != c.image.Port:
+		return portReason(c.pattern.Port, c.image.Port)
+	}
+	return pathReason(c.pattern.Path, c.image.Path)
+}
+
+func (c *comparison) lengthReason() string {
+	counts := fmt.Sprintf("host: %q has %s, but %q has %s (a * matches one label)",
+		c.pattern.Host, count(len(c.wants), "label"), c.image.Host, count(len(c.has), "label"))
+	if c.relation < sameOwner {
+		return counts
+	}
+	if pattern, image := c.endings(); pattern != "" {
+		return fmt.Sprintf("host: the pattern ends in %q, but the image host ends in %q", pattern, image)
+	}
+	d, much := len(c.wants)-len(c.has), "long"
+	if d < 0 {
+		d, much = -d, "short"
+	}
+	return "host: " + count(d, "label") + " too " + much + strings.TrimPrefix(counts, "host")
+}
+
+// endings returns the ends of hosts whose last labels differ, beginning with the
+// last label that both have at the same place.
+func (c *comparison) endings() (pattern, image string) {
+	for i := min(len(c.wants), len(c.has)) - 1; c.suffix == 0 && i >= 0; i-- {
+		if c.wants[i] == c.has[i] {
+			return strings.Join(c.wants[i:], "."), strings.Join(c.has[i:], ".")
+		}
+	}
+	return "", ""
+}
+
+func (c *comparison) labelReason() string {
+	i := 0
+	for location.MatchLabel(c.wants[i], c.has[i]) {
+		i++
+	}
+	want, got, where := c.wants[i], c.has[i], fmt.Sprintf("label %d", i+1)
+	if i > 0 && i == len(c.wants)-1 && c.relation >= sameOwner {
+		where = "last label"
+	}
+	reason := fmt.Sprintf("%s: %q does not match %q", where, got, want)
+	switch {
+	case got == want:
+		reason += " (brackets without a port after them are parsed as a character class)"
+	case strings.EqualFold(got, want):
+		reason += " (matching is case-sensitive)"
+	}
+	return reason
+}
+
+func portReason(want, got string) string {
+	switch {
+	case got == "":
+		return fmt.Sprintf("port: the pattern has %s, but the image has none", want)
+	case want == "":
+		return fmt.Sprintf("port: the image has %s, but the pattern has none", got)
+	}
+	return fmt.Sprintf("port: the image has %s, but the pattern has %s", got, want)
+}
+
+func pathReason(want, got string) string {
+	reason := fmt.Sprintf("path: %q does not begin with %q", got, want)
+	switch {
+	case strings.ContainsAny(want, "*["):
+		reason += " (globs do not work in paths)"
+	case strings.ContainsAny(want, ":@"):
+		reason += " (matching ignores tags and digests)"
+	case strings.ContainsFunc(want, unicode.IsUpper):
+		reason += " (image paths must be lowercase)"
+	case got != "" && got+"/" == want:
+		reason += " (the trailing slash in the pattern requires a longer image path)"
+	}
+	return reason
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+// Package location parses and compares image patterns, auth keys and
+// repositories as the kubelet does. Package match is its public face; the
+// packages that compare parsed values use this one:
+//
+//	p, err := location.ParsePattern("*.registry.example/team")
+//	at, err := location.Parse("eu.registry.example/team/app")
+//	p.Match(at) // true
+//
+// It imports only the standard library. Its values are safe for concurrent use.
+package location

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package location
+
+import (
+	"slices"
+	"strings"
+)
+
+// HubKey is the normalised auth key that the kubelet tries for a Docker Hub
+// image if no key matches (see [UsesHubKey]).
+const HubKey = "index.docker.io"
+
+// Key is a compiled auth key of a plugin's response or a docker config file.
+// The zero value matches nothing.
+type Key struct {
+	Pattern        // normalised: its text is what the kubelet sorts and compares
+	Raw     string // as given
+}
+
+// Keys normalises and compiles auth keys and sorts them in the kubelet's order
+// (BasicDockerKeyring.Add in pkg/credentialprovider/keyring.go):
+//
+//   - Normalising removes the scheme, user, query and fragment, decodes the path,
+//     removes a leading /v1 or /v2, and removes a path that is only a slash.
+//   - The order is reverse byte order of the normalised keys, so a key precedes
+//     its own prefixes, and letters and digits precede a *.
+//   - Keys that do not parse are dropped.
+//   - Keys that normalise to the same text are sorted by Raw. The kubelet's order
+//     is random there.
+func Keys(raw []string) []Key {
+	keys := make([]Key, 0, len(raw))
+	for _, s := range raw {
+		if p, ok := normalise(s); ok {
+			keys = append(keys, Key{p, s})
+		}
+	}
+	slices.SortFunc(keys, func(a, b Key) int {
+		if c := strings.Compare(b.text, a.text); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Raw, b.Raw)
+	})
+	return keys
+}
+
+// normalise compiles an auth key without the parts that the kubelet ignores.
+func normalise(key string) (Pattern, bool) {
+	rest, ok := strings.CutPrefix(key, "https://")
+	if !ok {
+		rest = strings.TrimPrefix(key, "http://")
+	}
+	hostport, path, err := splitURL(rest, strings.IndexByte)
+	if err != nil {
+		return Pattern{}, false
+	}
+	// Docker treats HOST/v1/ and HOST/v2/ as HOST.
+	if strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/v2/") {
+		path = path[len("/v1"):]
+	}
+	if path == "/" {
+		path = ""
+	}
+	// kubelet: the key is parsed again when it is matched, so its path is decoded
+	// twice, and a key that parses here may never match.
+	p, err := ParsePattern(hostport + path)
+	return p, err == nil
+}
+
+// Select returns the keys, as given, whose credentials the kubelet uses for a
+// normalised repository or a bare registry, in the order in which it tries
+// them: the [Keys] that match or, if none does and [UsesHubKey], each [HubKey].
+func Select(keys []string, repository string) []string {
+	at, err := Parse(repository)
+	if err != nil {
+		return nil
+	}
+	compiled := Keys(keys)
+	selected := rawKeys(compiled, func(k Key) bool { return k.Match(at) })
+	if len(selected) == 0 && UsesHubKey(repository) {
+		selected = rawKeys(compiled, func(k Key) bool { return k.text == HubKey })
+	}
+	return selected
+}
+
+func rawKeys(keys []Key, wanted func(Key) bool) (raw []string) {
+	for _, k := range keys {
+		if wanted(k) {
+			raw = append(raw, k.Raw)
+		}
+	}
+	return raw
+}
+
+// UsesHubKey reports whether the kubelet falls back to [HubKey] for a normalised
+// repository or a bare registry.
+func UsesHubKey(repository string) bool {
+	host, _, image := strings.Cut(repository, "/")
+	if host == "docker.io" || host == HubKey {
+		return true
+	}
+	// kubelet: it takes a host without a dot and a port for a Docker Hub namespace,
+	// although after normalisation it is a host (localhost/x). A bare registry is
+	// always a host.
+	return image && host != "" && !strings.ContainsAny(host, ".:")
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package match
+
+import (
+	"github.com/regcred/regcred/internal/diagnose"
+	"github.com/regcred/regcred/internal/location"
+)
+
+// Pattern is an entry of matchImages or a key of auth. [Parse] returns one; the
+// zero value matches nothing.
+type Pattern struct{ compiled location.Pattern }
+
+// Parse compiles a pattern. It fails exactly where kubelet 1.37 does
+// (ParseSchemelessURL in pkg/credentialprovider/keyring.go), whatever the Go
+// version and GODEBUG of the program. The error does not repeat the pattern,
+// which may contain a password.
+func Parse(pattern string) (Pattern, error) {
+	p, err := location.ParsePattern(pattern)
+	return Pattern{p}, err
+}
+
+// Match reports whether p matches the result of [Repository] or [Registry], as
+// the kubelet's URLsMatchStr does. All of the following must hold:
+//
+//   - The ports are equal, or both are absent.
+//   - The hosts have the same number of labels, and each label matches. A *
+//     matches any text within a label, also an empty one. Case matters.
+//   - p's path is a string prefix of the repository's path.
+//
+// A repository that does not parse does not match. Match allocates only for
+// percent-escapes and IPv6 addresses.
+func (p Pattern) Match(repository string) bool {
+	at, err := location.Parse(repository)
+	return err == nil && p.compiled.Match(at)
+}
+
+// Why returns, for people, why p does not match a repository; "" if it matches.
+func (p Pattern) Why(repository string) string {
+	at, err := location.Parse(repository)
+	if err != nil {
+		return "invalid repository: " + err.Error()
+	}
+	return diagnose.ComparePattern(p.compiled, at).Reason
+}
+
+// String returns the pattern as passed to [Parse].
+func (p Pattern) String() string { return p.compiled.String() }
+
+// Select returns the auth keys whose credentials the kubelet uses for the result
+// of [Repository] or [Registry], unchanged and in the order in which it tries
+// them. For Docker Hub images that no key matches these are the keys that mean
+// index.docker.io. The result is nil if there are none, or if the repository does
+// not parse.
+func Select(keys []string, repository string) []string { return location.Select(keys, repository) }
