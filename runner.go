@@ -70,7 +70,7 @@ func newRunner(e *env, at position) *runner {
 // place returns the current file and line of a field of the entry.
 func (r *runner) place(field string, index int) string {
 	at := r.position.Load()
-	return at.config.Place(at.index, field, index)
+	return at.config.Position(at.index, field, index).FileLine()
 }
 
 // cloneProvider returns a deep copy, so that [Keyring.Reload] notices changes

@@ -167,8 +167,8 @@ func (c *Config) Position(provider int, rest ...any) Position {
 	switch {
 	case f == nil:
 		return Position{Path: full.String()}
-	case f.Predecessor():
-		return f.predecessorPosition(index, rest)
+	case f.OutOfTree():
+		return f.outOfTreePosition(index, rest)
 	}
 	return f.source.place(full)
 }
@@ -182,18 +182,9 @@ func (c *Config) Command(i int, binDir string) plugin.Command {
 		if index >= configured[field] {
 			return "" // the caller has added it
 		}
-		return c.Place(i, field, index)
+		return c.Position(i, field, index).FileLine()
 	}
 	return command
-}
-
-// Place is file and line of what [Config.Position] finds; "" if they are unknown.
-func (c *Config) Place(provider int, rest ...any) string {
-	at := c.Position(provider, rest...)
-	if at.File == "" || at.Line == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s:%d", at.File, at.Line)
 }
 
 // has reports whether a field of a provider is written in its file, be it
@@ -225,11 +216,11 @@ func (c *Config) problem(provider int, value, msg string, rest ...any) *FieldErr
 
 // predecessor reports whether provider i is the predecessor's: by its file or,
 // in a Config that was not loaded, by its protocol.
-func (c *Config) predecessor(i int) bool {
+func (c *Config) outOfTree(i int) bool {
 	if f, _ := c.fileOf(i); f != nil {
-		return f.Predecessor()
+		return f.OutOfTree()
 	}
-	return c.Providers[i].Predecessor()
+	return c.Providers[i].OutOfTree()
 }
 
 // Format writes where c was loaded from and what providers it has, whatever the

@@ -176,10 +176,10 @@ func TestLoadRejects(t *testing.T) {
 			`f:2:7: kind: is a number, but must be a string: quote it: "5"`}},
 		{"several unknown fields", replace("matchImages", "matchimages") + "  foo: 1\n  deFaultCache: 1\n  tokenAttribute: x\nmetadata: {}\n", []string{
 			"f:5:3: providers[0].matchimages: unknown field: did you mean matchImages? (case matters)",
-			"f:8:3: providers[0].foo: unknown field",
-			"f:9:3: providers[0].deFaultCache: unknown field",
+			"f:8:3: providers[0].foo: unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes",
+			"f:9:3: providers[0].deFaultCache: unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes",
 			"f:10:3: providers[0].tokenAttribute: unknown field: did you mean tokenAttributes?",
-			"f:11:1: metadata: unknown field: this field belongs in Kubernetes API objects, not in this file"}},
+			"f:11:1: metadata: unknown field; the known fields are apiVersion, kind and providers"}},
 		{"separators", replace("matchImages", "match_images"), []string{"f:5:3: providers[0].match_images: unknown field: did you mean matchImages? (case matters)"}},
 		{"tokenAttributes in v1beta1", strings.Replace(testConfig, "io/v1\n", "io/v1beta1\n", 1) + "  tokenAttributes: null\n", []string{"f:8:3: providers[0].tokenAttributes: unknown field: supported only in version kubelet.config.k8s.io/v1"}},
 		{"tokenAttributes in v1alpha1", strings.Replace(testConfig, "io/v1\n", "io/v1alpha1\n", 1) + "  tokenAttributes: {cacheType: Token}\n", []string{"f:8:3: providers[0].tokenAttributes: unknown field: supported only in version kubelet.config.k8s.io/v1"}},
@@ -206,7 +206,7 @@ func TestLoadRejects(t *testing.T) {
 		{"missing comma", replace("com\"]", "com\" \"b\"]"), []string{"f:5:3: not valid YAML: missing comma or closing bracket before this position"}},
 		{"unquoted IPv6", replace(`["*.example.com"]`, "\n  - [::1]:5000"), []string{"f:6:3: not valid YAML: expected a value here; quote values that contain brackets, colons or commas, such as an IPv6 address"}},
 		{"text behind a quote", replace("name: ecr", `name: "ecr" x`), []string{"f:4:1: not valid YAML: expected a field here; check the indentation and the quotes"}},
-		{"colons, and an unknown field", replace(`["*.example.com"]`, `["a:80:80", "a b"]`) + "  foo: x\n", []string{`f:5:28: providers[0].matchImages[1]: invalid pattern for the kubelet: contains characters that are not allowed in an image name: "a…"`, "f:8:3: providers[0].foo: unknown field"}},
+		{"colons, and an unknown field", replace(`["*.example.com"]`, `["a:80:80", "a b"]`) + "  foo: x\n", []string{`f:5:28: providers[0].matchImages[1]: invalid pattern for the kubelet: contains characters that are not allowed in an image name: "a…"`, "f:8:3: providers[0].foo: unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"}},
 		{"unclosed quote", replace("com\"]", "com]"), []string{"f:8:1: not valid YAML: missing closing quote"}},
 		{"bad indentation", replace("  matchImages", "   matchImages"), []string{"f:5:4: not valid YAML: unexpected colon; check the indentation, and quote values that contain a colon"}},
 		{"mapping for key", testConfig + "  {a: b}: c\n", []string{"f: not valid YAML: a field name cannot be a mapping or a list"}},
@@ -215,7 +215,7 @@ func TestLoadRejects(t *testing.T) {
 		// Unicode blanks before the brace: taken for JSON, which does not allow them.
 		{"JSON after wide blanks", "\u00a0" + testJSON, []string{"f:1:1: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
 		{"YAML after a brace", "{kind: x}", []string{"f:1:2: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
-		{"column in bytes", testHead + "providers: [{name: \"ü\", foo: 1}]\n", []string{"f:3:13: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:3:13: providers[0].matchImages: missing: at least one pattern is required", `f:3:13: providers[0].defaultCacheDuration: required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`, "f:3:26: providers[0].foo: unknown field"}},
+		{"column in bytes", testHead + "providers: [{name: \"ü\", foo: 1}]\n", []string{"f:3:13: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:3:13: providers[0].matchImages: missing: at least one pattern is required", `f:3:13: providers[0].defaultCacheDuration: required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`, "f:3:26: providers[0].foo: unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"}},
 		{"through an alias", testHead + "providers:\n- name: a\n  tokenAttributes: &t {cachetype: x}\n- name: b\n  tokenAttributes: *t\n", []string{
 			"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:4:3: providers[0].matchImages: missing: at least one pattern is required", `f:4:3: providers[0].defaultCacheDuration: required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`,
 			"f:5:24: providers[0].tokenAttributes.cachetype: unknown field: did you mean cacheType? (case matters)",
@@ -237,7 +237,7 @@ func TestLoadRejects(t *testing.T) {
 		{"alias of a secret name", testConfig + "  args: [*" + canary.Arg + "]\n", []string{"f:8:10: not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"}},
 		{"secret key of a mapping key", testConfig + "  env: {{" + canary.Env + ": 1}: 2}\n", []string{"f: not valid YAML: a field name cannot be a mapping or a list"}},
 		{"secret behind a missing quote", replace("name: ecr", "name: \"ecr") + "  env: [{name: A, value: " + canary.Env + "}]\n  foo: \"x\"\n", []string{"f:5:3: not valid YAML: the value begins with an unquoted * or &; quote it, and check earlier lines for a missing closing quote"}},
-		{"secret run into a name", testHead + "providers:\n- name: 'ecr\n  env: " + canary.Env + "\n  '\n  foo: 1\n", []string{"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:4:3: providers[0].matchImages: missing: at least one pattern is required", `f:4:3: providers[0].defaultCacheDuration: required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`, `f:4:9: providers[0].name: must not contain spaces: rename the plugin: "ecr…"`, "f:7:3: providers[0].foo: unknown field"}},
+		{"secret run into a name", testHead + "providers:\n- name: 'ecr\n  env: " + canary.Env + "\n  '\n  foo: 1\n", []string{"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:4:3: providers[0].matchImages: missing: at least one pattern is required", `f:4:3: providers[0].defaultCacheDuration: required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`, `f:4:9: providers[0].name: must not contain spaces: rename the plugin: "ecr…"`, "f:7:3: providers[0].foo: unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"}},
 		{"secret in broken JSON", `{"env":[{"value":"` + canary.Env + `"`, []string{"f:1:34: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
 	}
 	for _, tt := range tests {

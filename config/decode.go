@@ -114,8 +114,8 @@ func decodeFile(src *source, more validate) (decoded, error) {
 // format returns how files of a type are written; as v1, if it is unknown.
 func (m typeMeta) format() wireFormat {
 	switch {
-	case m.predecessor():
-		return wireConfig[predecessorProvider]{}
+	case m.outOfTree():
+		return wireConfig[outOfTreeProvider]{}
 	case m.APIVersion == V1Beta1 || m.APIVersion == V1Alpha1:
 		return wireConfig[betaProvider]{}
 	}

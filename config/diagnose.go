@@ -11,6 +11,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/regcred/regcred/internal/diagnose"
 )
 
 // diagnosis walks a document that the decoder has refused and finds out why.
@@ -51,17 +53,17 @@ func (s *source) diagnose(doc []byte, meta typeMeta, want *shape, cause error, m
 func (d *diagnosis) document(value any, meta typeMeta, want *shape, more validate) {
 	fields, isMapping := value.(map[string]any)
 	switch {
-	case isMapping && meta.Kind == "" && fields["providers"] == nil && otherFile(fields) != "":
-		d.list.add(&FieldError{File: d.src.name, Msg: "this is " + otherFile(fields)})
+	case isMapping && meta.Kind == "" && fields["providers"] == nil && diagnose.ConfigFile(fields) != "":
+		d.list.add(&FieldError{File: d.src.name, Msg: "this is " + diagnose.ConfigFile(fields)})
 		return
-	case !isMapping && isTOML(d.src.text()):
+	case !isMapping && diagnose.IsTOML(d.src.text()):
 		d.list.add(&FieldError{File: d.src.name, Msg: "this looks like TOML, such as a container runtime configuration: a " + Kind + " is YAML or JSON"})
 		return
 	case isMapping:
 		for _, wrong := range meta.problems() {
 			d.report(FieldPath{wrong.field}, wrong.value, wrong.msg)
 		}
-		if meta.problem() != nil && meta.Kind != "" && !strings.EqualFold(meta.Kind, Kind) && !meta.predecessor() {
+		if meta.problem() != nil && meta.Kind != "" && !strings.EqualFold(meta.Kind, Kind) && !meta.outOfTree() {
 			return // Its fields are those of something else.
 		}
 	}
@@ -69,7 +71,7 @@ func (d *diagnosis) document(value any, meta typeMeta, want *shape, more validat
 	if root := d.src.root(); root != nil {
 		d.duplicates(root, want, nil)
 	}
-	if !meta.predecessor() {
+	if !meta.outOfTree() {
 		more(d, value, want)
 	}
 }
@@ -177,15 +179,17 @@ func describe(v any) string {
 // unknown reports a field that does not exist, by name where that is safe.
 func (d *diagnosis) unknown(name string, want *shape, at FieldPath) {
 	var key any = name
-	msg, hint := "unknown field", want.hint(name)
+	msg, hint := "unknown field", diagnose.UnknownField(name, want.names())
+	known := "; the known fields are " + list(want.names())
 	switch {
 	case hint != "":
 		msg += ": " + hint
 	case !want.secret && isFieldName(name):
+		msg += known
 	case want.others != "":
 		key, msg = hidden(name), "has an unknown field: "+want.others
 	default:
-		key, msg = hidden(name), "has an unknown field; the known fields are "+list(slices.Sorted(maps.Keys(want.fields)))
+		key, msg = hidden(name), "has an unknown field"+known
 	}
 	d.list.add(d.src.keyPlace(at.with(key)).problem("", msg))
 }

@@ -36,7 +36,7 @@ func (f *File) Data() []byte {
 
 // Predecessor reports whether f is a file of the predecessor, which no kubelet
 // reads.
-func (f *File) Predecessor() bool { return typeMeta{Kind: f.Kind}.predecessor() }
+func (f *File) OutOfTree() bool { return typeMeta{Kind: f.Kind}.outOfTree() }
 
 // IsJSON reports whether f is read as JSON alone, and not as YAML.
 func (f *File) IsJSON() bool { return isJSON(f.Data()) }
@@ -60,9 +60,9 @@ func (f *File) Document() (text []byte, next int) {
 // stands, such as "kind", or its nearest parent if it is not written.
 func (f *File) Position(path ...any) Position { return f.source.place(path) }
 
-// predecessorPosition returns where something of a provider stands that rest
+// outOfTreePosition returns where something of a provider stands that rest
 // leads to in the names of today.
-func (f *File) predecessorPosition(index int, rest FieldPath) Position {
+func (f *File) outOfTreePosition(index int, rest FieldPath) Position {
 	p := FieldPath{"providers", index}
 	switch {
 	case len(rest) == 0:

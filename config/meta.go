@@ -6,6 +6,7 @@ package config
 import (
 	"strings"
 
+	"github.com/regcred/regcred/internal/diagnose"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -35,15 +36,15 @@ type typeMeta struct {
 // configuration of its own. Its text calls the kind RegistryCredentialConfig,
 // its example credentialprovider; the version is v1alpha1 without a group.
 const (
-	kindPredecessor         = "RegistryCredentialConfig"
-	kindPredecessorExample  = "credentialprovider"
-	kindPredecessorProvider = "RegistryCredentialProvider"
-	versionPredecessor      = plugin.OutOfTree
+	kindOutOfTree         = "RegistryCredentialConfig"
+	kindOutOfTreeExample  = "credentialprovider"
+	kindOutOfTreeProvider = "RegistryCredentialProvider"
+	versionOutOfTree      = plugin.OutOfTree
 )
 
 // predecessor reports whether a document is of the predecessor's kind.
-func (m typeMeta) predecessor() bool {
-	return m.Kind == kindPredecessor || m.Kind == kindPredecessorExample
+func (m typeMeta) outOfTree() bool {
+	return m.Kind == kindOutOfTree || m.Kind == kindOutOfTreeExample
 }
 
 // problem is something that is wrong with a field at the top of a document.
@@ -54,21 +55,21 @@ type problem struct{ field, value, msg string }
 func (m typeMeta) problem() *problem {
 	group, version, _ := strings.Cut(m.APIVersion, "/")
 	switch {
-	case m.predecessor() && m.APIVersion == "":
-		return &problem{"apiVersion", "", "missing: set it to " + versionPredecessor}
-	case m.predecessor() && m.APIVersion != versionPredecessor:
+	case m.outOfTree() && m.APIVersion == "":
+		return &problem{"apiVersion", "", "missing: set it to " + versionOutOfTree}
+	case m.outOfTree() && m.APIVersion != versionOutOfTree:
 		return &problem{"apiVersion", m.APIVersion,
-			"not a version of " + m.Kind + ": must be " + versionPredecessor + " (the kubelet needs kind " + Kind + ")"}
-	case m.predecessor():
+			"not a version of " + m.Kind + ": must be " + versionOutOfTree + " (the kubelet needs kind " + Kind + ")"}
+	case m.outOfTree():
 		return nil
-	case m.Kind == kindPredecessorProvider:
-		return &problem{"kind", m.Kind, "this kind is for a provider, not for the file: use " + kindPredecessor + " here"}
-	case strings.EqualFold(m.Kind, kindPredecessor):
-		return &problem{"kind", m.Kind, "did you mean " + kindPredecessor + "? (case matters)"}
+	case m.Kind == kindOutOfTreeProvider:
+		return &problem{"kind", m.Kind, "this kind is for a provider, not for the file: use " + kindOutOfTree + " here"}
+	case strings.EqualFold(m.Kind, kindOutOfTree):
+		return &problem{"kind", m.Kind, "did you mean " + kindOutOfTree + "? (case matters)"}
 	case m.Kind == "":
 		return &problem{"kind", "", "missing: set it to " + Kind}
 	case m.Kind != Kind:
-		return &problem{"kind", m.Kind, otherKind(m.Kind)}
+		return &problem{"kind", m.Kind, diagnose.ConfigKind(m.Kind)}
 	case m.APIVersion == "" || group == configGroup && version == "":
 		return &problem{"apiVersion", "", "missing or without a version: set it to " + V1}
 	case group == protocolGroup:

@@ -66,3 +66,11 @@ func (p Position) String() string {
 func (p Position) problem(value, msg string) *FieldError {
 	return &FieldError{File: p.File, Line: p.Line, Column: p.Column, Path: p.Path, Value: excerpt.Value(value), Msg: msg}
 }
+
+// FileLine returns "file:line"; "" if either is unknown.
+func (p Position) FileLine() string {
+	if p.File == "" || p.Line == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", p.File, p.Line)
+}

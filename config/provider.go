@@ -84,7 +84,7 @@ func (p *Provider) Arguments() []string {
 
 // Predecessor reports whether p speaks the protocol of the predecessor of
 // KEP-2133, in which case no kubelet runs it.
-func (p *Provider) Predecessor() bool { return p.APIVersion == plugin.OutOfTree }
+func (p *Provider) OutOfTree() bool { return p.APIVersion == plugin.OutOfTree }
 
 // Equal reports whether two entries, neither of them nil, say the same. An empty
 // list says what a missing one does.

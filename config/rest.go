@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/regcred/regcred/internal/diagnose"
 )
 
 // rest adds what validation would refuse of a document that decoding refuses
@@ -64,7 +66,7 @@ func readable(v any, want *shape) any {
 		}
 		fields := map[string]any{}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			field := want.nearest(name)
+			field := diagnose.NearestField(name, want.names())
 			if _, has := v[field]; field == "" || has && name != field {
 				continue // what is written right counts
 			}

@@ -4,8 +4,9 @@
 package config
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,9 +14,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Schema is a JSON Schema (draft 7, which editors know best), as far as that of
-// a configuration needs one. It is made to be written as JSON.
-type Schema struct {
+// schema is the part of JSON Schema (draft 7, which editors support best) that a
+// configuration needs.
+type schema struct {
 	Dialect     string             `json:"$schema,omitempty"`
 	Ref         string             `json:"$ref,omitempty"`
 	Title       string             `json:"title,omitempty"`
@@ -28,63 +29,73 @@ type Schema struct {
 	MinItems    int                `json:"minItems,omitempty"`
 	MaxItems    *int               `json:"maxItems,omitempty"`
 	UniqueItems bool               `json:"uniqueItems,omitempty"`
-	Items       *Schema            `json:"items,omitempty"`
-	Properties  map[string]*Schema `json:"properties,omitempty"`
+	Items       *schema            `json:"items,omitempty"`
+	Properties  map[string]*schema `json:"properties,omitempty"`
 	Required    []string           `json:"required,omitempty"`
 	Others      *bool              `json:"additionalProperties,omitempty"`
-	AllOf       []*Schema          `json:"allOf,omitempty"`
-	If          *Schema            `json:"if,omitempty"`
-	Then        *Schema            `json:"then,omitempty"`
-	Definitions map[string]*Schema `json:"definitions,omitempty"`
+	AllOf       []*schema          `json:"allOf,omitempty"`
+	If          *schema            `json:"if,omitempty"`
+	Then        *schema            `json:"then,omitempty"`
+	Definitions map[string]*schema `json:"definitions,omitempty"`
 }
 
-// Versions are the versions of a CredentialProviderConfig, the newest first.
-func Versions() []string { return []string{V1, V1Beta1, V1Alpha1} }
+// versions are those of a CredentialProviderConfig, newest first.
+var versions = []string{V1, V1Beta1, V1Alpha1}
 
-// SchemaOf returns the schema of files of a version: what the newest known
-// kubelet takes, as far as a schema can say it. Whether a name is given twice,
-// and what a pattern matches, it cannot; and it wants values where a kubelet
-// takes null for none, and keys of annotations in letters of ASCII. The error is for a version that there is not.
-func SchemaOf(version string) (*Schema, error) {
-	if !slices.Contains(Versions(), version) {
-		return nil, fmt.Errorf("%q is not a valid version of %s: the valid versions are %s", version, Kind, list(Versions()))
+// Schema returns the JSON Schema (draft 7) of files of a version; "" means a
+// schema of all versions that depends on the file's apiVersion. A schema accepts
+// the files that the newest known kubelet accepts, with these differences:
+//
+//   - It does not check that names are unique and that patterns are valid.
+//   - It rejects null, which the kubelet treats as absent.
+//   - It accepts only ASCII letters in annotation keys.
+//
+// The error is for an unknown version.
+func Schema(version string) ([]byte, error) {
+	s := schemaOfAll()
+	if version != "" {
+		if !slices.Contains(versions, version) {
+			return nil, fmt.Errorf("%q is not a valid version of %s: the valid versions are %s", version, Kind, list(versions))
+		}
+		s = schemaOf(version)
+		s.Dialect, s.Title = draft7, Kind+", "+version
 	}
-	s := schemaOf(version)
-	s.Dialect, s.Title = draft7, Kind+", "+version
-	return s, nil
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(s)
+	return b.Bytes(), err
 }
 
-// SchemaOfAll returns a schema of files of any version: which one of them
-// counts, their apiVersion says.
-func SchemaOfAll() *Schema {
-	s := &Schema{
+func schemaOfAll() *schema {
+	s := &schema{
 		Dialect: draft7, Title: Kind, Type: "object", Required: []string{"apiVersion", "kind", "providers"},
-		// All of it, so that an editor knows what a file begins with: a version is chosen last.
-		Properties: map[string]*Schema{
-			"apiVersion": {Type: "string", Enum: Versions()},
-			"kind":       {Type: "string", Const: Kind, Description: known()["kind"].says},
-			"providers":  {Type: "array", Description: known()["providers"].says},
+		// Also here, so that an editor can complete a file that has no apiVersion yet.
+		Properties: map[string]*schema{
+			"apiVersion": {Type: "string", Enum: versions},
+			"kind":       {Type: "string", Const: Kind, Description: fieldDocs()["kind"].text},
+			"providers":  {Type: "array", Description: fieldDocs()["providers"].text},
 		},
-		Definitions: map[string]*Schema{},
+		Definitions: map[string]*schema{},
 	}
-	for _, version := range Versions() {
+	for _, version := range versions {
 		name := version[strings.LastIndexByte(version, '/')+1:]
 		s.Definitions[name] = schemaOf(version)
-		s.AllOf = append(s.AllOf, when("apiVersion", version, &Schema{Ref: "#/definitions/" + name}))
+		s.AllOf = append(s.AllOf, when("apiVersion", version, &schema{Ref: "#/definitions/" + name}))
 	}
 	return s
 }
 
 const draft7 = "http://json-schema.org/draft-07/schema#"
 
-// when is what holds where a field has a value.
-func when(field string, value any, then *Schema) *Schema {
-	return &Schema{If: &Schema{Properties: map[string]*Schema{field: {Const: value}}, Required: []string{field}}, Then: then}
+// when returns a schema that applies then if a field has a value.
+func when(field string, value any, then *schema) *schema {
+	return &schema{If: &schema{Properties: map[string]*schema{field: {Const: value}}, Required: []string{field}}, Then: then}
 }
 
-// schemaOf is made of the type that files of a version are decoded into, and of
-// what is known of each of its fields.
-func schemaOf(version string) *Schema {
+// schemaOf combines the type that files of a version are decoded into with fieldDocs.
+func schemaOf(version string) *schema {
 	format := typeMeta{APIVersion: version, Kind: Kind}.format()
 	s := shapeOf(reflect.TypeOf(format)).schema("")
 	s.Properties["apiVersion"].Const = version
@@ -93,33 +104,33 @@ func schemaOf(version string) *Schema {
 	return s
 }
 
-// schema returns what a shape, at a path, is in a schema.
-func (s *shape) schema(path string) *Schema {
-	out := &Schema{Type: "string"}
+// schema returns the schema of a shape at a path.
+func (s *shape) schema(path string) *schema {
+	out := &schema{Type: "string"}
 	switch {
 	case s.elem != nil:
 		out.Type, out.Items = "array", s.elem.schema(path+"[]")
 	case s.fields != nil:
-		out.Type, out.Properties, out.Others = "object", map[string]*Schema{}, new(false)
-		for _, name := range slices.Sorted(maps.Keys(s.fields)) {
+		out.Type, out.Properties, out.Others = "object", map[string]*schema{}, new(false)
+		for _, name := range s.names() {
 			out.Properties[name] = s.fields[name].schema(strings.TrimPrefix(path+"."+name, "."))
 		}
 	case s.noun == aBoolean:
 		out.Type = "boolean"
 	}
-	if know, ok := known()[path]; ok {
-		out.Description = know.says
-		if know.more != nil {
-			know.more(out)
+	if doc, ok := fieldDocs()[path]; ok {
+		out.Description = doc.text
+		if doc.constrain != nil {
+			doc.constrain(out)
 		}
 	}
 	return out
 }
 
-// knowledge is what is known of a field that its type does not say.
-type knowledge struct {
-	says string // to the person who writes it
-	more func(*Schema)
+// fieldDoc describes a field, and adds the constraints that its type does not have.
+type fieldDoc struct {
+	text      string
+	constrain func(*schema)
 }
 
 const (
@@ -130,41 +141,41 @@ const (
 	qualified = `^(` + label + `(\.` + label + `)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
 )
 
-// known is what is known of the fields, by their paths. Sources: the types and
+// fieldDocs returns the documentation of the fields by path. Sources: the types and
 // validation of pkg/kubelet/apis/config and pkg/credentialprovider/plugin (1.37).
-func known() map[string]knowledge {
-	needs := func(fields ...string) func(*Schema) { return func(s *Schema) { s.Required = fields } }
-	keys := func(s *Schema) { s.UniqueItems = true }
-	key := func(s *Schema) { s.Pattern = qualified }
-	return map[string]knowledge{
+func fieldDocs() map[string]fieldDoc {
+	needs := func(fields ...string) func(*schema) { return func(s *schema) { s.Required = fields } }
+	keys := func(s *schema) { s.UniqueItems = true }
+	key := func(s *schema) { s.Pattern = qualified }
+	return map[string]fieldDoc{
 		"":          {"", needs("apiVersion", "kind", "providers")},
 		"kind":      {"Kind of this file.", nil},
-		"providers": {"Plugins. The kubelet calls every plugin whose patterns match an image, and tries credentials from earlier plugins first.", func(s *Schema) { s.MinItems = 1 }},
-		"providers[]": {"A plugin and the images that the kubelet calls it for.", func(s *Schema) {
+		"providers": {"Plugins. The kubelet calls every plugin whose patterns match an image, and tries credentials from earlier plugins first.", func(s *schema) { s.MinItems = 1 }},
+		"providers[]": {"A plugin and the images that the kubelet calls it for.", func(s *schema) {
 			s.Required = []string{"name", "matchImages", "defaultCacheDuration", "apiVersion"}
 			if s.Properties["tokenAttributes"] != nil {
-				s.If = &Schema{Required: []string{"tokenAttributes"}}
-				s.Then = &Schema{Properties: map[string]*Schema{"apiVersion": {Const: plugin.V1}}}
+				s.If = &schema{Required: []string{"tokenAttributes"}}
+				s.Then = &schema{Properties: map[string]*schema{"apiVersion": {Const: plugin.V1}}}
 			}
 		}},
 		"providers[].name": {"File name of the executable in the kubelet's --image-credential-provider-bin-dir. Must be unique.",
-			func(s *Schema) { s.Pattern = `^(\.{0,2}[^/\\ .][^/\\ ]*|\.{3}[^/\\ ]*)$` }},
+			func(s *schema) { s.Pattern = `^(\.{0,2}[^/\\ .][^/\\ ]*|\.{3}[^/\\ ]*)$` }},
 		"providers[].matchImages": {"Image patterns: HOST[:PORT][/PATH]. In the host, * matches any part of one label. The pattern and the image must have the same number of host labels. The path is matched as a prefix. The port cannot contain a wildcard.",
-			func(s *Schema) { s.MinItems = 1 }},
+			func(s *schema) { s.MinItems = 1 }},
 		"providers[].matchImages[]": {"For example *.dkr.ecr.*.amazonaws.com or registry.example/team, without a scheme.", nil},
 		"providers[].defaultCacheDuration": {`Cache duration for responses that do not specify a cache duration, for example "12h" or "10m". "0s" disables caching.`,
-			func(s *Schema) { s.Pattern = `^(0|\+?(` + unit + `)+|[+-](0|(` + none + `)+))$` }},
+			func(s *schema) { s.Pattern = `^(0|\+?(` + unit + `)+|[+-](0|(` + none + `)+))$` }},
 		"providers[].apiVersion": {"Version of the plugin protocol.",
-			func(s *Schema) { s.Enum = []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} }},
+			func(s *schema) { s.Enum = []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} }},
 		"providers[].args":            {"Arguments of the plugin. Values are literal: no shell is used, and variables are not expanded.", nil},
 		"providers[].env":             {"Environment variables to add to the kubelet's environment. Values are literal. If a name is repeated, the last variable wins.", nil},
 		"providers[].env[]":           {"An environment variable.", nil},
 		"providers[].env[].name":      {"Name of the variable.", nil},
 		"providers[].env[].value":     {"Value of the variable. It is literal.", nil},
 		"providers[].tokenAttributes": {"Passes the pod's service account token to the plugin (kubelet 1.34, or 1.33 with a feature gate).", tokenSchema},
-		"providers[].tokenAttributes.serviceAccountTokenAudience": {"Audience of the tokens. The kubelet needs permission to request tokens for this audience: see regcred rbac.", func(s *Schema) { s.MinLength = 1 }},
+		"providers[].tokenAttributes.serviceAccountTokenAudience": {"Audience of the tokens. The kubelet needs permission to request tokens for this audience: see regcred rbac.", func(s *schema) { s.MinLength = 1 }},
 		"providers[].tokenAttributes.cacheType": {"What to cache responses by: Token if the plugin returns the token itself or a credential that expires no later than the token; otherwise ServiceAccount.",
-			func(s *Schema) { s.Enum = []string{string(CachePerServiceAccount), string(CachePerToken)} }},
+			func(s *schema) { s.Enum = []string{string(CachePerServiceAccount), string(CachePerToken)} }},
 		"providers[].tokenAttributes.requireServiceAccount":                  {"Set to true to call the plugin only for pods with a service account.", nil},
 		"providers[].tokenAttributes.requiredServiceAccountAnnotationKeys":   {"Annotations that the service account must have. The kubelet passes the annotations to the plugin, and skips the plugin if an annotation is missing.", keys},
 		"providers[].tokenAttributes.requiredServiceAccountAnnotationKeys[]": {"Key of an annotation.", key},
@@ -173,8 +184,8 @@ func known() map[string]knowledge {
 	}
 }
 
-func tokenSchema(s *Schema) {
+func tokenSchema(s *schema) {
 	s.Required = []string{"serviceAccountTokenAudience", "cacheType", "requireServiceAccount"}
-	without := &Schema{Properties: map[string]*Schema{"requiredServiceAccountAnnotationKeys": {MaxItems: new(0)}}}
-	s.AllOf = []*Schema{when("requireServiceAccount", false, without)}
+	without := &schema{Properties: map[string]*schema{"requiredServiceAccountAnnotationKeys": {MaxItems: new(0)}}}
+	s.AllOf = []*schema{when("requireServiceAccount", false, without)}
 }

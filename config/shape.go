@@ -4,12 +4,12 @@
 package config
 
 import (
-	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode"
 
-	"github.com/regcred/regcred/internal/spelling"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -102,76 +102,8 @@ func (s *shape) item() *shape {
 	return s.elem
 }
 
-// hint guesses what was meant by an unknown field.
-func (s *shape) hint(name string) string {
-	if s.fields["matchImages"] != nil {
-		switch {
-		case name == "tokenAttributes":
-			return "supported only in version " + V1
-		case name == "imageMatchers":
-			return "matchImages was called imageMatchers in the out-of-tree proposal"
-		case name == "extraArgs":
-			return "this field exists only in the out-of-tree proposal: use args or env"
-		}
-	}
-	if s.fields["imageMatchers"] != nil {
-		switch name {
-		case "matchImages":
-			return "use imageMatchers in this kind of file"
-		case "args", "env":
-			return "this kind of file uses extraArgs to set environment variables"
-		case "defaultCacheDuration":
-			return "not supported in this kind of file, because responses are cached until their expirationTimestamp"
-		case "tokenAttributes":
-			return "supported only in kind " + Kind
-		}
-	}
-	best := s.nearest(name)
-	switch place := s.placeOf(name); {
-	case best != "" && fold(best) == fold(name):
-		return fmt.Sprintf("did you mean %s? (case matters)", best)
-	case place != "":
-		return place
-	case best == "":
-		return ""
-	}
-	return fmt.Sprintf("did you mean %s?", best)
-}
-
-// otherNames are what people call fields of a provider; imageMatchers is the
-// predecessor's.
-var otherNames = map[string]string{
-	"imageMatchers": "matchImages", "images": "matchImages", "patterns": "matchImages", "registries": "matchImages",
-	"arguments": "args", "argv": "args", "environment": "env", "envs": "env", "environmentVariables": "env",
-}
-
-// nearest is the field that is most likely meant by a name; "" if none is.
-func (s *shape) nearest(name string) string {
-	if field := otherNames[name]; s.fields[field] != nil {
-		return field
-	}
-	best, distance := "", 3
-	for field := range s.fields {
-		if fold(field) == fold(name) {
-			return field
-		}
-		d := spelling.Distance(fold(field), fold(name))
-		if 2*d < len(field) && (d < distance || d == distance && field < best) {
-			best, distance = field, d
-		}
-	}
-	return best
-}
-
-// fold drops what people get wrong about field names: case and separators.
-func fold(s string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune("-_ ", r) {
-			return -1
-		}
-		return unicode.ToLower(r)
-	}, s)
-}
+// names returns the fields of a mapping, sorted.
+func (s *shape) names() []string { return slices.Sorted(maps.Keys(s.fields)) }
 
 // list is "a, b and c".
 func list(words []string) string {

@@ -69,12 +69,12 @@ func TestShapes(t *testing.T) {
 .providers[].name: a string
 `
 	for meta, want := range map[typeMeta]string{
-		{V1, Kind}:                            today + tokens,
-		{V1Beta1, Kind}:                       today,
-		{V1Alpha1, Kind}:                      today,
-		{versionPredecessor, kindPredecessor}: predecessor,
-		{versionPredecessor, kindPredecessorExample}: predecessor,
-		{"unknown", ""}: today + tokens,
+		{V1, Kind}:                               today + tokens,
+		{V1Beta1, Kind}:                          today,
+		{V1Alpha1, Kind}:                         today,
+		{versionOutOfTree, kindOutOfTree}:        predecessor,
+		{versionOutOfTree, kindOutOfTreeExample}: predecessor,
+		{"unknown", ""}:                          today + tokens,
 	} {
 		s := shapeOf(reflect.TypeOf(meta.format()))
 		got := strings.Join(shapeLines(s, ""), "\n") + "\n"
@@ -86,7 +86,7 @@ func TestShapes(t *testing.T) {
 
 // The decoder knows each field of a shape, and may be given null for it.
 func TestShapesAgreeWithDecoder(t *testing.T) {
-	for _, meta := range []typeMeta{{V1, Kind}, {V1Beta1, Kind}, {V1Alpha1, Kind}, {versionPredecessor, kindPredecessor}} {
+	for _, meta := range []typeMeta{{V1, Kind}, {V1Beta1, Kind}, {V1Alpha1, Kind}, {versionOutOfTree, kindOutOfTree}} {
 		provider := shapeOf(reflect.TypeOf(meta.format())).fields["providers"].elem
 		for field, s := range provider.fields {
 			values := []string{"null"}

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"sort"
 	"strings"
+
+	"github.com/regcred/regcred/internal/diagnose"
 )
 
 // yamlError explains why a file is not YAML. The parser's text is matched
@@ -24,9 +26,9 @@ func (s *source) yamlError(err error) error {
 			return err
 		}
 	}
-	if at := template(s.text()); at >= 0 {
+	if at := diagnose.TemplateOffset(s.text()); at >= 0 {
 		fe.Line, fe.Column = s.position(int64(at) + 1)
-		fe.Msg = "not valid YAML: " + isTemplate
+		fe.Msg = "not valid YAML: " + diagnose.Template
 		return fe
 	}
 	if n, column := s.findTab(line); n > 0 {
@@ -37,11 +39,8 @@ func (s *source) yamlError(err error) error {
 	if line > 0 {
 		fe.Line, fe.Column = line, s.indent(line)+1
 	}
-	for _, known := range yamlProblems {
-		if strings.Contains(text, known.text) {
-			fe.Msg += ": " + known.msg
-			break
-		}
+	if cause := diagnose.YAMLError(text); cause != "" {
+		fe.Msg += ": " + cause
 	}
 	return fe
 }
@@ -57,29 +56,6 @@ func fromParser(text string) bool {
 	return false
 }
 
-// yamlProblems is what the parser says, and what we say.
-var yamlProblems = []struct{ text, msg string }{
-	{"mapping values are not allowed", "unexpected colon; check the indentation, and quote values that contain a colon"},
-	{"could not find expected ':'", "missing colon after a field name; check the indentation and the quotes"},
-	{"did not find expected key", "expected a field here; check the indentation and the quotes"},
-	{"did not find expected '-' indicator", "expected a list item here; check the indentation"},
-	{"did not find expected ',' or", "missing comma or closing bracket before this position"},
-	{"did not find expected node content", "expected a value here; quote values that contain brackets, colons or commas, such as an IPv6 address"},
-	{"found unexpected end of stream", "missing closing quote"},
-	{"cannot start any token", "a value cannot begin with this character; quote the value"},
-	{"unknown escape character", `unknown escape sequence inside "…"; use '…'`},
-	{"control characters", "the file contains control characters"},
-	{"UTF-8", "the file is not UTF-8 text"},
-	{"alphabetic or numeric character", "the value begins with an unquoted * or &; quote it, and check earlier lines for a missing closing quote"},
-	{"unknown anchor", "an alias (*name) has no anchor (&name)"},
-	{"excessive aliasing", "aliases expand to too many values; write the values in full"},
-	{"invalid map key", "a field name cannot be a mapping or a list"},
-	{"map key of type", "a field name is not a string"},
-	{"exceeded max depth", "nested too deeply"},
-	{"value contains itself", "an alias refers to itself"},
-	{"map merge requires", "the merge key << requires a mapping"},
-}
-
 // aliasErrors reports each value that begins with an asterisk and is not an
 // alias to something in the file, or returns nil.
 func (s *source) aliasErrors() error {
@@ -93,20 +69,13 @@ func (s *source) aliasErrors() error {
 			continue
 		}
 		line, column := s.position(int64(m[2]))
-		if !plainText(s.line(line)[:column-1]) {
+		if !diagnose.IsPlain(s.line(line)[:column-1]) {
 			continue
 		}
 		found.add(&FieldError{File: s.name, Line: line, Column: column,
 			Msg: "not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"})
 	}
 	return found.join()
-}
-
-// plainText reports whether what follows before on its line is neither quoted
-// nor a comment.
-func plainText(before []byte) bool {
-	text := strings.TrimLeft(string(before), " \t")
-	return strings.Count(text, `"`)%2 == 0 && strings.Count(text, "'")%2 == 0 && !strings.HasPrefix(text, "#") && !strings.Contains(text, " #")
 }
 
 // findTab returns a tab in the indentation of a line or of the one after it,
@@ -133,8 +102,8 @@ func (s *source) jsonError(offset int64, cause error) error {
 	msg := "not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"
 	if strings.Contains(cause.Error(), "exceeded max depth") {
 		msg = "not valid JSON: nested too deeply"
-	} else if at := template(s.text()); at >= 0 {
-		msg = "neither YAML nor JSON: " + isTemplate
+	} else if at := diagnose.TemplateOffset(s.text()); at >= 0 {
+		msg = "neither YAML nor JSON: " + diagnose.Template
 		line, column = s.position(int64(at) + 1)
 	}
 	return &FieldError{File: s.name, Line: line, Column: column, Msg: msg}

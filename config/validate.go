@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/regcred/regcred/internal/diagnose"
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/match"
@@ -43,10 +44,10 @@ func (c *Config) ValidateFor(t Target) error {
 			break
 		}
 		switch p := &c.Providers[i]; {
-		case !c.predecessor(i):
+		case !c.outOfTree(i):
 			v.provider(i, p)
 		case !v.named:
-			v.predecessor(i, p)
+			v.outOfTree(i, p)
 		case len(c.files) == 0:
 			v.provider(i, p) // No file is rejected for it.
 		}
@@ -87,7 +88,7 @@ func (v *validation) release() {
 	}
 	for i := range c.files {
 		f := c.files[i]
-		if f.Predecessor() {
+		if f.OutOfTree() {
 			v.kind(f)
 			continue
 		}
@@ -134,7 +135,7 @@ func (v *validation) provider(i int, p *Provider) {
 }
 
 // predecessor checks a provider of the predecessor for what a keyring needs.
-func (v *validation) predecessor(i int, p *Provider) {
+func (v *validation) outOfTree(i int, p *Provider) {
 	v.name(i, p)
 	v.patterns(i, p, "regcred")
 	v.extraArgs(i, p)
@@ -192,7 +193,7 @@ func CheckName(name string) error {
 // do not show in full.
 func patternProblem(pattern string, err error) string {
 	if strings.Contains(pattern, "{{") {
-		return isTemplate
+		return diagnose.Template
 	}
 	if excerpt.Value(pattern) != excerpt.Address(pattern) {
 		return "contains characters that are not allowed in an image name"

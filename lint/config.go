@@ -22,7 +22,7 @@ func checkSecondDocument(c *config.Config) (rs []rules.Result) {
 	for _, f := range c.Files() {
 		if _, line := f.Document(); line > 0 {
 			rs = rules.Append(rs, rules.At(config.Position{File: f.Name, Line: line}, "merge the providers into one list, or split them into files in a directory",
-				"a second YAML document begins here, and %s silently ignores it", hostOf(f.Predecessor()))...)
+				"a second YAML document begins here, and %s silently ignores it", hostOf(f.OutOfTree()))...)
 		}
 	}
 	return rs
@@ -30,7 +30,7 @@ func checkSecondDocument(c *config.Config) (rs []rules.Result) {
 
 func checkPredecessorConfig(c *config.Config) (rs []rules.Result) {
 	for _, f := range c.Files() {
-		if f.Predecessor() {
+		if f.OutOfTree() {
 			rs = rules.Append(rs, rules.At(f.Position("kind"), "run regcred convert",
 				"only regcred supports kind %s, so the kubelet does not start with this file", f.Kind)...)
 		}
@@ -59,7 +59,7 @@ func checkWritableConfig(c *config.Config) (rs []rules.Result) {
 		name := f.Name
 		if who := changeableByOthers(name, anyOwner); who != "" && !reported[who] {
 			reported[who] = true
-			rs = rules.Append(rs, rules.At(config.Position{File: name}, "make the file and its parent directories writable only by their owner", "%s, so other users can change what %s", who, hostOf(f.Predecessor()).runs())...)
+			rs = rules.Append(rs, rules.At(config.Position{File: name}, "make the file and its parent directories writable only by their owner", "%s, so other users can change what %s", who, hostOf(f.OutOfTree()).runs())...)
 		}
 	}
 	return rs

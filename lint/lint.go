@@ -45,7 +45,7 @@ func BinDir(c *config.Config, binDir string) []finding.Finding {
 		p := &c.Providers[i]
 		rules.Apply(&found, fileRules(), p, locateIn(c, i))
 		if config.CheckName(p.Name) == nil {
-			b := inspectBinary(binDir, p.Name, hostOf(p.Predecessor()), func(name string) bool { return hasProvider(c, name) })
+			b := inspectBinary(binDir, p.Name, hostOf(p.OutOfTree()), func(name string) bool { return hasProvider(c, name) })
 			rules.Apply(&found, binaryRules(), b, locateIn(c, i, "name"))
 		}
 	}

@@ -33,7 +33,7 @@ type pattern struct {
 }
 
 func parsePattern(provider *config.Provider, k int, siblings *patternList) *pattern {
-	p := &pattern{raw: provider.MatchImages[k], siblings: siblings, tokens: provider.TokenAttributes != nil, outOfTree: provider.Predecessor()}
+	p := &pattern{raw: provider.MatchImages[k], siblings: siblings, tokens: provider.TokenAttributes != nil, outOfTree: provider.OutOfTree()}
 	p.shown = excerpt.Value(excerpt.Pattern(p.raw))
 	whole, err := location.Parse(p.raw)
 	if p.valid = err == nil; !p.valid {

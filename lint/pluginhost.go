@@ -26,7 +26,7 @@ func hostOf(predecessor bool) pluginHost {
 
 // hostOfAny returns kubelet if the kubelet reads any of c's providers.
 func hostOfAny(c *config.Config) pluginHost {
-	forKubelet := slices.ContainsFunc(c.Providers, func(p config.Provider) bool { return !p.Predecessor() })
+	forKubelet := slices.ContainsFunc(c.Providers, func(p config.Provider) bool { return !p.OutOfTree() })
 	return hostOf(!forKubelet && len(c.Providers) > 0)
 }
 

@@ -94,7 +94,7 @@ func checkSecretInArgs(p *config.Provider) (rs []rules.Result) {
 }
 
 func checkEnvName(p *config.Provider) (rs []rules.Result) {
-	if p.Predecessor() {
+	if p.OutOfTree() {
 		return nil // Validate rejects more names
 	}
 	for k, e := range p.Env {
@@ -114,7 +114,7 @@ func checkEnvName(p *config.Provider) (rs []rules.Result) {
 }
 
 func checkDuplicateEnv(p *config.Provider) (rs []rules.Result) {
-	if p.Predecessor() {
+	if p.OutOfTree() {
 		return nil // Validate rejects them
 	}
 	last := map[string]int{}

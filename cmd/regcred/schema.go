@@ -4,6 +4,7 @@
 package main
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,26 +30,14 @@ that a schema cannot express.`,
 }
 
 func (a *app) schema(version string) error {
-	if version == "" {
-		return a.WriteForeignJSON(config.SchemaOfAll())
+	full := version
+	if !strings.Contains(version, "/") && version != "" {
+		full = strings.TrimSuffix(config.V1, "v1") + version
 	}
-	for _, v := range config.Versions() {
-		if v == version || shortVersion(v) == version {
-			s, err := config.SchemaOf(v)
-			if err != nil {
-				return err
-			}
-			return a.WriteForeignJSON(s)
-		}
+	if schema, err := config.Schema(full); err == nil {
+		return a.WriteForeignJSON(json.RawMessage(schema))
 	}
 	return usageError("", "unknown version %q: use %s, or omit the version to cover all versions", version, strings.Join(shortVersions(), ", "))
 }
 
-func shortVersions() (list []string) {
-	for _, v := range config.Versions() {
-		list = append(list, shortVersion(v))
-	}
-	return list
-}
-
-func shortVersion(v string) string { return v[strings.LastIndexByte(v, '/')+1:] }
+func shortVersions() []string { return []string{"v1", "v1beta1", "v1alpha1"} }

@@ -251,7 +251,7 @@ func TestEntryOf(t *testing.T) {
 	for name, want := range map[string]string{
 		"one":   `[a.example c.example]`,
 		"two":   `[b.example]`,
-		"three": `the kubelet's configuration has no entry named "three"`,
+		"three": `the kubelet's configuration has no entry named "three", the name that this program was run as`,
 		"twice": `two entries named "twice" with different tokenAttributes`,
 	} {
 		e, err := entryOf(all, name)

@@ -33,7 +33,7 @@ func checkConfig(_ context.Context, w *World, r *results) {
 		w.reportBadConfig(r, err)
 	default:
 		what := fmt.Sprintf("%s (%s): %s", o.Config, o.From, terminal.Count(len(w.Config.Providers), "provider"))
-		if slices.ContainsFunc(w.Config.Files(), (*config.File).Predecessor) {
+		if slices.ContainsFunc(w.Config.Files(), (*config.File).OutOfTree) {
 			r.add(finding.SeverityWarning, "regcred convert "+terminal.ShellPath(o.Config), "%s, accepted by regcred, but no kubelet can start with this file", what)
 		} else {
 			r.add(finding.SeverityOK, "", "%s, accepted by kubelet %s", what, w.judge.KubeletVersion)

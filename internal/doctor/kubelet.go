@@ -295,7 +295,7 @@ func (k *Kubelet) refusal(path string) error {
 // versionErrors returns the reasons why the node's kubelet rejects the configuration
 // although the newest kubelet accepts it.
 func (k *Kubelet) versionErrors() error {
-	if k.Config == nil || k.Setup.Version.Kubelet == "" || len(k.Config.Providers) == 0 || slices.ContainsFunc(k.Config.Files(), (*config.File).Predecessor) {
+	if k.Config == nil || k.Setup.Version.Kubelet == "" || len(k.Config.Providers) == 0 || slices.ContainsFunc(k.Config.Files(), (*config.File).OutOfTree) {
 		return nil
 	}
 	path, _ := k.Config.Path()

@@ -85,7 +85,7 @@ func read(name string, data []byte, previous []string) (file, error) {
 	if f.Config, err = config.Parse(name, data); err != nil {
 		return f, err
 	}
-	if head := f.Files()[0]; head.Predecessor() {
+	if head := f.Files()[0]; head.OutOfTree() {
 		return f, problem(head.Position("kind"), "the kubelet does not support this kind, so nothing was changed; convert the file with regcred convert")
 	}
 	for i, p := range f.Providers {

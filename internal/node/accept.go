@@ -98,7 +98,7 @@ func (n Node) CheckFound(o *Origin, cfg *config.Config) error {
 func (r *Reading) Accept(ctx context.Context, o *Origin, cfg *config.Config) (Judge, error) {
 	newest := Judge{Target: config.Target{KubeletVersion: config.NewestKubelet}}
 	err := cfg.Validate()
-	if err == nil || slices.ContainsFunc(cfg.Files(), (*config.File).Predecessor) {
+	if err == nil || slices.ContainsFunc(cfg.Files(), (*config.File).OutOfTree) {
 		return newest, err
 	}
 	own := r.judge(ctx, o)

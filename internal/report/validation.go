@@ -104,7 +104,7 @@ func Validate(path string, cfg *config.Config, loading error, k Kubelet, binDir 
 		return v, nil
 	}
 	v.Providers, v.Hash = len(cfg.Providers), cfg.Hash()
-	if !k.Named && slices.ContainsFunc(cfg.Files(), (*config.File).Predecessor) {
+	if !k.Named && slices.ContainsFunc(cfg.Files(), (*config.File).OutOfTree) {
 		v.KubeletVersion = ""
 	}
 	err := cfg.ValidateFor(k.Target())

@@ -16,26 +16,26 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// predecessorProvider is a provider in a file of the predecessor. Its own type
+// outOfTreeProvider is a provider in a file of the predecessor. Its own type
 // may be left out.
-type predecessorProvider struct {
-	Kind          predecessorKind    `json:"kind"`
-	APIVersion    predecessorVersion `json:"apiVersion"`
-	Name          string             `json:"name"`
-	ImageMatchers []string           `json:"imageMatchers"`
-	ExtraArgs     extraArgs          `json:"extraArgs"`
+type outOfTreeProvider struct {
+	Kind          outOfTreeKind    `json:"kind"`
+	APIVersion    outOfTreeVersion `json:"apiVersion"`
+	Name          string           `json:"name"`
+	ImageMatchers []string         `json:"imageMatchers"`
+	ExtraArgs     extraArgs        `json:"extraArgs"`
 }
 
 type (
-	predecessorKind    string
-	predecessorVersion string
+	outOfTreeKind    string
+	outOfTreeVersion string
 )
 
-func (predecessorKind) shape() *shape {
-	return optional(kindPredecessorProvider, kindPredecessorExample)
+func (outOfTreeKind) shape() *shape {
+	return optional(kindOutOfTreeProvider, kindOutOfTreeExample)
 }
 
-func (predecessorVersion) shape() *shape { return optional(versionPredecessor) }
+func (outOfTreeVersion) shape() *shape { return optional(versionOutOfTree) }
 
 // optional is one of some words, or left out.
 func optional(words ...string) *shape {
@@ -49,7 +49,7 @@ func optional(words ...string) *shape {
 
 // provider returns p as a [Provider]. The document caches an answer until its
 // expirationTimestamp, and without one not at all: there is no default.
-func (p predecessorProvider) provider() (out Provider, argKeys []string, err error) {
+func (p outOfTreeProvider) provider() (out Provider, argKeys []string, err error) {
 	if msg := cmp.Or(p.Kind.shape().text(string(p.Kind)), p.APIVersion.shape().text(string(p.APIVersion))); msg != "" {
 		return out, nil, errors.New(msg)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// TestElsewhere: other files, and fields of other levels and programs, are named
-// with their place; each class in one error.
-func TestElsewhere(t *testing.T) {
+// TestMisplaced checks that other kinds of files, and fields of other levels and
+// files, are reported by name in one error.
+func TestMisplaced(t *testing.T) {
 	top := func(line string) string { return testConfig + line + "\n" }
 	provider := func(line string) string { return testConfig + "  " + line + "\n" }
 	tokens := func(line string) string { return testConfig + "  tokenAttributes:\n    " + line + "\n" }
@@ -24,7 +24,7 @@ func TestElsewhere(t *testing.T) {
 		"kubelet's without kind":  {"cgroupDriver: systemd\n", "f: this is the kubelet's main configuration"},
 		"TOML":                    {"version = 2\n[plugins]\npassword = \"" + canary.Password + "\"\n", "f: this looks like TOML"},
 		"Secret":                  {"apiVersion: v1\nkind: Secret\n", "f:2:7: kind: a Secret for imagePullSecrets"},
-		"ConfigMap":               {"apiVersion: v1\nkind: ConfigMap\n", "a ConfigMap: copy the configuration from its data"},
+		"ConfigMap":               {"apiVersion: v1\nkind: ConfigMap\n", "a ConfigMap: copy the configuration from its data field"},
 		"ExecCredential":          {"apiVersion: client.authentication.k8s.io/v1\nkind: ExecCredential\n", "a response from a kubectl credential plugin"},
 		"kubeadm":                 {"apiVersion: kubeadm.k8s.io/v1beta4\nkind: JoinConfiguration\n", "a kubeadm configuration: use the file that is set as image-credential-provider-config"},
 		"answer":                  {"kind: CredentialProviderResponse\n", "a request or response exchanged by the kubelet and a plugin"},
@@ -37,17 +37,17 @@ func TestElsewhere(t *testing.T) {
 		"an empty document":       {"---\n# nothing\n---\n" + testHead + "providers: []\n", "f:3: the first YAML document is empty, and the kubelet reads only the first one"},
 		"template":                {testHead + "providers:\n{{- range .Values.providers }}\n- name: {{ .name }}\n{{- end }}\n", "f:4:1: not valid YAML: an unrendered template ({{ … }})"},
 		"field of a provider":     {top("defaultCacheDuration: 1h"), "f:8:1: defaultCacheDuration: unknown field: this field belongs in a providers entry"},
-		"flag":                    {top("imageCredentialProviderBinDir: /x"), "unknown field: this is a kubelet flag, not a field in this file"},
-		"KubeletConfiguration":    {top("featureGates: {}"), "unknown field: this field belongs in a KubeletConfiguration file"},
-		"object":                  {top("spec: {}"), "unknown field: this field belongs in Kubernetes API objects"},
+		"flag":                    {top("imageCredentialProviderBinDir: /x"), "unknown field; the known fields are apiVersion, kind and providers"},
+		"KubeletConfiguration":    {top("featureGates: {}"), "unknown field; the known fields are apiVersion, kind and providers"},
+		"object":                  {top("spec: {}"), "unknown field; the known fields are apiVersion, kind and providers"},
 		"docker's":                {top("credHelpers: {}"), "unknown field: this field belongs in docker's config.json"},
 		"field of tokens":         {provider("cacheType: Token"), "f:8:3: providers[0].cacheType: unknown field: this field belongs in tokenAttributes"},
 		"field of the file":       {provider("kind: x"), "unknown field: this field belongs at the top level of the file"},
-		"kubeconfig's exec":       {provider("command: x"), "unknown field: this field belongs in the exec section of a kubeconfig; use the name field"},
+		"kubeconfig's exec":       {provider("command: x"), "unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"},
 		"answer's":                {provider("cacheDuration: x"), "unknown field: this field belongs in the plugin's response; use defaultCacheDuration"},
-		"credentials":             {provider("password: " + canary.Password), "unknown field: credentials are not allowed here"},
-		"containerd's":            {provider("endpoint: []"), "unknown field: this field belongs in the container runtime's configuration"},
-		"another name":            {provider("arguments: []"), "unknown field: did you mean args?"},
+		"credentials":             {provider("password: " + canary.Password), "unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"},
+		"containerd's":            {provider("endpoint: []"), "unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"},
+		"another name":            {provider("arguments: []"), "unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"},
 		"field of a level higher": {tokens("args: []"), "tokenAttributes.args: unknown field: this field belongs in the provider, one level up"},
 		"audience":                {tokens("audience: x"), "unknown field: did you mean serviceAccountTokenAudience?"},
 	} {
@@ -64,8 +64,8 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestOneRound: what decoding and what validation refuse is said at once.
-func TestOneRound(t *testing.T) {
+// TestReportsAll checks that decoding and validation errors are reported together.
+func TestReportsAll(t *testing.T) {
 	_, err := Parse("f", []byte(`providers:
 - name: a/b
   matchImages: ["r.example:port"]
@@ -91,9 +91,9 @@ func TestOneRound(t *testing.T) {
 	}
 }
 
-// TestRightFieldCounts: beside a field written right, another that was meant to
-// be it says nothing of its value; and the same each time.
-func TestRightFieldCounts(t *testing.T) {
+// TestCorrectFieldWins checks that a misspelt field is not validated if the correct
+// field is present, and that the errors are deterministic.
+func TestCorrectFieldWins(t *testing.T) {
 	doc := testHead + "providers:\n- name: a/b\n  Name: good\n  matchImages: [registry.example]\n  images: ['[']\n  patterns: ['[']\n" +
 		"  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
 	for range 20 {

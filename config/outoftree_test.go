@@ -37,7 +37,7 @@ func oldWant() Provider {
 }
 
 // The document's example, with its two patterns in quotes.
-func TestPredecessorExample(t *testing.T) {
+func TestOutOfTreeExample(t *testing.T) {
 	c, err := Load("testdata/predecessor.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestPredecessorExample(t *testing.T) {
 }
 
 // The document's example as it is written there is not YAML.
-func TestPredecessorExampleVerbatim(t *testing.T) {
+func TestOutOfTreeExampleVerbatim(t *testing.T) {
 	_, err := Load("testdata/predecessor-unquoted.yaml")
 	const hint = ": not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"
 	want := []string{"predecessor-unquoted.yaml:7:5" + hint, "predecessor-unquoted.yaml:8:5" + hint}
@@ -76,12 +76,12 @@ func slashed(err error) error {
 }
 
 // Forms of a file that are read as the same one provider.
-func TestPredecessorAccepts(t *testing.T) {
+func TestOutOfTreeAccepts(t *testing.T) {
 	list := "  - name: region\n    value: us-west-2\n"
 	inList := strings.Replace(oldConfig, "    region: us-west-2\n", list, 1)
 	for name, content := range map[string]string{
 		"the document's kind":      oldConfig,
-		"the example's kind":       strings.Replace(oldConfig, kindPredecessor, "credentialprovider", 1),
+		"the example's kind":       strings.Replace(oldConfig, kindOutOfTree, "credentialprovider", 1),
 		"list":                     inList,
 		"type of the provider":     oldConfig + "  kind: RegistryCredentialProvider\n  apiVersion: v1alpha1\n",
 		"the example's type":       oldConfig + "  kind: credentialprovider\n",
@@ -110,7 +110,7 @@ func TestPredecessorAccepts(t *testing.T) {
 	}
 }
 
-func TestPredecessorEnv(t *testing.T) {
+func TestOutOfTreeEnv(t *testing.T) {
 	for args, want := range map[string][]EnvVar{
 		"null":                         nil,
 		"[]":                           nil,
@@ -141,7 +141,7 @@ func TestPredecessorEnv(t *testing.T) {
 	}
 }
 
-func TestPredecessorRejects(t *testing.T) {
+func TestOutOfTreeRejects(t *testing.T) {
 	const (
 		asterisk = "not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"
 		isList   = "has an unknown field: each list item must have a name and a value; to write a mapping of names to values, omit the dashes"
@@ -160,7 +160,7 @@ func TestPredecessorRejects(t *testing.T) {
 	}{
 		{"no apiVersion", replace("apiVersion: v1alpha1\n", ""), []string{"f:1:1: apiVersion: missing: set it to v1alpha1"}},
 		{"version of a kubelet's file", replace("v1alpha1", "kubelet.config.k8s.io/v1"), []string{`f:2:13: apiVersion: not a version of RegistryCredentialConfig: must be v1alpha1 (the kubelet needs kind CredentialProviderConfig): "kubelet.config.k8s.io/v1"`}},
-		{"another version", strings.Replace(replace("v1alpha1", "v1"), kindPredecessor, "credentialprovider", 1), []string{`f:2:13: apiVersion: not a version of credentialprovider: must be v1alpha1 (the kubelet needs kind CredentialProviderConfig): "v1"`}},
+		{"another version", strings.Replace(replace("v1alpha1", "v1"), kindOutOfTree, "credentialprovider", 1), []string{`f:2:13: apiVersion: not a version of credentialprovider: must be v1alpha1 (the kubelet needs kind CredentialProviderConfig): "v1"`}},
 		{"kind of a provider", replace("RegistryCredentialConfig", "RegistryCredentialProvider"), []string{`f:1:7: kind: this kind is for a provider, not for the file: use RegistryCredentialConfig here: "RegistryCredentialProvider"`}},
 		{"kind in another case", replace("RegistryCredentialConfig", "registrycredentialconfig"), []string{`f:1:7: kind: did you mean RegistryCredentialConfig? (case matters): "registrycredentialconfig"`}},
 		{"field kind in another case", replace("kind:", "Kind:"), []string{"f:1:1: Kind: unknown field: did you mean kind? (case matters)"}},
@@ -184,7 +184,7 @@ func TestPredecessorRejects(t *testing.T) {
 		{"misspelt", replace("imageMatchers", "imagematchers") + "  extraArg: {}\nmetadata: {}\n", []string{
 			"f:5:3: providers[0].imagematchers: unknown field: did you mean imageMatchers? (case matters)",
 			"f:8:3: providers[0].extraArg: unknown field: did you mean extraArgs?",
-			"f:9:1: metadata: unknown field: this field belongs in Kubernetes API objects, not in this file"}},
+			"f:9:1: metadata: unknown field; the known fields are apiVersion, kind and providers"}},
 		{"wrong types", oldHead + "providers:\n- {name: 1, imageMatchers: a.example, extraArgs: region}\n- {imageMatchers: [1, yes]}\n", []string{
 			`f:4:10: providers[0].name: is a number, but must be a string: quote it: "1"`,
 			`f:4:28: providers[0].imageMatchers: is a string, but must be a list: put a dash before each item: "a.example"`,
@@ -251,7 +251,7 @@ func TestUnquotedPatternOfToday(t *testing.T) {
 	}
 }
 
-func TestPredecessorValidate(t *testing.T) {
+func TestOutOfTreeValidate(t *testing.T) {
 	const no = "cannot be used as an environment variable name: "
 	const boolean = "must be quoted, because YAML parses yes, no, on and off as booleans"
 	provider := func(args string) string {
@@ -345,7 +345,7 @@ func predecessorDir(t *testing.T) (string, *Config) {
 	return dir, c
 }
 
-func TestPredecessorInADirectory(t *testing.T) {
+func TestOutOfTreeInADirectory(t *testing.T) {
 	dir, c := predecessorDir(t)
 	var got []string
 	for _, p := range c.Providers {
@@ -415,7 +415,7 @@ func TestFiles(t *testing.T) {
 }
 
 // A Config that was made by hand goes by the protocol of each provider.
-func TestPredecessorByHand(t *testing.T) {
+func TestOutOfTreeByHand(t *testing.T) {
 	c := &Config{Providers: []Provider{oldWant(), Provider{Name: "new", MatchImages: []string{"a.example"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1}}}
 	if err := c.Validate(); err != nil {
 		t.Error(err)
@@ -439,7 +439,7 @@ func TestPredecessorByHand(t *testing.T) {
 }
 
 // A kubelet refuses the predecessor's version in a file of its own.
-func TestPredecessorVersionInTodaysFile(t *testing.T) {
+func TestOutOfTreeVersionInTodaysFile(t *testing.T) {
 	path := writeFile(t, "f", strings.Replace(testConfig, plugin.V1, plugin.OutOfTree, 1))
 	c, err := Load(path)
 	if err != nil {
@@ -453,7 +453,7 @@ func TestPredecessorVersionInTodaysFile(t *testing.T) {
 
 // Once there are too many problems to report, no more are described: each
 // would be looked up in the file, which takes minutes for a large one.
-func TestPredecessorManyProblems(t *testing.T) {
+func TestOutOfTreeManyProblems(t *testing.T) {
 	const n = 4 * maxProblems
 	allocs := func(args string, check func(*Config, *source)) float64 {
 		content := oldHead + "providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs:\n" + args
@@ -474,7 +474,7 @@ func TestPredecessorManyProblems(t *testing.T) {
 		}},
 		"the same field": {"    a: b\n", func(_ *Config, s *source) {
 			d := &diagnosis{src: s}
-			if d.duplicates(s.root(), shapeOf(reflect.TypeFor[wireConfig[predecessorProvider]]()), nil); len(d.list.errs) != maxProblems+1 {
+			if d.duplicates(s.root(), shapeOf(reflect.TypeFor[wireConfig[outOfTreeProvider]]()), nil); len(d.list.errs) != maxProblems+1 {
 				t.Errorf("%d errors, want %d", len(d.list.errs), maxProblems+1)
 			}
 		}},

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package diagnose
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/regcred/regcred/internal/spelling"
+)
+
+const (
+	needFile    = ", but the kubelet needs a file of kind " + configKind
+	kubeadm     = "a kubeadm configuration: use the file that is set as image-credential-provider-config in kubeletExtraArgs; that file has kind " + configKind
+	messageKind = "a request or response exchanged by the kubelet and a plugin, in API group credentialprovider.kubelet.k8s.io: use a file of kind " + configKind + " of version kubelet.config.k8s.io/v1"
+	kubelet     = "the kubelet's main configuration, but --image-credential-provider-config needs a separate file of kind " + configKind
+)
+
+// otherKinds are documents that users pass instead of a configuration.
+var otherKinds = map[string]string{
+	"KubeletConfiguration":       kubelet,
+	"Secret":                     "a Secret for imagePullSecrets" + needFile,
+	"ConfigMap":                  "a ConfigMap: copy the configuration from its data field to a separate file",
+	"ExecCredential":             "a response from a kubectl credential plugin" + needFile,
+	"Config":                     "a kubeconfig or another program's configuration" + needFile,
+	"EncryptionConfiguration":    "an API server configuration" + needFile,
+	"ClusterConfiguration":       kubeadm,
+	"InitConfiguration":          kubeadm,
+	"JoinConfiguration":          kubeadm,
+	"NodeConfig":                 "a nodeadm configuration: use the file that nodeadm generates from it; that file has kind " + configKind,
+	"MachineConfig":              "an operator's configuration: use the file that the operator writes; that file has kind " + configKind,
+	"CredentialProviderRequest":  messageKind,
+	"CredentialProviderResponse": messageKind,
+}
+
+// ConfigKind explains a kind that is not a configuration's.
+func ConfigKind(kind string) string {
+	if text := otherKinds[kind]; text != "" {
+		return text
+	}
+	if d := spelling.Distance(strings.ToLower(kind), strings.ToLower(configKind)); d == 0 {
+		return "did you mean " + configKind + "? (case matters)"
+	} else if d <= 4 {
+		return "did you mean " + configKind + "?"
+	}
+	return "unsupported kind: must be " + configKind
+}
+
+// ConfigFile explains a document without a kind, by fields that only certain
+// files have; "" if it has none of them.
+func ConfigFile(fields map[string]any) string {
+	for _, file := range []struct{ text, fields string }{
+		{"a docker config.json" + needFile, "auths credHelpers credsStore"},
+		{"a kubeconfig" + needFile, "clusters contexts users current-context"},
+		{"a Secret or ConfigMap" + needFile, "data stringData"},
+		{kubelet, "clusterDNS cgroupDriver staticPodPath authentication authorization"},
+	} {
+		for name := range strings.FieldsSeq(file.fields) {
+			if _, ok := fields[name]; ok {
+				return file.text
+			}
+		}
+	}
+	return ""
+}
+
+// IsTOML reports whether a text that YAML parses as one string contains a TOML
+// table or assignment.
+func IsTOML(text []byte) bool {
+	const keyBytes = `ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."`
+	isKey := func(s []byte) bool { return len(s) > 0 && len(bytes.Trim(s, keyBytes)) == 0 }
+	for line := range bytes.Lines(text) {
+		line = bytes.Trim(line, " \t\r\n")
+		key, value, assigns := bytes.Cut(line, []byte("="))
+		table := bytes.HasPrefix(line, []byte("[")) && bytes.HasSuffix(line, []byte("]")) && isKey(bytes.Trim(line, "[]"))
+		if table || assigns && isKey(bytes.TrimRight(key, " \t")) && len(bytes.TrimLeft(value, " \t")) > 0 {
+			return !bytes.Contains(text, []byte("kind:"))
+		}
+	}
+	return false
+}
+
+// Template describes a file that contains template actions.
+const Template = "an unrendered template ({{ … }}); render it first, for example with \"helm template\""
+
+// TemplateOffset returns the offset of the first template action outside quotes
+// and comments; -1 if there is none.
+func TemplateOffset(text []byte) int {
+	for at := 0; ; at += len("{{") {
+		next := bytes.Index(text[at:], []byte("{{"))
+		if next < 0 || !bytes.Contains(text[at+next:], []byte("}}")) {
+			return -1
+		}
+		at += next
+		if IsPlain(text[bytes.LastIndexByte(text[:at], '\n')+1 : at]) {
+			return at
+		}
+	}
+}
+
+// IsPlain reports whether the text after before, on the same line, is neither
+// quoted nor in a comment.
+func IsPlain(before []byte) bool {
+	text := strings.TrimLeft(string(before), " \t")
+	return strings.Count(text, `"`)%2 == 0 && strings.Count(text, "'")%2 == 0 && !strings.HasPrefix(text, "#") && !strings.Contains(text, " #")
+}
+
+// yamlErrors maps parts of the YAML parser's errors to causes.
+var yamlErrors = []struct{ text, cause string }{
+	{"mapping values are not allowed", "unexpected colon; check the indentation, and quote values that contain a colon"},
+	{"could not find expected ':'", "missing colon after a field name; check the indentation and the quotes"},
+	{"did not find expected key", "expected a field here; check the indentation and the quotes"},
+	{"did not find expected '-' indicator", "expected a list item here; check the indentation"},
+	{"did not find expected ',' or", "missing comma or closing bracket before this position"},
+	{"did not find expected node content", "expected a value here; quote values that contain brackets, colons or commas, such as an IPv6 address"},
+	{"found unexpected end of stream", "missing closing quote"},
+	{"cannot start any token", "a value cannot begin with this character; quote the value"},
+	{"unknown escape character", `unknown escape sequence inside "…"; use '…'`},
+	{"control characters", "the file contains control characters"},
+	{"UTF-8", "the file is not UTF-8 text"},
+	{"alphabetic or numeric character", "the value begins with an unquoted * or &; quote it, and check earlier lines for a missing closing quote"},
+	{"unknown anchor", "an alias (*name) has no anchor (&name)"},
+	{"excessive aliasing", "aliases expand to too many values; write the values in full"},
+	{"invalid map key", "a field name cannot be a mapping or a list"},
+	{"map key of type", "a field name is not a string"},
+	{"exceeded max depth", "nested too deeply"},
+	{"value contains itself", "an alias refers to itself"},
+	{"map merge requires", "the merge key << requires a mapping"},
+}
+
+// YAMLError returns the cause of an error of the YAML parser, which may quote the
+// file; "" if it is unknown.
+func YAMLError(text string) string {
+	for _, e := range yamlErrors {
+		if strings.Contains(text, e.text) {
+			return e.cause
+		}
+	}
+	return ""
+}
