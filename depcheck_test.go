@@ -107,13 +107,14 @@ func TestCloudsApart(t *testing.T) {
 // kubernetes lists the packages that may import Kubernetes modules, and which
 // ones. No other package links any.
 var kubernetes = map[string][]string{
-	"kube":               {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go"},
-	"internal/apiserver": {"k8s.io/apimachinery", "k8s.io/client-go"},
-	"internal/fleet":     {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/component-helpers"},
-	"internal/testkube":  {"k8s.io/api", "k8s.io/apimachinery"},
-	"internal/pull":      {"k8s.io/cri-api"},
-	"internal/testcri":   {"k8s.io/cri-api"},
-	"cmd/regcred":        {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/cri-api"}, // the last in tests
+	"kube":                {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go"},
+	"internal/apiserver":  {"k8s.io/apimachinery", "k8s.io/client-go"},
+	"internal/kubeconfig": {"k8s.io/client-go"},
+	"internal/fleet":      {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/component-helpers"},
+	"internal/testkube":   {"k8s.io/api", "k8s.io/apimachinery"},
+	"internal/pull":       {"k8s.io/cri-api"},
+	"internal/testcri":    {"k8s.io/cri-api"},
+	"cmd/regcred":         {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/cri-api"}, // the last in tests
 }
 
 // TestKubernetes: only upstream/, a separate module, imports k8s.io/kubernetes,

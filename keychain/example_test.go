@@ -18,6 +18,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/kubeconfig"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/keychain"
@@ -184,11 +185,11 @@ func exampleCluster(host string) (client *kube.Client, stop func()) {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := api.Kubeconfig(kubeconfig, "system:node:node-1"); err != nil {
+	path := filepath.Join(dir, "kubeconfig")
+	if err := api.Kubeconfig(path, "system:node:node-1"); err != nil {
 		log.Fatal(err)
 	}
-	cfg, _, err := kube.Config(kube.ConfigOptions{Kubeconfig: kubeconfig})
+	cfg, _, err := kubeconfig.Load(kubeconfig.Options{Kubeconfig: path})
 	if err != nil {
 		log.Fatal(err)
 	}

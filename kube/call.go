@@ -5,22 +5,21 @@ package kube
 
 import "net/url"
 
-// call is one question to the API server. The words are those of its
-// permissions (RBAC), and of errors.
+// call is a request to the API server, in the terms of RBAC permissions.
 type call struct {
 	verb            string // get, list, create
 	resource        string // in the plural, with the subresource
 	namespace, name string
-	audience        string // of a token
+	audience        string // of a requested token
 
-	kind  string   // that the answer must have
+	kind  string   // of the response
 	path  []string // below the base address
 	query url.Values
 	body  any   // sent as JSON
-	most  int64 // bytes of the answer; 0 is the most of an object
+	most  int64 // size limit of the response in bytes; 0 means that of an object
 }
 
-// object is the call that reads one object of the core group.
+// object returns the call that reads an object of the core group.
 func object(kind, resource, namespace, name string) *call {
 	return &call{
 		verb: "get", resource: resource, namespace: namespace, name: name,

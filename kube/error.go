@@ -11,28 +11,27 @@ import (
 	"time"
 )
 
-// Error says what the API server was asked, and why it did not do it. It holds
-// no secret: of an answer it has the reason and message of its Status alone.
+// Error is a failed API request. Of the response it contains only the Status's
+// reason and message, so it contains no secret.
 type Error struct {
-	Verb            string // as in permissions: get, list, create, patch
-	Resource        string // as in permissions: "serviceaccounts/token"
-	Namespace, Name string // "" if it is about no single object
+	Verb            string // as in RBAC: get, list, create, patch
+	Resource        string // as in RBAC: "serviceaccounts/token"
+	Namespace, Name string // "" if the request is not for a single object
 	Host            string // the API server's address
 
-	Code    int    // the HTTP status; 0 if there was no answer, or none that is of use
-	Reason  string // that of the Status, e.g. "Forbidden"; "" if there was none
-	Message string // the API server's own words
+	Code    int    // HTTP status; 0 without a usable response
+	Reason  string // of the Status, e.g. "Forbidden"
+	Message string // of the Status
 
-	// RetryAfter is for how long the API server asks to wait; it was longer
-	// than the time that was left.
+	// RetryAfter is the requested delay, if it exceeded the remaining time.
 	RetryAfter time.Duration
 
-	Err error // why there was no answer; nil if there was
+	Err error // why there was no usable response; nil if there was one
 
 	hint string
 }
 
-// Error names the call, the host, what it said, and what permission is missing.
+// Error returns the request, host and cause, and a missing permission.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Verb + " " + e.Resource)
@@ -58,26 +57,26 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the cause of there being no answer.
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Unanswered reports whether the API server said neither yes nor no: there is
-// no connection, it took too long, it is overloaded (429) or broken (5xx), or
-// something else answered in its place.
+// Unanswered reports whether the API server neither granted nor refused the
+// request: no connection, a timeout, overload (429), a server error (5xx), or a
+// response from something else.
 func (e *Error) Unanswered() bool {
 	return e.Err != nil || e.Code == http.StatusTooManyRequests || e.Code == http.StatusRequestTimeout || e.Code >= 500
 }
 
-// unanswered reports whether err is an Error of that kind.
+// unanswered reports whether err is an [*Error] that is Unanswered.
 func unanswered(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Unanswered()
 }
 
-// selfReviews are how one asks who one is.
-const selfReviews = "selfsubjectreviews"
+// selfSubjectReviews is the API of [Client.WhoAmI].
+const selfSubjectReviews = "selfsubjectreviews"
 
-// hint is what the API server's words leave to be guessed.
+// hint explains a response whose message does not state the cause.
 func (q *call) hint(e *Error, who string) string {
 	switch e.Code {
 	case http.StatusUnauthorized:
@@ -85,7 +84,7 @@ func (q *call) hint(e *Error, who string) string {
 	case http.StatusForbidden:
 		return q.forbidden(e.Message)
 	case http.StatusNotFound:
-		if q.resource == selfReviews {
+		if q.resource == selfSubjectReviews {
 			return "the API server is older than Kubernetes 1.28"
 		}
 	}
@@ -95,31 +94,30 @@ func (q *call) hint(e *Error, who string) string {
 	return ""
 }
 
-// forbidden says what is missing, in words of RBAC. What NodeRestriction and
-// the Node authorizer refuse, their messages tell: see
-// plugin/pkg/admission/noderestriction and plugin/pkg/auth/authorizer/node.
+// forbidden returns the missing permission, or the rule of NodeRestriction or the
+// Node authorizer (plugin/pkg/admission/noderestriction, plugin/pkg/auth/authorizer/node).
 func (q *call) forbidden(message string) string {
-	says := func(part string) bool { return strings.Contains(message, part) }
+	contains := func(part string) bool { return strings.Contains(message, part) }
 	switch {
-	case says("not authorized to request tokens for "): // "this audience", or its name from 1.37 on
+	case contains("not authorized to request tokens for "): // then "this audience" or, since 1.37, its name
 		return missing(audienceVerb, q.audience, q.namespace)
-	case says("bound to a pod scheduled on a different node"):
+	case contains("bound to a pod scheduled on a different node"):
 		return "the pod is not on this node, and a node can request tokens only for its own pods"
-	case says("token not bound to a pod"), says("pod binding without a uid"):
+	case contains("token not bound to a pod"), contains("pod binding without a uid"):
 		return "a node can request only tokens that are bound to one of its pods, by name and UID"
-	case says("no relationship found between node"):
+	case contains("no relationship found between node"):
 		return "a node can read only objects used by its pods, and the API server found no pod on this node that uses this object"
-	case says(" cannot " + q.verb + " resource "): // of an authorizer; admission webhooks have other reasons
+	case contains(" cannot " + q.verb + " resource "): // from an authorizer, not an admission webhook
 		return missing(q.verb, q.resource, q.namespace)
 	}
 	return ""
 }
 
-// audienceVerb lets a node request tokens for an audience that no volume of
-// the pod asks for; the resource is the audience (KEP-4412).
+// audienceVerb allows a node to request tokens for an audience that no volume of the
+// pod has; the resource is the audience (KEP-4412).
 const audienceVerb = "request-serviceaccounts-token-audience"
 
-// missing names a permission.
+// missing describes a missing permission.
 func missing(verb, resource, namespace string) string {
 	where := "in all namespaces"
 	if namespace != "" {

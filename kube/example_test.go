@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/client-go/tools/clientcmd"
+
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/testkube"
@@ -25,7 +27,7 @@ func Example() {
 	defer stop()
 	ctx := context.Background()
 
-	cfg, _, err := kube.Config(kube.ConfigOptions{Kubeconfig: kubeconfig})
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func TestCheckToken(t *testing.T) {
 // TestKept: what ends first makes room, after what has ended.
 func TestKept(t *testing.T) {
 	now := time.Now()
-	k := newKept[string, int](3)
+	k := newTTLCache[string, int](3)
 	in := func(d time.Duration) time.Time { return now.Add(d) }
 	k.put("long", 1, in(3*time.Hour), now)
 	k.put("short", 2, in(time.Hour), now)

@@ -4,16 +4,14 @@
 // Package kube gives a [regcred.Keyring] access to a Kubernetes API server:
 // service accounts and their tokens (KEP-4412), pods, and image pull secrets.
 //
-// A [Client] asks as little as a kubelet does, because a node's own identity
-// may do no more: it GETs single service accounts, and requests tokens bound
-// to pods of its node.
+// A [Client] needs no more permissions than a node has: it reads single objects, and
+// requests tokens bound to pods of its node.
 //
-//	rest, from, err := kube.Config(kube.ConfigOptions{Environ: os.Environ()})
-//	client, err := kube.New(rest, kube.Options{})
-//	keyring, err := regcred.New(cfg, regcred.Options{BinDir: dir, ServiceAccounts: client})
+//	cfg, err := rest.InClusterConfig() // or clientcmd.BuildConfigFromFlags
+//	client, err := kube.New(cfg, kube.Options{})
+//	keyring, err := regcred.New(providers, regcred.Options{BinDir: dir, ServiceAccounts: client})
 //
-// It is not a general client of Kubernetes: it reads these few objects and
-// changes none.
+// It is not a general Kubernetes client: it reads these objects only and changes none.
 package kube
 
 import (
@@ -33,30 +31,28 @@ const (
 	maxAccountAge   = 10 * time.Second
 	defaultMaxStale = time.Hour
 
-	maxAccounts = 2000   // that are kept
-	maxTokens   = 10_000 // that are kept
+	maxAccounts = 2000   // cached
+	maxTokens   = 10_000 // cached
 )
 
-// Options configure a [Client]. The zero value is ready to use.
+// Options configures a [Client]. The zero value is ready to use.
 type Options struct {
-	// Timeout bounds one call of the API server, repetitions included; 0
-	// means 10 seconds.
+	// Timeout bounds one API request including retries; 0 means 10 seconds.
 	Timeout time.Duration
 
-	// MaxAccountAge is how long a service account that was read is used
-	// without asking again; 0 means 10 seconds, which is also the most.
+	// MaxAccountAge is how long a service account is cached; 0 means 10 seconds,
+	// which is also the maximum.
 	MaxAccountAge time.Duration
 
-	// MaxStale is for how long a service account that was read goes on being
-	// used while the API server does not respond (no connection, 429, 5xx); 0
-	// means one hour.
+	// MaxStale is how long a cached service account is used while the API server
+	// does not respond (no connection, 429, 5xx); 0 means one hour.
 	MaxStale time.Duration
 
 	// Logger gets Debug events; nil discards them.
 	Logger *slog.Logger
 }
 
-// withDefaults fills in what is zero.
+// withDefaults replaces zero values.
 func (o Options) withDefaults() Options {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
@@ -73,22 +69,21 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Client talks to an API server. It implements [regcred.ServiceAccountClient] and
-// is safe for concurrent use.
+// Client sends requests to an API server. It implements
+// [regcred.ServiceAccountClient] and is safe for concurrent use.
 type Client struct {
 	opts Options
 	server
 
-	flights  singleflight.Group // calls that several callers wait for
-	accounts *kept[accountKey, *account]
-	tokens   *kept[regcred.TokenRequest, *token]
+	inFlight singleflight.Group // requests shared by callers
+	accounts *ttlCache[accountKey, *account]
+	tokens   *ttlCache[regcred.TokenRequest, *token]
 }
 
 var _ regcred.ServiceAccountClient = (*Client)(nil)
 
-// New makes a Client of what [Config] returns, or of another configuration of
-// client-go. It does not call the API server. The limits of client-go, QPS and
-// Burst, are not used: what a client asks is bounded by the lookups under way,
+// New returns a Client for a configuration of client-go. It sends no request. QPS and
+// Burst of the configuration are ignored: the concurrent lookups bound the requests,
 // and the API server has its own limits.
 func New(cfg *rest.Config, opts Options) (*Client, error) {
 	opts = opts.withDefaults()
@@ -98,25 +93,23 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 	}
 	return &Client{
 		opts:     opts,
-		server:   server{api, credentialsOf(cfg)},
-		accounts: newKept[accountKey, *account](maxAccounts),
-		tokens:   newKept[regcred.TokenRequest, *token](maxTokens),
+		server:   server{api, describeCredentials(cfg)},
+		accounts: newTTLCache[accountKey, *account](maxAccounts),
+		tokens:   newTTLCache[regcred.TokenRequest, *token](maxTokens),
 	}, nil
 }
 
-// URL is the address of the API server, without a password that may be in the
-// configuration.
+// URL returns the address of the API server, without a password.
 func (c *Client) URL() string { return c.Server.URL() }
 
-// shared runs f once for all who ask for the same key at the same time. One of
-// them who leaves does not take the others along, so f does not end with ctx
-// but at its own deadline.
+// shared runs f once for concurrent callers with the same key. f does not end with a
+// caller's ctx but at its own deadline, because others may wait for it.
 func shared[T any](ctx context.Context, c *Client, q *call, key string, f func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
 		return none, c.fail(q, context.Cause(ctx))
 	}
-	done := c.flights.DoChan(key, func() (any, error) { return f(context.WithoutCancel(ctx)) })
+	done := c.inFlight.DoChan(key, func() (any, error) { return f(context.WithoutCancel(ctx)) })
 	select {
 	case r := <-done:
 		if r.Err != nil {
@@ -126,4 +119,25 @@ func shared[T any](ctx context.Context, c *Client, q *call, key string, f func(c
 	case <-ctx.Done():
 		return none, c.fail(q, context.Cause(ctx))
 	}
+}
+
+// describeCredentials names the kind of credentials that a client uses.
+func describeCredentials(cfg *rest.Config) string {
+	switch {
+	case cfg.ExecProvider != nil:
+		return "those that " + cfg.ExecProvider.Command + " gives"
+	case cfg.AuthProvider != nil:
+		return "the auth provider " + cfg.AuthProvider.Name
+	case cfg.BearerTokenFile != "":
+		return "the token in " + cfg.BearerTokenFile
+	case cfg.BearerToken != "":
+		return "a bearer token"
+	case cfg.CertFile != "":
+		return "the certificate " + cfg.CertFile
+	case len(cfg.CertData) > 0:
+		return "a client certificate"
+	case cfg.Username != "":
+		return "a user name and password"
+	}
+	return "there are none"
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/regcred/regcred"
 )
 
-// secretsAtOnce bounds the calls of one PullSecrets.
+// secretsAtOnce bounds the concurrent requests of a PullSecrets call.
 const secretsAtOnce = 4
 
-// Pod is what a pull needs to know of a pod.
+// Pod is the part of a pod that a pull needs.
 type Pod struct {
 	regcred.Pod
 	Node        string
 	PullSecrets []string // names in spec.imagePullSecrets, in order
-	Images      []string // of its containers, init containers first, each once
+	Images      []string // of init, regular and ephemeral containers, without duplicates
 }
 
-// Pod reads a pod. Its errors are of type [*Error].
+// Pod reads a pod. Errors have type [*Error].
 func (c *Client) Pod(ctx context.Context, namespace, name string) (*Pod, error) {
 	var pod corev1.Pod
 	if err := c.do(ctx, object("Pod", "pods", namespace, name), &pod); err != nil {
@@ -58,10 +58,9 @@ func images(spec *corev1.PodSpec) []string {
 	return all
 }
 
-// PullSecrets reads the secrets of those names, and returns them in that order,
-// whatever their type. Those that could be read are returned beside the joined
-// errors of the others: a kubelet goes on without them, and records the event
-// FailedToRetrieveImagePullSecret.
+// PullSecrets reads secrets of any type and returns them in the order of names. If
+// some cannot be read, it returns the others and the joined errors: the kubelet
+// continues without them and records the event FailedToRetrieveImagePullSecret.
 func (c *Client) PullSecrets(ctx context.Context, namespace string, names []string) ([]regcred.PullSecret, error) {
 	secrets := make([]*regcred.PullSecret, len(names))
 	errs := make([]error, len(names))

@@ -128,7 +128,7 @@ func TestReviews(t *testing.T) {
 		})
 	}
 	got, err := connect(t, api, node, kube.Options{}).WhoAmI(t.Context())
-	want := kube.Identity{Username: node, Groups: []string{"system:nodes", "system:authenticated"}}
+	want := kube.User{Username: node, Groups: []string{"system:nodes", "system:authenticated"}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("error %v (-want +got)\n%s", err, diff)
 	}

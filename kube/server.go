@@ -14,14 +14,13 @@ import (
 	"github.com/regcred/regcred/internal/apiserver"
 )
 
-// server is the API server as one client reaches it.
+// server is the API server and the kind of credentials that the client uses.
 type server struct {
 	*apiserver.Server
-	who string // what the client shows it, for errors
+	who string // kind of credentials, for errors
 }
 
-// do asks the API server until it answers, as far as asking again is safe and the
-// time allows: as with client-go, a call that reads an object.
+// do sends a request. Like client-go, it retries only reads, until the deadline.
 func (s *server) do(ctx context.Context, q *call, into runtime.Object) error {
 	c, err := q.http()
 	if err != nil {
@@ -31,14 +30,14 @@ func (s *server) do(ctx context.Context, q *call, into runtime.Object) error {
 	if failure != nil {
 		return s.failed(q, failure)
 	}
-	// What is wrong with it is not said: the error of a decoder may quote it.
+	// The decoder's error may quote the response, which may contain a secret.
 	if json.Unmarshal(body, into) != nil || into.GetObjectKind().GroupVersionKind().Kind != q.kind {
 		return s.fail(q, fmt.Errorf("the response is not a %s: check that this is the address of an API server", q.kind))
 	}
 	return nil
 }
 
-// http is the call as it is sent.
+// http returns the HTTP request.
 func (q *call) http() (*apiserver.Call, error) {
 	c := &apiserver.Call{Path: q.path, Query: q.query, Most: q.most, Repeat: q.verb == "get"}
 	if q.body == nil {
@@ -50,12 +49,12 @@ func (q *call) http() (*apiserver.Call, error) {
 	return c, err
 }
 
-// fail is the error of a call without an answer that is of use.
+// fail returns the error of a request without a usable response.
 func (s *server) fail(q *call, why error) *Error {
 	return s.failed(q, &apiserver.Failure{Err: why})
 }
 
-// failed is the error of a call that did not succeed.
+// failed returns the error of a failed request.
 func (s *server) failed(q *call, f *apiserver.Failure) *Error {
 	e := &Error{
 		Verb: q.verb, Resource: q.resource, Namespace: q.namespace, Name: q.name, Host: s.URL(),

@@ -23,34 +23,34 @@ import (
 
 // The rules of pkg/kubelet/token/token_manager.go.
 const (
-	maxTokenUse   = 24 * time.Hour // that a token is used without a new one
-	refreshPart   = 5              // the last fifth of a token's life is for getting a new one
+	maxTokenUse   = 24 * time.Hour // before a token is refreshed
+	refreshPart   = 5              // refresh in the last fifth of a token's life
 	refreshJitter = 10 * time.Second
 
-	// refreshPause is for how long no new token is asked for after that has
-	// failed while the old one lives. (A kubelet asks for each lookup.)
+	// refreshPause is the time between attempts to refresh a valid token. (The kubelet
+	// tries at each lookup.)
 	refreshPause = 10 * time.Second
 )
 
-const maxTokenAnswer = 1 << 20 // bytes
+const maxTokenResponse = 1 << 20 // bytes
 
-// token is one that is kept.
+// token is a cached token.
 type token struct {
 	secret  plugin.Secret
 	expires time.Time
-	refresh time.Time // from when on a new one is asked for
+	refresh time.Time // when to request a new one
 }
 
-// RequestToken returns a token for a service account, bound to the pod if
-// req.PodName is set. Tokens are kept by the kubelet's rules
-// (pkg/kubelet/token/token_manager.go): for one request in all its parts, UIDs
-// included, until 80 % of the token's life or 24 hours are over; if no other
-// can be had then, for the rest of its life.
+// RequestToken returns a token for a service account, bound to a pod if req.PodName is
+// set.
 //
-// The API server refuses (409) a request whose service account or pod has
-// another UID by now; one older than Kubernetes 1.34 does not look at the
-// service account's. A token for another audience is an error.
-// Its errors are of type [*Error], and hold no token.
+//   - Caching follows the kubelet (pkg/kubelet/token/token_manager.go): a token is
+//     used for identical requests until 80 % of its life or 24 hours have passed, and
+//     until it expires if no new token is available.
+//   - The API server rejects (409) a request if the service account or pod has a new
+//     UID. Before Kubernetes 1.34 it does not check the service account's UID.
+//   - A token for another audience is an error.
+//   - Errors have type [*Error] and do not contain a token.
 func (c *Client) RequestToken(ctx context.Context, req regcred.TokenRequest) (plugin.Secret, error) {
 	if t, ok := c.liveToken(req, time.Now()); ok {
 		return t.secret, nil
@@ -64,16 +64,16 @@ func (c *Client) RequestToken(ctx context.Context, req regcred.TokenRequest) (pl
 	})
 }
 
-// liveToken returns a kept token that need not be replaced yet.
+// liveToken returns a cached token that need not be refreshed yet.
 func (c *Client) liveToken(req regcred.TokenRequest, now time.Time) (t *token, ok bool) {
 	t, ok = c.tokens.get(req, now)
 	return t, ok && now.Before(t.refresh)
 }
 
-// refreshToken asks for a token, and goes on with the old one if it must.
+// refreshToken requests a token, and falls back to the old one.
 func (c *Client) refreshToken(ctx context.Context, q *call, req regcred.TokenRequest) (plugin.Secret, error) {
 	if t, ok := c.liveToken(req, time.Now()); ok {
-		return t.secret, nil // somebody else's call came back in the meantime
+		return t.secret, nil // refreshed by another call in the meantime
 	}
 	fresh, err := c.mint(ctx, q, req)
 	now := time.Now()
@@ -82,7 +82,7 @@ func (c *Client) refreshToken(ctx context.Context, q *call, req regcred.TokenReq
 		return fresh.secret, nil
 	}
 	if !unanswered(err) {
-		// The service account may not be what it was: the next lookup reads it.
+		// The service account may have changed; read it at the next lookup.
 		c.accounts.drop(accountKey{req.Namespace, req.ServiceAccount})
 	}
 	old, ok := c.tokens.get(req, now)
@@ -95,10 +95,9 @@ func (c *Client) refreshToken(ctx context.Context, q *call, req regcred.TokenReq
 	return old.secret, nil
 }
 
-// TryToken asks for a token as [Client.RequestToken] does, as a dry run: all
-// that would refuse a request refuses it, permissions, NodeRestriction and
-// webhooks alike. The token is dropped, and none is kept. (An API server signs
-// one in any case: it stores none, so a dry run has nothing to leave out.)
+// TryToken checks, with a dry run, whether [Client.RequestToken] would succeed:
+// permissions, NodeRestriction and webhooks apply. It discards the token, which the
+// API server signs even in a dry run.
 func (c *Client) TryToken(ctx context.Context, req regcred.TokenRequest) error {
 	q := tokenCall(req)
 	q.query = url.Values{"dryRun": {metav1.DryRunAll}}
@@ -110,64 +109,63 @@ func tokenCall(req regcred.TokenRequest) *call {
 	return &call{
 		verb: "create", resource: "serviceaccounts/token", namespace: req.Namespace, name: req.ServiceAccount, audience: req.Audience,
 		kind: "TokenRequest", path: []string{"api", "v1", "namespaces", req.Namespace, "serviceaccounts", req.ServiceAccount, "token"},
-		most: maxTokenAnswer,
+		most: maxTokenResponse,
 	}
 }
 
-// mint gets a token from the API server.
+// mint requests a token from the API server.
 func (c *Client) mint(ctx context.Context, q *call, req regcred.TokenRequest) (*token, error) {
-	// kubelet: no expirationSeconds, so that the API's default counts.
-	ask := authenticationv1.TokenRequest{
+	// kubelet: no expirationSeconds, so the API's default applies.
+	request := authenticationv1.TokenRequest{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest"},
 		ObjectMeta: metav1.ObjectMeta{UID: types.UID(req.ServiceAccountUID)}, // a precondition
 		Spec:       authenticationv1.TokenRequestSpec{Audiences: []string{req.Audience}},
 	}
 	if req.PodName != "" {
-		ask.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{
+		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{
 			APIVersion: "v1", Kind: "Pod", Name: req.PodName, UID: types.UID(req.PodUID),
 		}
 	}
-	q.body = &ask
-	asked := time.Now()
-	var answer authenticationv1.TokenRequest
-	if err := c.do(ctx, q, &answer); err != nil {
+	q.body = &request
+	sent := time.Now()
+	var response authenticationv1.TokenRequest
+	if err := c.do(ctx, q, &response); err != nil {
 		return nil, err
 	}
-	if err := checkToken(&answer, req.Audience); err != nil {
+	if err := checkToken(&response, req.Audience); err != nil {
 		return nil, c.fail(q, err)
 	}
-	return newToken(&answer, asked), nil
+	return newToken(&response, sent), nil
 }
 
-// checkToken refuses a token that is none, or is not for the audience alone:
-// what stands between client and API server (an admission webhook, a proxy)
-// may have changed the request.
-func checkToken(answer *authenticationv1.TokenRequest, audience string) error {
-	if answer.Status.Token == "" {
+// checkToken rejects an empty token and one with other audiences: an admission webhook
+// or a proxy may have changed the request.
+func checkToken(response *authenticationv1.TokenRequest, audience string) error {
+	if response.Status.Token == "" {
 		return errors.New("the response has an empty token")
 	}
 	want := []string{audience}
-	if !slices.Equal(answer.Spec.Audiences, want) {
-		return fmt.Errorf("the response has a token for the audiences %.200q, not for %q", answer.Spec.Audiences, audience)
+	if !slices.Equal(response.Spec.Audiences, want) {
+		return fmt.Errorf("the response has a token for the audiences %.200q, not for %q", response.Spec.Audiences, audience)
 	}
-	if claims, err := jwt.Parse(answer.Status.Token); err == nil && !slices.Equal(claims.Audience, want) {
+	if claims, err := jwt.Parse(response.Status.Token); err == nil && !slices.Equal(claims.Audience, want) {
 		return fmt.Errorf("the token is for the audiences %.200q, not for %q", claims.Audience, audience)
 	}
 	return nil
 }
 
-// newToken says when to replace a token. Its life is counted back from its
-// end, which is by the clock of the API server. What is kept has a reading of
-// the monotonic clock, so that setting the node's changes nothing any more.
-func newToken(answer *authenticationv1.TokenRequest, asked time.Time) *token {
-	expires := asked.Add(answer.Status.ExpirationTimestamp.Sub(asked))
-	life := expires.Sub(asked)
-	if s := answer.Spec.ExpirationSeconds; s != nil {
+// newToken computes when to refresh a token, counting back from its expiry, which is
+// in the API server's time. The results have a monotonic clock reading, so changes of
+// the node's clock do not affect them.
+func newToken(response *authenticationv1.TokenRequest, sent time.Time) *token {
+	expires := sent.Add(response.Status.ExpirationTimestamp.Sub(sent))
+	life := expires.Sub(sent)
+	if s := response.Spec.ExpirationSeconds; s != nil {
 		life = time.Duration(*s) * time.Second
 	}
 	refresh := expires.Add(-life / refreshPart)
 	if most := expires.Add(maxTokenUse - life); most.Before(refresh) {
 		refresh = most
 	}
-	return &token{plugin.NewSecret(answer.Status.Token), expires, refresh.Add(-rand.N(refreshJitter))}
+	return &token{plugin.NewSecret(response.Status.Token), expires, refresh.Add(-rand.N(refreshJitter))}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/regcred/regcred/internal/fleet"
+	"github.com/regcred/regcred/internal/kubeconfig"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/kube"
@@ -65,7 +66,7 @@ func (a *app) connect(ctx context.Context, o *node.Origin, k kubeFlags, wrap fun
 
 // config returns a client configuration and the place where it was found.
 func (k *kubeFlags) config(ctx context.Context, o *node.Origin) (*rest.Config, string, error) {
-	opts := kube.ConfigOptions{Kubeconfig: k.kubeconfig, Context: k.context, Environ: o.Environ}
+	opts := kubeconfig.Options{Kubeconfig: k.kubeconfig, Context: k.context, Environ: o.Environ}
 	if k.kubeconfig == "" && o.OfKubelet() {
 		if opts.Kubeconfig = o.Kubeconfig; opts.Kubeconfig == "" {
 			return nil, "", withHint(fmt.Errorf("%s runs without --%s, so it does not connect to an API server", o.Whose(), node.KubeconfigFlag), "give --kubeconfig")
@@ -78,7 +79,7 @@ func (k *kubeFlags) config(ctx context.Context, o *node.Origin) (*rest.Config, s
 			return nil, "", fmt.Errorf("--kubeconfig: %w", err)
 		}
 	}
-	cfg, from, err := kube.Config(opts)
+	cfg, from, err := kubeconfig.Load(opts)
 	if err != nil {
 		hint := ""
 		if opts.Kubeconfig == "" {
@@ -88,7 +89,7 @@ func (k *kubeFlags) config(ctx context.Context, o *node.Origin) (*rest.Config, s
 	}
 	authorities, err := k.caFile.pem(ctx)
 	if err == nil {
-		err = kube.AddAuthorities(ctx, cfg, authorities)
+		err = kubeconfig.AddCAs(ctx, cfg, authorities)
 	}
 	if err != nil {
 		return nil, "", err
@@ -109,5 +110,5 @@ func (a *app) fleet(ctx context.Context, k kubeFlags) (client *fleet.Client, nam
 	if k.kubeconfig == "" || a.verbose || cfg.Insecure {
 		a.Note("contacting API server %s (%s)", client.URL(), from)
 	}
-	return client, kube.Namespace(kube.ConfigOptions{Kubeconfig: k.kubeconfig, Context: k.context, Environ: a.environ}), nil
+	return client, kubeconfig.Namespace(kubeconfig.Options{Kubeconfig: k.kubeconfig, Context: k.context, Environ: a.environ}), nil
 }

@@ -60,7 +60,7 @@ type Cluster struct {
 	config     *config.Config // never nil
 	configPath string
 
-	who        kube.Identity
+	who        kube.User
 	whoErr     error
 	identified bool
 	pod        *kube.Pod

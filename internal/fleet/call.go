@@ -29,8 +29,7 @@ const (
 // Client reads the fleet's state from an API server. It is safe for concurrent use.
 type Client struct{ server *apiserver.Server }
 
-// New returns a Client for a configuration from [kube.Config]. It does not call the API
-// server.
+// New returns a Client for a configuration of client-go. It sends no request.
 func New(cfg *rest.Config) (*Client, error) {
 	server, err := apiserver.New(cfg, callTimeout)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/kubeconfig"
 	"github.com/regcred/regcred/kube"
 	"github.com/regcred/regcred/upstream/node"
 )
@@ -53,7 +54,7 @@ func (n nodeSide) lookup(t *testing.T, namespace, pod, image string) found {
 // client asks the API server as the node.
 func (n nodeSide) client(t *testing.T) *kube.Client {
 	t.Helper()
-	cfg, _, err := kube.Config(kube.ConfigOptions{Kubeconfig: n.kubeconfig})
+	cfg, _, err := kubeconfig.Load(kubeconfig.Options{Kubeconfig: n.kubeconfig})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/kubeconfig"
 	"github.com/regcred/regcred/kube"
 	"github.com/regcred/regcred/plugin"
 )
@@ -75,8 +76,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) 
 	return json.NewEncoder(stdout).Encode(map[string]uint64{"resident": now, "most": most, "heap": m.HeapAlloc})
 }
 
-func keyring(kubeconfig, path string) (*regcred.Keyring, error) {
-	rest, _, err := kube.Config(kube.ConfigOptions{Kubeconfig: kubeconfig})
+func keyring(kubeconfigPath, path string) (*regcred.Keyring, error) {
+	rest, _, err := kubeconfig.Load(kubeconfig.Options{Kubeconfig: kubeconfigPath})
 	if err != nil {
 		return nil, err
 	}

@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// sweepEvery is how often entries that have ended are looked for.
+// sweepEvery is the minimum time between searches for expired entries.
 const sweepEvery = time.Minute
 
-// kept is a map of bounded size whose entries end. It is safe for concurrent use.
-type kept[K comparable, V any] struct {
+// ttlCache is a map of bounded size whose entries expire. It is safe for concurrent use.
+type ttlCache[K comparable, V any] struct {
 	most int
 
 	mu      sync.Mutex
-	entries map[K]ending[V]
+	entries map[K]expiring[V]
 	swept   time.Time
 }
 
-type ending[V any] struct {
+type expiring[V any] struct {
 	value V
 	until time.Time
 }
 
-func newKept[K comparable, V any](most int) *kept[K, V] {
-	return &kept[K, V]{most: most, entries: map[K]ending[V]{}}
+func newTTLCache[K comparable, V any](most int) *ttlCache[K, V] {
+	return &ttlCache[K, V]{most: most, entries: map[K]expiring[V]{}}
 }
 
-// get returns an entry that has not ended.
-func (k *kept[K, V]) get(key K, now time.Time) (value V, ok bool) {
+// get returns an entry that has not expired.
+func (k *ttlCache[K, V]) get(key K, now time.Time) (value V, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	e, ok := k.entries[key]
@@ -40,9 +40,8 @@ func (k *kept[K, V]) get(key K, now time.Time) (value V, ok bool) {
 	return e.value, true
 }
 
-// put adds an entry, and drops those that have ended or, for want of room,
-// the one that ends first.
-func (k *kept[K, V]) put(key K, value V, until, now time.Time) {
+// put adds an entry. If the cache is full, it evicts the entry that expires first.
+func (k *ttlCache[K, V]) put(key K, value V, until, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if now.Sub(k.swept) >= sweepEvery {
@@ -51,16 +50,16 @@ func (k *kept[K, V]) put(key K, value V, until, now time.Time) {
 	if _, known := k.entries[key]; !known && len(k.entries) >= k.most {
 		k.evict()
 	}
-	k.entries[key] = ending[V]{value, until}
+	k.entries[key] = expiring[V]{value, until}
 }
 
-func (k *kept[K, V]) drop(key K) {
+func (k *ttlCache[K, V]) drop(key K) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.entries, key)
 }
 
-func (k *kept[K, V]) sweep(now time.Time) {
+func (k *ttlCache[K, V]) sweep(now time.Time) {
 	k.swept = now
 	for key, e := range k.entries {
 		if !now.Before(e.until) {
@@ -69,7 +68,7 @@ func (k *kept[K, V]) sweep(now time.Time) {
 	}
 }
 
-func (k *kept[K, V]) evict() {
+func (k *ttlCache[K, V]) evict() {
 	var first K
 	var until time.Time
 	for key, e := range k.entries {

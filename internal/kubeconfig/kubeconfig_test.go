@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package kube
+package kubeconfig
 
 import (
 	"encoding/json"
@@ -13,10 +13,11 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/testkube"
+	"github.com/regcred/regcred/kube"
 )
 
-// kubeconfig writes a file with two contexts, with a change, and returns its path.
-func kubeconfig(t *testing.T, name, server string, change func(cluster, user map[string]any)) string {
+// writeConfig writes a kubeconfig with two contexts and returns its path.
+func writeConfig(t *testing.T, name, server string, change func(cluster, user map[string]any)) string {
 	t.Helper()
 	cluster := map[string]any{"server": server}
 	user := map[string]any{"token": canary.Token}
@@ -47,7 +48,7 @@ func write(t *testing.T, name, text string) string {
 	return name
 }
 
-// TestNamespace: where a client is, of a context or of a pod.
+// TestNamespace covers the namespaces of contexts and pods.
 func TestNamespace(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -57,22 +58,22 @@ func TestNamespace(t *testing.T) {
 	write(t, in("pod/namespace"), "kube-system\n")
 	pod := []string{"KUBERNETES_SERVICE_HOST=10.0.0.1"}
 	for _, tt := range []struct {
-		o    ConfigOptions
+		o    Options
 		want string
 	}{
-		{ConfigOptions{Kubeconfig: in("config")}, "team"},
-		{ConfigOptions{Kubeconfig: in("config"), Context: "b"}, "default"},
-		{ConfigOptions{Kubeconfig: in("config"), Context: "none"}, "default"},
-		{ConfigOptions{Kubeconfig: in("broken")}, "default"},
-		{ConfigOptions{Environ: []string{"KUBECONFIG=" + in("config")}}, "team"},
-		{ConfigOptions{Environ: pod}, "kube-system"},
-		{ConfigOptions{Kubeconfig: in("config"), Environ: pod}, "team"},
+		{Options{Kubeconfig: in("config")}, "team"},
+		{Options{Kubeconfig: in("config"), Context: "b"}, "default"},
+		{Options{Kubeconfig: in("config"), Context: "none"}, "default"},
+		{Options{Kubeconfig: in("broken")}, "default"},
+		{Options{Environ: []string{"KUBECONFIG=" + in("config")}}, "team"},
+		{Options{Environ: pod}, "kube-system"},
+		{Options{Kubeconfig: in("config"), Environ: pod}, "team"},
 	} {
-		if got := namespaceIn(tt.o, in("pod")); got != tt.want {
+		if got := namespace(tt.o, in("pod")); got != tt.want {
 			t.Errorf("%+v: got %q, want %q", tt.o, got, tt.want)
 		}
 	}
-	if got := namespaceIn(ConfigOptions{Environ: pod}, in("none")); got != "default" {
+	if got := namespace(Options{Environ: pod}, in("none")); got != "default" {
 		t.Errorf("a pod without the file: %q", got)
 	}
 }
@@ -82,12 +83,12 @@ func TestNamespace(t *testing.T) {
 func TestConfig(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	kubeconfig(t, in("a"), "https://a.example", nil)
-	kubeconfig(t, in("b"), "https://b.example", nil)
-	kubeconfig(t, in("home/.kube/config"), "https://home.example", nil)
-	kubeconfig(t, in("insecure"), "https://a.example", func(cluster, _ map[string]any) { cluster["insecure-skip-tls-verify"] = true })
-	kubeconfig(t, in("plain"), "http://a.example", nil)
-	kubeconfig(t, in("exec"), "https://a.example", func(_, user map[string]any) {
+	writeConfig(t, in("a"), "https://a.example", nil)
+	writeConfig(t, in("b"), "https://b.example", nil)
+	writeConfig(t, in("home/.kube/config"), "https://home.example", nil)
+	writeConfig(t, in("insecure"), "https://a.example", func(cluster, _ map[string]any) { cluster["insecure-skip-tls-verify"] = true })
+	writeConfig(t, in("plain"), "http://a.example", nil)
+	writeConfig(t, in("exec"), "https://a.example", func(_, user map[string]any) {
 		user["exec"] = map[string]any{"apiVersion": "client.authentication.k8s.io/v1", "command": "aws", "interactiveMode": "Never"}
 	})
 	write(t, in("pod/token"), canary.Token)
@@ -96,26 +97,26 @@ func TestConfig(t *testing.T) {
 	pod := []string{"KUBERNETES_SERVICE_HOST=fd00::1", "KUBERNETES_SERVICE_PORT=6443"}
 	for _, tt := range []struct {
 		name string
-		o    ConfigOptions
+		o    Options
 		from string
 		host string
 	}{
-		{"named", ConfigOptions{Kubeconfig: in("a"), Environ: append(pod, "KUBECONFIG="+in("b"))}, "DIR/a, context main", "https://a.example"},
-		{"context", ConfigOptions{Kubeconfig: in("a"), Context: "other"}, "DIR/a, context other", "https://a.example"},
-		{"KUBECONFIG", ConfigOptions{Environ: append(pod, "KUBECONFIG="+in("b"), home)}, "KUBECONFIG=DIR/b, context main", "https://b.example"},
-		{"KUBECONFIG, several", ConfigOptions{Environ: []string{"KUBECONFIG=" + strings.Join([]string{in("none"), in("b"), in("a")}, string(os.PathListSeparator))}},
+		{"named", Options{Kubeconfig: in("a"), Environ: append(pod, "KUBECONFIG="+in("b"))}, "DIR/a, context main", "https://a.example"},
+		{"context", Options{Kubeconfig: in("a"), Context: "other"}, "DIR/a, context other", "https://a.example"},
+		{"KUBECONFIG", Options{Environ: append(pod, "KUBECONFIG="+in("b"), home)}, "KUBECONFIG=DIR/b, context main", "https://b.example"},
+		{"KUBECONFIG, several", Options{Environ: []string{"KUBECONFIG=" + strings.Join([]string{in("none"), in("b"), in("a")}, string(os.PathListSeparator))}},
 			"KUBECONFIG=DIR/none:DIR/b:DIR/a, context main", "https://b.example"},
-		{"pod", ConfigOptions{Environ: append(pod, home)}, "in-cluster", "https://[fd00::1]:6443"},
-		{"pod without a port", ConfigOptions{Environ: []string{"KUBERNETES_SERVICE_HOST=h"}}, "in-cluster", "https://h:443"},
-		{"a variable twice", ConfigOptions{Environ: []string{"KUBECONFIG=" + in("a"), "KUBECONFIG=" + in("b")}}, "KUBECONFIG=DIR/b, context main", "https://b.example"},
-		{"context in a pod", ConfigOptions{Context: "other", Environ: append(pod, home)}, "DIR/home/.kube/config, context other", "https://home.example"},
-		{"home", ConfigOptions{Environ: []string{home}}, "DIR/home/.kube/config, context main", "https://home.example"},
-		{"insecure", ConfigOptions{Kubeconfig: in("insecure")}, "DIR/insecure, context main, which disables verification of the server's certificate (insecure-skip-tls-verify)", "https://a.example"},
-		{"plain", ConfigOptions{Kubeconfig: in("plain")}, "DIR/plain, context main, without TLS, so no credentials are sent", "http://a.example"},
-		{"exec", ConfigOptions{Kubeconfig: in("exec")}, "DIR/exec, context main, which runs aws for credentials", "https://a.example"},
+		{"pod", Options{Environ: append(pod, home)}, "in-cluster", "https://[fd00::1]:6443"},
+		{"pod without a port", Options{Environ: []string{"KUBERNETES_SERVICE_HOST=h"}}, "in-cluster", "https://h:443"},
+		{"a variable twice", Options{Environ: []string{"KUBECONFIG=" + in("a"), "KUBECONFIG=" + in("b")}}, "KUBECONFIG=DIR/b, context main", "https://b.example"},
+		{"context in a pod", Options{Context: "other", Environ: append(pod, home)}, "DIR/home/.kube/config, context other", "https://home.example"},
+		{"home", Options{Environ: []string{home}}, "DIR/home/.kube/config, context main", "https://home.example"},
+		{"insecure", Options{Kubeconfig: in("insecure")}, "DIR/insecure, context main, which disables verification of the server's certificate (insecure-skip-tls-verify)", "https://a.example"},
+		{"plain", Options{Kubeconfig: in("plain")}, "DIR/plain, context main, without TLS, so no credentials are sent", "http://a.example"},
+		{"exec", Options{Kubeconfig: in("exec")}, "DIR/exec, context main, which runs aws for credentials", "https://a.example"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			cfg, from, err := configIn(tt.o, in("pod"))
+			cfg, from, err := load(tt.o, in("pod"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,40 +139,40 @@ func tidy(s, dir string) string {
 func TestConfigErrors(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	kubeconfig(t, in("a"), "https://a.example", nil)
+	writeConfig(t, in("a"), "https://a.example", nil)
 	write(t, in("empty"), "")
 	write(t, in("text"), "token: "+canary.Token+"\n\t- x")
 	write(t, in("types"), "apiVersion: v1\nkind: Config\nusers: "+canary.Token)
 	write(t, in("current"), "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: h}}]")
-	kubeconfig(t, in("certificate"), "https://a.example", func(cluster, _ map[string]any) { cluster["certificate-authority"] = "none.crt" })
-	kubeconfig(t, in("token"), "https://a.example", func(_, user map[string]any) { delete(user, "token"); user["tokenFile"] = "none" })
+	writeConfig(t, in("certificate"), "https://a.example", func(cluster, _ map[string]any) { cluster["certificate-authority"] = "none.crt" })
+	writeConfig(t, in("token"), "https://a.example", func(_, user map[string]any) { delete(user, "token"); user["tokenFile"] = "none" })
 	for name, proxy := range map[string]string{"proxy": "http://u:" + canary.Password + "@%zz", "scheme": "ftp://u:" + canary.Password + "@h"} {
-		kubeconfig(t, in(name), "https://a.example", func(cluster, _ map[string]any) { cluster["proxy-url"] = proxy })
+		writeConfig(t, in(name), "https://a.example", func(cluster, _ map[string]any) { cluster["proxy-url"] = proxy })
 	}
 	pod := []string{"KUBERNETES_SERVICE_HOST=fd00::1"}
 	for _, tt := range []struct {
 		name string
-		o    ConfigOptions
+		o    Options
 		want string
 	}{
-		{"nothing", ConfigOptions{Environ: []string{"HOME=" + in("none")}},
+		{"nothing", Options{Environ: []string{"HOME=" + in("none")}},
 			"no kubeconfig: KUBECONFIG is not set, this is not a pod (KUBERNETES_SERVICE_HOST is not set), and DIR/none/.kube/config does not exist"},
-		{"named", ConfigOptions{Kubeconfig: in("none")}, "kubeconfig DIR/none: no such file"},
-		{"KUBECONFIG", ConfigOptions{Environ: []string{"KUBECONFIG=" + in("none")}}, "kubeconfig KUBECONFIG=DIR/none: no such file"},
-		{"directory", ConfigOptions{Kubeconfig: dir}, "kubeconfig DIR: read DIR: "},
-		{"empty", ConfigOptions{Kubeconfig: in("empty")}, "kubeconfig DIR/empty: no cluster"},
-		{"not YAML", ConfigOptions{Kubeconfig: in("text")}, "kubeconfig DIR/text: not a valid kubeconfig, line 2 (check it with kubectl config view)"},
-		{"wrong types", ConfigOptions{Kubeconfig: in("types")}, "kubeconfig DIR/types: not a valid kubeconfig (check it with kubectl config view)"},
-		{"no context", ConfigOptions{Kubeconfig: in("current")}, "kubeconfig DIR/current: current-context is not set; available contexts: none"},
-		{"another context", ConfigOptions{Kubeconfig: in("a"), Context: "x"}, `kubeconfig DIR/a: context "x" does not exist; available contexts: "main", "other"`},
-		{"certificate", ConfigOptions{Kubeconfig: in("certificate")}, `kubeconfig DIR/certificate, context "main": invalid configuration: unable to read certificate-authority DIR/none.crt`},
-		{"token", ConfigOptions{Kubeconfig: in("token")}, `kubeconfig DIR/token, context "main": open DIR/none`},
-		{"proxy", ConfigOptions{Kubeconfig: in("proxy")}, `kubeconfig DIR/proxy, context "main": proxy-url must be an http, https or socks5 URL`},
-		{"proxy scheme", ConfigOptions{Kubeconfig: in("scheme")}, `kubeconfig DIR/scheme, context "main": proxy-url must be an http, https or socks5 URL`},
-		{"pod", ConfigOptions{Environ: pod}, "in-cluster: open DIR/pod/token: "},
+		{"named", Options{Kubeconfig: in("none")}, "kubeconfig DIR/none: no such file"},
+		{"KUBECONFIG", Options{Environ: []string{"KUBECONFIG=" + in("none")}}, "kubeconfig KUBECONFIG=DIR/none: no such file"},
+		{"directory", Options{Kubeconfig: dir}, "kubeconfig DIR: read DIR: "},
+		{"empty", Options{Kubeconfig: in("empty")}, "kubeconfig DIR/empty: no cluster"},
+		{"not YAML", Options{Kubeconfig: in("text")}, "kubeconfig DIR/text: not a valid kubeconfig, line 2 (check it with kubectl config view)"},
+		{"wrong types", Options{Kubeconfig: in("types")}, "kubeconfig DIR/types: not a valid kubeconfig (check it with kubectl config view)"},
+		{"no context", Options{Kubeconfig: in("current")}, "kubeconfig DIR/current: current-context is not set; available contexts: none"},
+		{"another context", Options{Kubeconfig: in("a"), Context: "x"}, `kubeconfig DIR/a: context "x" does not exist; available contexts: "main", "other"`},
+		{"certificate", Options{Kubeconfig: in("certificate")}, `kubeconfig DIR/certificate, context "main": invalid configuration: unable to read certificate-authority DIR/none.crt`},
+		{"token", Options{Kubeconfig: in("token")}, `kubeconfig DIR/token, context "main": open DIR/none`},
+		{"proxy", Options{Kubeconfig: in("proxy")}, `kubeconfig DIR/proxy, context "main": proxy-url must be an http, https or socks5 URL`},
+		{"proxy scheme", Options{Kubeconfig: in("scheme")}, `kubeconfig DIR/scheme, context "main": proxy-url must be an http, https or socks5 URL`},
+		{"pod", Options{Environ: pod}, "in-cluster: open DIR/pod/token: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, _, err := configIn(tt.o, in("pod"))
+			_, _, err := load(tt.o, in("pod"))
 			if err == nil {
 				t.Fatal("there is no error")
 			}
@@ -183,17 +184,17 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
-// TestPodWithoutCertificate: client-go would go on with the authorities of the system.
+// TestPodWithoutCertificate checks the error; client-go would use the system's CAs.
 func TestPodWithoutCertificate(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "token"), canary.Token)
-	_, _, err := configIn(ConfigOptions{Environ: []string{"KUBERNETES_SERVICE_HOST=h"}}, dir)
+	_, _, err := load(Options{Environ: []string{"KUBERNETES_SERVICE_HOST=h"}}, dir)
 	if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "ca.crt")) {
 		t.Errorf("got the error %v", err)
 	}
 }
 
-// TestConfigUnreadable: what may not be read is named, with the reason.
+// TestConfigUnreadable checks that the error has the file and the reason.
 func TestConfigUnreadable(t *testing.T) {
 	if runtime.GOOS == "windows" || os.Geteuid() == 0 {
 		t.Skip("this user may read every file")
@@ -202,13 +203,13 @@ func TestConfigUnreadable(t *testing.T) {
 	if err := os.Chmod(path, 0); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err := Config(ConfigOptions{Kubeconfig: path})
+	_, _, err := Load(Options{Kubeconfig: path})
 	if want := "kubeconfig " + path + ": open " + path + ": permission denied"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
-// TestConfigConnects: the file that tests use works, and its context's user is who asks.
+// TestConfigConnects checks that requests are sent as the context's user.
 func TestConfigConnects(t *testing.T) {
 	api, err := testkube.New(testkube.Options{})
 	if err != nil {
@@ -219,11 +220,11 @@ func TestConfigConnects(t *testing.T) {
 	if err := api.Kubeconfig(path, "system:node:n1"); err != nil {
 		t.Fatal(err)
 	}
-	cfg, _, err := Config(ConfigOptions{Kubeconfig: path})
+	cfg, _, err := Load(Options{Kubeconfig: path})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(cfg, Options{})
+	c, err := kube.New(cfg, kube.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,8 +234,7 @@ func TestConfigConnects(t *testing.T) {
 	}
 }
 
-// TestCredentialsNamed: a 401 says what the client showed, and a credential
-// that cannot be had is named.
+// TestCredentialsNamed checks that errors name the kind of credentials.
 func TestCredentialsNamed(t *testing.T) {
 	api, err := testkube.New(testkube.Options{})
 	if err != nil {
@@ -257,16 +257,16 @@ func TestCredentialsNamed(t *testing.T) {
 		}, "getting credentials: exec: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			path := kubeconfig(t, filepath.Join(dir, "config"), api.URL(), func(cluster, user map[string]any) {
+			path := writeConfig(t, filepath.Join(dir, "config"), api.URL(), func(cluster, user map[string]any) {
 				cluster["certificate-authority-data"] = api.CA()
 				delete(user, "token")
 				tt.change(user)
 			})
-			cfg, _, err := Config(ConfigOptions{Kubeconfig: path})
+			cfg, _, err := Load(Options{Kubeconfig: path})
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := New(cfg, Options{})
+			c, err := kube.New(cfg, kube.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package kube
+package kubeconfig
 
 import (
 	"context"
@@ -16,13 +16,14 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/kube"
 )
 
-// TestMain makes the test binary play the program of a kubeconfig.
+// TestMain makes the test binary a credential program of a kubeconfig.
 func TestMain(m *testing.M) {
 	switch url, text := os.Getenv("TEST_EXEC_ASKS"), os.Getenv("TEST_EXEC_WRITES"); {
 	case url != "":
-		_, _ = http.Get(url) // which does not answer
+		_, _ = http.Get(url) // which does not respond
 		os.Exit(1)
 	case text != "":
 		fmt.Print(text)
@@ -31,29 +32,29 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// execClient is a client that has its credentials from this program.
-func execClient(t *testing.T, variable, value string) *Client {
+// execClient returns a client that gets its credentials from this program.
+func execClient(t *testing.T, variable, value string) *kube.Client {
 	t.Helper()
-	path := kubeconfig(t, filepath.Join(t.TempDir(), "config"), "https://127.0.0.1:1", func(_, user map[string]any) {
+	path := writeConfig(t, filepath.Join(t.TempDir(), "config"), "https://127.0.0.1:1", func(_, user map[string]any) {
 		delete(user, "token")
 		user["exec"] = map[string]any{
 			"apiVersion": "client.authentication.k8s.io/v1", "command": os.Args[0], "interactiveMode": "Never",
 			"env": []any{map[string]any{"name": variable, "value": value}},
 		}
 	})
-	cfg, _, err := Config(ConfigOptions{Kubeconfig: path})
+	cfg, _, err := Load(Options{Kubeconfig: path})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(cfg, Options{})
+	c, err := kube.New(cfg, kube.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-// TestExecWrites: what the program of a kubeconfig writes is a secret, also if
-// it is of no use.
+// TestExecWrites checks that the output of a kubeconfig's program is never shown,
+// even if it is invalid.
 func TestExecWrites(t *testing.T) {
 	const head = `{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":`
 	for _, tt := range []struct{ name, text, want string }{
@@ -74,7 +75,7 @@ func TestExecWrites(t *testing.T) {
 	}
 }
 
-// TestExecHangs: a program that hangs does not hold up who has given up.
+// TestExecHangs checks that a program that hangs does not block a canceled call.
 func TestExecHangs(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package kube
+package kubeconfig
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-func TestAddAuthorities(t *testing.T) {
+func TestAddCAs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ca.crt")
 	if err := os.WriteFile(file, []byte("own"), 0o600); err != nil {
 		t.Fatal(err)
@@ -30,13 +30,13 @@ func TestAddAuthorities(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := &rest.Config{TLSClientConfig: tt.cfg}
-			if err := AddAuthorities(t.Context(), cfg, []byte(tt.pem)); err != nil || string(cfg.CAData) != tt.want {
+			if err := AddCAs(t.Context(), cfg, []byte(tt.pem)); err != nil || string(cfg.CAData) != tt.want {
 				t.Errorf("got %q, %v; want %q", cfg.CAData, err, tt.want)
 			}
 		})
 	}
 	cfg := &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: t.TempDir()}}
-	if err := AddAuthorities(t.Context(), cfg, []byte("more")); err == nil {
+	if err := AddCAs(t.Context(), cfg, []byte("more")); err == nil {
 		t.Error("a directory was read")
 	}
 }

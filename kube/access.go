@@ -14,15 +14,15 @@ import (
 	"github.com/regcred/regcred/internal/apiserver"
 )
 
-// Access is one thing that the client's identity may or may not do.
+// Access is a permission to check with [Client.Allowed].
 type Access struct {
 	Verb, Resource, Subresource string
 	Namespace, Name             string // "" means all
 }
 
-// Allowed asks the API server whether the client's identity has access
-// (SelfSubjectAccessReview), and why or why not as far as it says. What
-// admission plugins refuse, NodeRestriction among them, it does not know of.
+// Allowed reports whether the client has a permission, with the API server's reason
+// if it gives one (SelfSubjectAccessReview). It does not consider admission plugins
+// such as NodeRestriction.
 func (c *Client) Allowed(ctx context.Context, a Access) (allowed bool, reason string, err error) {
 	const resource = "selfsubjectaccessreviews"
 	review := authorizationv1.SelfSubjectAccessReview{
@@ -35,32 +35,31 @@ func (c *Client) Allowed(ctx context.Context, a Access) (allowed bool, reason st
 		verb: "create", resource: resource,
 		kind: review.Kind, path: []string{"apis", "authorization.k8s.io", "v1", resource}, body: &review,
 	}
-	var answer authorizationv1.SelfSubjectAccessReview
-	if err := c.do(ctx, q, &answer); err != nil {
+	var response authorizationv1.SelfSubjectAccessReview
+	if err := c.do(ctx, q, &response); err != nil {
 		return false, "", err
 	}
-	return answer.Status.Allowed, apiserver.Clean(cmp.Or(answer.Status.Reason, answer.Status.EvaluationError)), nil
+	return response.Status.Allowed, apiserver.Clean(cmp.Or(response.Status.Reason, response.Status.EvaluationError)), nil
 }
 
-// Identity is who the API server takes the client for (SelfSubjectReview).
-type Identity struct {
+// User is the client's identity as the API server authenticates it.
+type User struct {
 	Username string
 	Groups   []string
 }
 
-// WhoAmI asks the API server who it takes the client for. It needs Kubernetes
-// 1.28.
-func (c *Client) WhoAmI(ctx context.Context) (Identity, error) {
+// WhoAmI returns the client's identity (SelfSubjectReview). It needs Kubernetes 1.28.
+func (c *Client) WhoAmI(ctx context.Context) (User, error) {
 	review := authenticationv1.SelfSubjectReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"},
 	}
 	q := &call{
-		verb: "create", resource: selfReviews,
-		kind: review.Kind, path: []string{"apis", "authentication.k8s.io", "v1", selfReviews}, body: &review,
+		verb: "create", resource: selfSubjectReviews,
+		kind: review.Kind, path: []string{"apis", "authentication.k8s.io", "v1", selfSubjectReviews}, body: &review,
 	}
-	var answer authenticationv1.SelfSubjectReview
-	if err := c.do(ctx, q, &answer); err != nil {
-		return Identity{}, err
+	var response authenticationv1.SelfSubjectReview
+	if err := c.do(ctx, q, &response); err != nil {
+		return User{}, err
 	}
-	return Identity{answer.Status.UserInfo.Username, answer.Status.UserInfo.Groups}, nil
+	return User{response.Status.UserInfo.Username, response.Status.UserInfo.Groups}, nil
 }

@@ -15,12 +15,12 @@ import (
 
 type accountKey struct{ namespace, name string }
 
-// account is what is kept of a service account.
+// account is a cached service account.
 type account struct {
 	regcred.ServiceAccount
 	pullSecrets []string
-	read        time.Time // when it was asked for; it is at least as new as that
-	asked       time.Time // when the API server last did not answer
+	read        time.Time // when the request was sent
+	failed      time.Time // when the API server last failed to respond
 }
 
 func newAccount(sa *corev1.ServiceAccount, read time.Time) *account {
@@ -33,7 +33,7 @@ func newAccount(sa *corev1.ServiceAccount, read time.Time) *account {
 	}
 }
 
-// names leaves out empty ones, which the API allows and a kubelet ignores
+// names omits empty names, which the API allows and the kubelet ignores
 // (getPullSecretsForPod in pkg/kubelet/kubelet_pods.go).
 func names(refs []corev1.LocalObjectReference) []string {
 	var all []string
@@ -45,10 +45,10 @@ func names(refs []corev1.LocalObjectReference) []string {
 	return all
 }
 
-// GetServiceAccount reads a service account, or returns one that was read at
-// most Options.MaxAccountAge ago. It is shared, and not to be changed. While
-// the API server does not respond, one that was read earlier is returned for up
-// to Options.MaxStale. Its errors are of type [*Error].
+// GetServiceAccount returns a service account, from the cache if it was read less
+// than Options.MaxAccountAge ago. While the API server does not respond, it uses the
+// cache for up to Options.MaxStale. The result is shared; do not change it. Errors
+// have type [*Error].
 func (c *Client) GetServiceAccount(ctx context.Context, namespace, name string) (*regcred.ServiceAccount, error) {
 	a, err := c.account(ctx, accountKey{namespace, name})
 	if err != nil {
@@ -57,9 +57,9 @@ func (c *Client) GetServiceAccount(ctx context.Context, namespace, name string) 
 	return &a.ServiceAccount, nil
 }
 
-// AccountPullSecrets returns the names in a service account's
-// imagePullSecrets, which admission copies into pods that name none. The
-// service account is read as by [Client.GetServiceAccount].
+// AccountPullSecrets returns the names in a service account's imagePullSecrets,
+// which admission copies into pods that have none. It reads the service account as
+// [Client.GetServiceAccount] does.
 func (c *Client) AccountPullSecrets(ctx context.Context, namespace, name string) ([]string, error) {
 	a, err := c.account(ctx, accountKey{namespace, name})
 	if err != nil {
@@ -70,13 +70,13 @@ func (c *Client) AccountPullSecrets(ctx context.Context, namespace, name string)
 
 func (c *Client) account(ctx context.Context, key accountKey) (*account, error) {
 	now := time.Now()
-	a, read := c.known(key, now)
+	a, read := c.cached(key, now)
 	switch {
 	case a == nil:
 	case now.Sub(read) < c.opts.MaxAccountAge:
 		return a, nil
-	case now.Sub(a.asked) < c.opts.MaxAccountAge:
-		// It did not answer a moment ago: not every lookup waits until that is sure again.
+	case now.Sub(a.failed) < c.opts.MaxAccountAge:
+		// The last request failed a moment ago; do not let every lookup wait for another.
 		c.logStale(key, now.Sub(read))
 		return a, nil
 	}
@@ -86,22 +86,22 @@ func (c *Client) account(ctx context.Context, key accountKey) (*account, error) 
 	})
 }
 
-// known returns the cached service account and when it was read, or nil if
-// there is none that was read less than Options.MaxStale ago.
-func (c *Client) known(key accountKey, now time.Time) (a *account, read time.Time) {
+// cached returns the cached service account and when it was read; nil if it was read
+// more than Options.MaxStale ago.
+func (c *Client) cached(key accountKey, now time.Time) (a *account, read time.Time) {
 	if a, ok := c.accounts.get(key, now); ok {
 		return a, a.read
 	}
 	return nil, time.Time{}
 }
 
-// readAccount asks the API server. What it said before serves while it does
-// not answer, but never against an answer.
+// readAccount reads from the API server, and falls back to the cache only if there
+// is no response.
 func (c *Client) readAccount(ctx context.Context, q *call, key accountKey) (*account, error) {
 	start := time.Now()
-	old, read := c.known(key, start)
+	old, read := c.cached(key, start)
 	if old != nil && start.Sub(read) < c.opts.MaxAccountAge {
-		return old, nil // somebody else's call came back in the meantime
+		return old, nil // read by another call in the meantime
 	}
 	var sa corev1.ServiceAccount
 	err := c.do(ctx, q, &sa)
@@ -118,7 +118,7 @@ func (c *Client) readAccount(ctx context.Context, q *call, key accountKey) (*acc
 		return nil, err
 	}
 	stale := *old
-	stale.read, stale.asked = read, now
+	stale.read, stale.failed = read, now
 	c.accounts.put(key, &stale, read.Add(c.opts.MaxStale), now)
 	c.opts.Logger.Debug("the API server does not respond", "err", err)
 	c.logStale(key, now.Sub(read))

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package kube
+// Package kubeconfig finds the configuration of an API server's client, as kubectl
+// does, and describes where it comes from. It reads no environment except the one
+// that is passed in.
+package kubeconfig
 
 import (
 	"cmp"
@@ -24,32 +27,30 @@ import (
 	"github.com/regcred/regcred/internal/apiserver"
 )
 
-// podDir is where a pod finds its own service account.
+// podDir is the directory of a pod's service account token.
 const podDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// ConfigOptions say where the API server is, and who asks it.
-type ConfigOptions struct {
-	Kubeconfig string   // path; "" means that of KUBECONFIG, the pod that this process runs in, or ~/.kube/config
-	Context    string   // of the kubeconfig; "" means its current one
-	Environ    []string // "key=value"; of the environment of this process, nothing is read here
+// Options selects a configuration.
+type Options struct {
+	Kubeconfig string   // path; "" means KUBECONFIG, then the pod's service account, then ~/.kube/config
+	Context    string   // of the kubeconfig; "" means its current-context
+	Environ    []string // "key=value"; the process's environment is not read
 }
 
-// Config finds the configuration of a client, and says where it was found,
-// for people: "/etc/kubernetes/kubelet.conf, context default", "in-cluster".
-// It also says what a kubeconfig does that its reader should know of: run a
-// program for its credentials, or not verify the server.
-func Config(o ConfigOptions) (cfg *rest.Config, from string, err error) {
-	return configIn(o, podDir)
-}
+// Load returns the configuration and, for people, where it comes from: for
+// example "/etc/kubernetes/kubelet.conf, context default" or "in-cluster". The
+// description includes warnings: that the kubeconfig runs a program for
+// credentials, or does not verify the server.
+func Load(o Options) (cfg *rest.Config, from string, err error) { return load(o, podDir) }
 
-// Namespace is the namespace of the configuration that [Config] finds: that of a
-// kubeconfig's context, or of the pod. It is "default" where none is named.
-func Namespace(o ConfigOptions) string { return namespaceIn(o, podDir) }
+// Namespace returns the namespace of the context or pod that [Load] uses;
+// "default" if none is set.
+func Namespace(o Options) string { return namespace(o, podDir) }
 
-func namespaceIn(o ConfigOptions, podDir string) string {
+func namespace(o Options, podDir string) string {
 	rules, _, inPod := source(o)
 	if inPod {
-		data, _ := os.ReadFile(filepath.Join(podDir, "namespace")) // a kubelet writes it beside the token
+		data, _ := os.ReadFile(filepath.Join(podDir, "namespace")) // the kubelet writes it next to the token
 		return cmp.Or(strings.TrimSpace(string(data)), "default")
 	}
 	file, err := rules.Load()
@@ -62,8 +63,8 @@ func namespaceIn(o ConfigOptions, podDir string) string {
 	return "default"
 }
 
-// source says where a configuration is: in the files of the rules, or that it is a pod's.
-func source(o ConfigOptions) (rules *clientcmd.ClientConfigLoadingRules, from string, inPod bool) {
+// source returns the loading rules of the kubeconfig files, or inPod.
+func source(o Options) (rules *clientcmd.ClientConfigLoadingRules, from string, inPod bool) {
 	rules = &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.Kubeconfig}
 	home := filepath.Join(homeDir(o.Environ), ".kube", "config")
 	switch list := lookupEnv(o.Environ, "KUBECONFIG"); {
@@ -79,27 +80,26 @@ func source(o ConfigOptions) (rules *clientcmd.ClientConfigLoadingRules, from st
 	return rules, home, false
 }
 
-// configIn is Config with another place for a pod's service account.
-func configIn(o ConfigOptions, podDir string) (cfg *rest.Config, from string, err error) {
+func load(o Options, podDir string) (cfg *rest.Config, from string, err error) {
 	rules, from, inPod := source(o)
 	if inPod {
 		return podConfig(o.Environ, podDir)
 	}
 	if !slices.ContainsFunc(append(rules.Precedence, o.Kubeconfig), exists) {
-		return nil, "", absent(o, from)
+		return nil, "", notFound(o, from)
 	}
 	return fileConfig(rules, o.Context, from)
 }
 
-// absent is the error of a kubeconfig that is not there.
-func absent(o ConfigOptions, from string) error {
+// notFound returns the error for a missing kubeconfig.
+func notFound(o Options, from string) error {
 	if o.Kubeconfig != "" || strings.HasPrefix(from, "KUBECONFIG=") {
 		return fmt.Errorf("kubeconfig %s: no such file", from)
 	}
 	return fmt.Errorf("no kubeconfig: KUBECONFIG is not set, this is not a pod (KUBERNETES_SERVICE_HOST is not set), and %s does not exist", from)
 }
 
-// exists reports whether there is something to read, or to fail at.
+// exists reports whether path exists, also if it cannot be read.
 func exists(path string) bool {
 	if path == "" {
 		return false
@@ -131,18 +131,18 @@ func fileConfig(rules *clientcmd.ClientConfigLoadingRules, context, from string)
 		return nil, "", fmt.Errorf("kubeconfig %s, context %q: %w", from, context, err)
 	}
 	cfg.UserAgent = apiserver.UserAgent()
-	return cfg, from + ", context " + context + remarks(cfg), nil
+	return cfg, from + ", context " + context + warnings(cfg), nil
 }
 
-// isProxyURL reports whether client-go takes a proxy-url. Its error would quote
-// the URL, in which there may be a password.
+// isProxyURL reports whether client-go accepts a proxy-url. Its own error quotes
+// the URL, which may contain a password.
 func isProxyURL(text string) bool {
 	u, err := url.Parse(text)
 	return text == "" || err == nil && slices.Contains([]string{"http", "https", "socks5"}, u.Scheme)
 }
 
-// loadError says why a kubeconfig does not load, without what a decoder quotes
-// of the file, which has secrets.
+// loadError returns why a kubeconfig does not load. The decoder's error may quote
+// secrets of the file.
 func loadError(rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	for _, path := range append(rules.Precedence, rules.ExplicitPath) {
 		var unreadable *fs.PathError
@@ -157,7 +157,7 @@ func loadError(rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	return fmt.Errorf("not a valid kubeconfig%s (check it with kubectl config view)", where)
 }
 
-// contexts names those of a kubeconfig.
+// contexts lists the names of a kubeconfig's contexts.
 func contexts(file *api.Config) string {
 	var all []string
 	for name := range file.Contexts {
@@ -170,8 +170,8 @@ func contexts(file *api.Config) string {
 	return strings.Join(all[:min(len(all), 20)], ", ")
 }
 
-// remarks are what a reader should know of a configuration.
-func remarks(cfg *rest.Config) string {
+// warnings lists what the user should know about a configuration.
+func warnings(cfg *rest.Config) string {
 	var b strings.Builder
 	if cfg.ExecProvider != nil {
 		fmt.Fprintf(&b, ", which runs %s for credentials", cfg.ExecProvider.Command)
@@ -185,9 +185,9 @@ func remarks(cfg *rest.Config) string {
 	return b.String()
 }
 
-// podConfig is the configuration of a client in a pod. Its token is read again
-// when the file changes. (rest.InClusterConfig reads the environment of the
-// process, and goes on without a certificate that cannot be read.)
+// podConfig returns the configuration of a client in a pod. Its token is read again
+// when the file changes. (rest.InClusterConfig reads the process's environment, and
+// ignores a certificate that it cannot read.)
 func podConfig(environ []string, dir string) (*rest.Config, string, error) {
 	host, port := lookupEnv(environ, "KUBERNETES_SERVICE_HOST"), lookupEnv(environ, "KUBERNETES_SERVICE_PORT")
 	ca, token := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "token")
@@ -206,27 +206,6 @@ func podConfig(environ []string, dir string) (*rest.Config, string, error) {
 	}, "in-cluster", nil
 }
 
-// credentialsOf says what a client shows the API server, without showing it.
-func credentialsOf(cfg *rest.Config) string {
-	switch {
-	case cfg.ExecProvider != nil:
-		return "those that " + cfg.ExecProvider.Command + " gives"
-	case cfg.AuthProvider != nil:
-		return "the auth provider " + cfg.AuthProvider.Name
-	case cfg.BearerTokenFile != "":
-		return "the token in " + cfg.BearerTokenFile
-	case cfg.BearerToken != "":
-		return "a bearer token"
-	case cfg.CertFile != "":
-		return "the certificate " + cfg.CertFile
-	case len(cfg.CertData) > 0:
-		return "a client certificate"
-	case cfg.Username != "":
-		return "a user name and password"
-	}
-	return "there are none"
-}
-
 func homeDir(environ []string) string {
 	if runtime.GOOS == "windows" {
 		return cmp.Or(lookupEnv(environ, "HOME"), lookupEnv(environ, "USERPROFILE"))
@@ -234,7 +213,8 @@ func homeDir(environ []string) string {
 	return lookupEnv(environ, "HOME")
 }
 
-// lookupEnv returns the last value of a variable, as a process gets it.
+// lookupEnv returns the last value of a variable, which is the one that a process
+// uses.
 func lookupEnv(environ []string, name string) string {
 	for _, kv := range slices.Backward(environ) {
 		if k, v, ok := strings.Cut(kv, "="); ok && k == name {

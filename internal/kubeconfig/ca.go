@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package kubeconfig
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/regcred/regcred/internal/regularfile"
+)
+
+const maxCAFile = 1 << 20 // bytes
+
+// AddCAs adds CAs in PEM to those that a configuration trusts. It does nothing if
+// the configuration trusts the system's CAs, to which client-go cannot add, or
+// does not verify the server.
+func AddCAs(ctx context.Context, cfg *rest.Config, pem []byte) error {
+	if cfg.Insecure || len(pem) == 0 {
+		return nil
+	}
+	if len(cfg.CAData) == 0 && cfg.CAFile != "" {
+		data, err := regularfile.Read(ctx, cfg.CAFile, maxCAFile)
+		if err != nil {
+			return err
+		}
+		cfg.CAData, cfg.CAFile = data, ""
+	}
+	if len(cfg.CAData) > 0 {
+		cfg.CAData = slices.Concat(cfg.CAData, []byte("\n"), pem)
+	}
+	return nil
+}
