@@ -125,7 +125,7 @@ func TestDocsNewestKubelet(t *testing.T) {
 		"README.md":              `behaves like kubelet (1\.\d+)`,
 		"doc.go":                 `behaves like kubelet (1\.\d+)`,
 		"config/config.go":       `rejects what kubelet (1\.\d+)`,
-		"config/meta.go":         `Kubelet (1\.\d+) reads all`,
+		"config/kind.go":         `Kubelet (1\.\d+) reads all`,
 		"config/schema.go":       `plugin \((1\.\d+)\)`,
 		"match/match.go":         `fails exactly where kubelet (1\.\d+)`,
 		"plugin/codec.go":        `rejects what kubelet (1\.\d+)`,

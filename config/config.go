@@ -17,42 +17,41 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Config is a CredentialProviderConfig: the providers of one file, or of a
-// directory of files merged in lexical order (group kubelet.config.k8s.io,
-// KEP-2133). The predecessor's RegistryCredentialConfig becomes one too. [Load],
-// [Parse] and [ParseDir] make one; one that is put together from Providers has
-// no files, and its problems no lines. The zero value has no providers, which
-// [Config.Validate] refuses. A Config must not be changed once it is in use,
-// and is then safe for concurrent use.
+// Config is a CredentialProviderConfig (group kubelet.config.k8s.io, KEP-2133): the
+// providers of one file, or of the files of a directory. [Load], [Parse] and
+// [ParseDir] return one, also for a RegistryCredentialConfig of the out-of-tree
+// proposal. A Config assembled from Providers has no files, and its errors have no
+// lines. [Config.Validate] rejects the zero value. A Config is safe for concurrent use
+// unless it is changed.
 type Config struct {
 	Providers []Provider
 
 	path  string  // as given to Load
-	files []*File // in the order in which they were merged
+	files []*File // in merge order
 	dir   bool    // path is a directory
 }
 
-// Files returns the files of c in the order in which they were merged; none
-// for a Config that was put together otherwise. What they point to is shared
-// with c, and must not be changed.
+// Files returns the files of c in merge order. They are shared with c and must not be
+// changed.
 func (c *Config) Files() []*File { return c.files }
 
-// Path returns what [Load] was given, or the name given to [Parse], and whether
-// that is a directory.
+// Path returns the path or name passed to [Load], [Parse] or [ParseDir], and whether it
+// is a directory.
 func (c *Config) Path() (path string, dir bool) { return c.path, c.dir }
 
-// Load reads and decodes the configuration at path: one file, or a directory
-// whose *.json, *.yaml and *.yml files are merged in lexical order. It
-// accepts and rejects what kubelet 1.37 accepts and rejects
-// (pkg/credentialprovider/plugin/config.go), except that it refuses what is
-// not a regular file, more than 16 MiB or 131,072 line ends and separators
-// together, YAML aliases that expand to more than that or cannot be counted,
-// and the apiVersion of the kubelet's in-memory form (__internal). Beside that it accepts the
-// predecessor's RegistryCredentialConfig, which no kubelet reads. It does not
-// validate: see [Config.Validate].
+// Load reads and decodes the configuration at path: a file, or a directory whose *.json,
+// *.yaml and *.yml files are merged in lexical order. It does not validate: see
+// [Config.Validate]. It accepts and rejects what kubelet 1.37 accepts and rejects
+// (pkg/credentialprovider/plugin/config.go), with these exceptions:
 //
-// Errors are [*FieldError], several joined with [errors.Join]. They never
-// hold a value of env, args or extraArgs.
+//   - It rejects files that are not regular, and the apiVersion of the kubelet's
+//     in-memory form (__internal).
+//   - It rejects more than 16 MiB, or more than 131,072 line ends and separators, also
+//     after the expansion of YAML aliases.
+//   - It accepts a RegistryCredentialConfig, which no kubelet reads.
+//
+// Errors have type [*FieldError], several joined with [errors.Join]. They never contain
+// a value of env, args or extraArgs.
 func Load(path string) (*Config, error) {
 	paths, dir, err := configPaths(path)
 	if err != nil {
@@ -60,7 +59,7 @@ func Load(path string) (*Config, error) {
 	}
 	c := &Config{path: path, dir: dir}
 	var errs []error
-	left := room{bytes: maxConfigSize, entries: maxConfigEntries}
+	left := limits{bytes: maxConfigSize, entries: maxConfigEntries}
 	for _, name := range paths {
 		data, err := left.read(name)
 		if err == nil {
@@ -68,31 +67,29 @@ func Load(path string) (*Config, error) {
 		}
 		errs = append(errs, err)
 	}
-	return c.whole(errs)
+	return c.orErrors(errs)
 }
 
-// Parse is [Load] for one file that the caller has read already, with the same
-// bounds and errors. The name stands in errors and findings; nothing is opened.
-// Data is kept, and must not be changed afterwards.
+// Parse is [Load] for a file that the caller has read. The name is only used in errors.
+// The Config keeps data, which must not be changed.
 func Parse(name string, data []byte) (*Config, error) {
-	left := room{bytes: maxConfigSize, entries: maxConfigEntries}
+	left := limits{bytes: maxConfigSize, entries: maxConfigEntries}
 	if err := left.take(name, data); err != nil {
 		return nil, err
 	}
 	c := &Config{path: name}
-	return c.whole([]error{c.add(name, data)})
+	return c.orErrors([]error{c.add(name, data)})
 }
 
-// ParseDir is [Parse] for a directory, whose files the caller has read already,
-// by their names in it. They are merged in lexical order, all of them, whatever
-// their names end in.
+// ParseDir is [Load] for the files of a directory that the caller has read. It merges
+// all of them, whatever their suffix, in lexical order of their names.
 func ParseDir(dir string, files map[string][]byte) (*Config, error) {
 	if err := countError(dir, len(files)); err != nil {
 		return nil, err
 	}
 	c := &Config{path: dir, dir: true}
 	var errs []error
-	left := room{bytes: maxConfigSize, entries: maxConfigEntries}
+	left := limits{bytes: maxConfigSize, entries: maxConfigEntries}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		path, data := filepath.Join(dir, name), files[name]
 		err := left.take(path, data)
@@ -101,15 +98,14 @@ func ParseDir(dir string, files map[string][]byte) (*Config, error) {
 		}
 		errs = append(errs, err)
 	}
-	return c.whole(errs)
+	return c.orErrors(errs)
 }
 
-// whole returns c unless one of its files, or all of them together, are
-// refused.
-func (c *Config) whole(errs []error) (*Config, error) {
-	var twice problems
-	c.duplicateNames(&twice)
-	if err := errors.Join(append(errs, twice.join())...); err != nil {
+// orErrors returns c unless there are errors or duplicate names.
+func (c *Config) orErrors(errs []error) (*Config, error) {
+	var duplicates problems
+	c.duplicateNames(&duplicates)
+	if err := errors.Join(append(errs, duplicates.join())...); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -118,7 +114,7 @@ func (c *Config) whole(errs []error) (*Config, error) {
 // add decodes one file and appends its providers.
 func (c *Config) add(name string, data []byte) error {
 	f := &File{Name: name, First: len(c.Providers), data: func() []byte { return data }, source: newSource(name, data)}
-	d, err := decodeFile(f.source, (*diagnosis).rest)
+	d, err := decodeFile(f.source, (*diagnosis).validateRemainder)
 	if err != nil {
 		return err
 	}
@@ -128,10 +124,9 @@ func (c *Config) add(name string, data []byte) error {
 	return nil
 }
 
-// Hash returns "sha256:" and the hex digest that the kubelet (1.34 and later)
-// exposes as the label of kubelet_credential_provider_config_info: over the
-// length of each file as eight bytes, big end first, and its bytes. For a Config
-// without files it is the digest of nothing.
+// Hash returns "sha256:" and the hex digest that kubelets since 1.34 expose as the label
+// of kubelet_credential_provider_config_info. The input is, for each file, its length as
+// eight bytes in big-endian order and its content.
 func (c *Config) Hash() string {
 	h := sha256.New()
 	for _, f := range c.files {
@@ -141,8 +136,8 @@ func (c *Config) Hash() string {
 	return fmt.Sprintf("sha256:%x", h.Sum(nil))
 }
 
-// duplicateNames finds providers that have the name of an earlier one. The
-// kubelet refuses that when it loads the configuration, not when it validates.
+// duplicateNames reports providers with the name of an earlier one. The kubelet rejects
+// them when it loads the configuration, not when it validates it.
 func (c *Config) duplicateNames(list *problems) {
 	first := make(map[string]int, len(c.Providers))
 	for i, p := range c.Providers {
@@ -157,38 +152,38 @@ func (c *Config) duplicateNames(list *problems) {
 	}
 }
 
-// Position returns where something of a provider stands: rest leads on from the
-// provider, for example "matchImages", 0. What is not written in the file is
-// at its nearest parent. The provider is an index in c.Providers; the path in
-// the result counts from the start of the file.
-func (c *Config) Position(provider int, rest ...any) Position {
+// Position returns the position of a field of a provider, or of the nearest parent if
+// the field is absent. The provider is an index in c.Providers; path contains field
+// names and list indices, for example "matchImages", 0. The index in the result's Path
+// is the provider's index in its file.
+func (c *Config) Position(provider int, path ...any) Position {
 	f, index := c.fileOf(provider)
-	full := append(FieldPath{"providers", index}, rest...)
+	full := append(FieldPath{"providers", index}, path...)
 	switch {
 	case f == nil:
 		return Position{Path: full.String()}
 	case f.OutOfTree():
-		return f.outOfTreePosition(index, rest)
+		return f.outOfTreePosition(index, path)
 	}
 	return f.source.place(full)
 }
 
-// Command is [Provider.Command] of provider i, which also says of what is masked in
-// standard error where in the configuration it stands.
+// Command is [Provider.Command] of provider i. In addition, masked parts of standard
+// error name the position of the secret in the configuration.
 func (c *Config) Command(i int, binDir string) plugin.Command {
 	command := c.Providers[i].Command(binDir)
 	configured := map[string]int{"args": len(c.Providers[i].Args), "env": len(c.Providers[i].Env)}
 	command.Place = func(field string, index int) string {
 		if index >= configured[field] {
-			return "" // the caller has added it
+			return "" // added by the caller
 		}
 		return c.Position(i, field, index).FileLine()
 	}
 	return command
 }
 
-// has reports whether a field of a provider is written in its file, be it
-// empty or null; always false for a Config that was not loaded.
+// has reports whether a field of a provider is present in its file, even if empty or
+// null. It is false for a Config without files.
 func (c *Config) has(provider int, rest ...any) bool {
 	f, index := c.fileOf(provider)
 	if f == nil {
@@ -199,8 +194,7 @@ func (c *Config) has(provider int, rest ...any) bool {
 	return length == len(full)
 }
 
-// fileOf returns the file that a provider comes from and its index there; no
-// file, for a Config that was not loaded.
+// fileOf returns the file of a provider, or nil, and the provider's index in it.
 func (c *Config) fileOf(provider int) (*File, int) {
 	i := sort.Search(len(c.files), func(i int) bool { return provider < c.files[i].First+c.files[i].Count })
 	if i == len(c.files) {
@@ -209,13 +203,13 @@ func (c *Config) fileOf(provider int) (*File, int) {
 	return c.files[i], provider - c.files[i].First
 }
 
-// problem is an error about a place in a provider.
+// problem returns an error about a field of a provider.
 func (c *Config) problem(provider int, value, msg string, rest ...any) *FieldError {
 	return c.Position(provider, rest...).problem(value, msg)
 }
 
-// predecessor reports whether provider i is the predecessor's: by its file or,
-// in a Config that was not loaded, by its protocol.
+// outOfTree reports whether provider i comes from the out-of-tree proposal: by its file
+// or, without a file, by its protocol.
 func (c *Config) outOfTree(i int) bool {
 	if f, _ := c.fileOf(i); f != nil {
 		return f.OutOfTree()
@@ -223,8 +217,8 @@ func (c *Config) outOfTree(i int) bool {
 	return c.Providers[i].OutOfTree()
 }
 
-// Format writes where c was loaded from and what providers it has, whatever the
-// verb: files hold secrets.
+// Format writes the path and the providers' names for every verb, because files contain
+// secrets.
 func (c Config) Format(f fmt.State, _ rune) {
 	names := make([]string, len(c.Providers))
 	for i, p := range c.Providers {
@@ -233,5 +227,5 @@ func (c Config) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "%s%v", c.path, names)
 }
 
-// LogValue returns the same.
+// LogValue returns the text of Format.
 func (c Config) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(c)) }

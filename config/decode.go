@@ -13,24 +13,23 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// wireFormat is how a version writes a file.
+// wireFormat decodes the files of one version.
 type wireFormat interface {
 	decode(doc []byte) (decoded, error)
 }
 
-// wireConfig is a configuration file; P is how its version writes a provider.
+// wireConfig is a configuration file; P is its version's type of a provider.
 type wireConfig[P wireProvider] struct {
 	typeMeta
 	Providers []P `json:"providers"`
 }
 
 type wireProvider interface {
-	// provider returns it as today's, and the names of its extraArgs: see extraArgs.keys.
+	// provider converts to a Provider, and returns the names of extraArgs: see extraArgs.keys.
 	provider() (p Provider, argKeys []string, err error)
 }
 
-// v1Provider is a provider in a v1 file: a Provider but for the text form of
-// the duration, which shadows the field of the embedded one.
+// v1Provider is a provider in a v1 file: a Provider whose duration is text.
 type v1Provider struct {
 	Provider
 	DefaultCacheDuration *wireDuration `json:"defaultCacheDuration"`
@@ -47,7 +46,7 @@ func (p v1Provider) provider() (Provider, []string, error) {
 	return p.Provider, nil, nil
 }
 
-// absent is a field that a version does not have, not even as null.
+// absent is a field that a version does not have. Even null is an error.
 type absent struct{}
 
 // UnmarshalJSON always fails.
@@ -57,8 +56,7 @@ func (absent) UnmarshalJSON([]byte) error {
 
 func (absent) shape() *shape { return nil }
 
-// wireDuration is a duration as Kubernetes writes it: a string that
-// [time.ParseDuration] takes.
+// wireDuration is a duration in Kubernetes' format: a string for [time.ParseDuration].
 type wireDuration time.Duration
 
 // UnmarshalJSON decodes a string such as "12h".
@@ -81,24 +79,23 @@ func (wireDuration) shape() *shape {
 	}}
 }
 
-// decoded is what a file holds.
+// decoded is a decoded file.
 type decoded struct {
 	typeMeta
 	providers []Provider
 	argKeys   [][]string // of each provider
 }
 
-// decodeFile decodes one file as the kubelet's strict decoder does. What the
-// kubelet's libraries reject is explained by [source.diagnose]; their own
-// errors quote the file, which may hold secrets.
+// decodeFile decodes a file as the kubelet's strict decoder does. Errors come from
+// [source.diagnose], because those of the kubelet's libraries may quote secrets.
 func decodeFile(src *source, more validate) (decoded, error) {
 	doc, duplicates, err := src.toJSON()
 	if err != nil {
 		return decoded{}, err
 	}
 	var meta typeMeta
-	// kubelet: type and version are looked for without regard to case, which
-	// strict decoding then refuses.
+	// kubelet: it reads kind and apiVersion case-insensitively, and rejects the wrong
+	// case in strict decoding.
 	cause := json.Unmarshal(doc, &meta)
 	format := meta.format()
 	if cause == nil && meta.problem() == nil {
@@ -111,7 +108,7 @@ func decodeFile(src *source, more validate) (decoded, error) {
 	return decoded{}, src.diagnose(doc, meta, shapeOf(reflect.TypeOf(format)), cause, more)
 }
 
-// format returns how files of a type are written; as v1, if it is unknown.
+// format returns the format of a kind and version; v1 if they are unknown.
 func (m typeMeta) format() wireFormat {
 	switch {
 	case m.outOfTree():
@@ -138,15 +135,15 @@ func (w wireConfig[P]) decode(doc []byte) (d decoded, err error) {
 	return d, nil
 }
 
-// unmarshalStrict decodes JSON as the kubelet does: unknown and duplicate
-// fields are errors, and case counts.
+// unmarshalStrict decodes JSON as the kubelet does: unknown and duplicate fields are
+// errors, and names are case-sensitive.
 func unmarshalStrict(data []byte, v any) error {
 	strict, err := kjson.UnmarshalStrict(data, v)
 	return errors.Join(err, errors.Join(strict...))
 }
 
-// toJSON returns the document as JSON. Keys that occur twice in YAML are
-// reported apart, since the document can still be explained.
+// toJSON converts the document to JSON. duplicates is the error for repeated keys; doc is
+// valid nevertheless.
 func (s *source) toJSON() (doc []byte, duplicates, err error) {
 	if isJSON(s.data()) {
 		return s.data(), nil, nil
@@ -154,7 +151,7 @@ func (s *source) toJSON() (doc []byte, duplicates, err error) {
 	if err := s.checkExpansion(); err != nil {
 		return nil, nil, err
 	}
-	// The strict conversion yields what the plain one does, or fails.
+	// If the strict conversion succeeds, its result is that of the plain one.
 	doc, duplicates = yaml.YAMLToJSONStrict(s.data())
 	if duplicates == nil {
 		return doc, nil, nil

@@ -15,20 +15,18 @@ import (
 	"github.com/regcred/regcred/internal/diagnose"
 )
 
-// diagnosis walks a document that the decoder has refused and finds out why.
-// It sees the same JSON as the decoder, and says what is wrong in words of its
-// own: the decoder stops at the first error, knows no positions and quotes
-// values.
+// diagnosis explains why the decoder rejected a document. It reads the same JSON. The
+// decoder's errors stop at the first problem, have no positions and quote values.
 type diagnosis struct {
 	src  *source
 	list problems
 }
 
-// validate adds what validation would refuse of a document too: see [diagnosis.rest].
+// validate adds validation errors: see [diagnosis.validateRemainder].
 type validate func(d *diagnosis, value any, want *shape)
 
-// diagnose returns everything that is wrong with a document. The cause is the
-// decoder's error, if it was asked for the type; its text is not used.
+// diagnose returns all errors of a document. cause is the decoder's error for the kind
+// and version, if any; its text is not used.
 func (s *source) diagnose(doc []byte, meta typeMeta, want *shape, cause error, more validate) error {
 	if isSyntax, offset := kjson.SyntaxErrorOffset(cause); isSyntax {
 		return s.jsonError(offset, cause)
@@ -64,7 +62,7 @@ func (d *diagnosis) document(value any, meta typeMeta, want *shape, more validat
 			d.report(FieldPath{wrong.field}, wrong.value, wrong.msg)
 		}
 		if meta.problem() != nil && meta.Kind != "" && !strings.EqualFold(meta.Kind, Kind) && !meta.outOfTree() {
-			return // Its fields are those of something else.
+			return // the fields of another kind
 		}
 	}
 	d.value(value, want, nil)
@@ -76,12 +74,12 @@ func (d *diagnosis) document(value any, meta typeMeta, want *shape, more validat
 	}
 }
 
-// report adds a problem with a value.
+// report adds an error about a value.
 func (d *diagnosis) report(at FieldPath, value, msg string) {
 	d.list.add(d.src.place(at).problem(value, msg))
 }
 
-// value compares a value with what it should be. null fits everything.
+// value compares a value with its shape. null is always valid.
 func (d *diagnosis) value(v any, want *shape, at FieldPath) {
 	if v == nil || d.list.full() {
 		return
@@ -127,7 +125,7 @@ func (d *diagnosis) object(v map[string]any, want *shape, at FieldPath) {
 	}
 }
 
-// mismatch reports a value of the wrong type.
+// mismatch reports a value of a wrong type.
 func (d *diagnosis) mismatch(v any, want *shape, at FieldPath) {
 	msg := fmt.Sprintf("is %s, but must be %s", describe(v), want.noun)
 	var value string
@@ -153,8 +151,7 @@ func (d *diagnosis) mismatch(v any, want *shape, at FieldPath) {
 	d.report(at, value, msg)
 }
 
-// dashed is what a dash belongs before, where a mapping stands in place of a list
-// of s.
+// dashed names what needs a dash in a mapping that should be a list of s.
 func (s *shape) dashed() string {
 	if s.secret && s.fields != nil {
 		return "each variable, with separate name and value fields"
@@ -176,7 +173,7 @@ func describe(v any) string {
 	return "a number"
 }
 
-// unknown reports a field that does not exist, by name where that is safe.
+// unknown reports an unknown field. The name is shown unless it may be a secret.
 func (d *diagnosis) unknown(name string, want *shape, at FieldPath) {
 	var key any = name
 	msg, hint := "unknown field", diagnose.UnknownField(name, want.names())
@@ -194,8 +191,8 @@ func (d *diagnosis) unknown(name string, want *shape, at FieldPath) {
 	d.list.add(d.src.keyPlace(at.with(key)).problem("", msg))
 }
 
-// duplicates reports fields that are set twice in one mapping, or in it and
-// in one that is merged into it.
+// duplicates reports fields that are set twice in a mapping, or in it and in a merged
+// mapping.
 func (d *diagnosis) duplicates(n *yaml.Node, want *shape, at FieldPath) {
 	if d.list.full() || len(at) > maxNodeDepth {
 		return
@@ -231,7 +228,7 @@ func (d *diagnosis) duplicates(n *yaml.Node, want *shape, at FieldPath) {
 	}
 }
 
-// twice reports a field that is set twice, at the second of its keys.
+// twice reports a field that is set twice, at the second key.
 func (d *diagnosis) twice(key *yaml.Node, at FieldPath, msg string) {
 	d.list.add(d.src.locate(Position{File: d.src.name, Path: at.String()}, key).problem("", msg))
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package config reads the files that tell a kubelet of its image credential
-// providers: CredentialProviderConfig (KEP-2133, KEP-4412), and the
-// RegistryCredentialConfig of its predecessor. It accepts what a kubelet
-// accepts, refuses what one refuses, and says where and why:
+// Package config reads and validates the kubelet's configuration of image credential
+// providers, CredentialProviderConfig (KEP-2133, KEP-4412), and RegistryCredentialConfig
+// of the out-of-tree proposal. It accepts and rejects what the kubelet does, and reports
+// the position and cause of every problem:
 //
 //	c, err := config.Load("/etc/kubernetes/credential-provider-config.yaml") // or a directory
 //	…
@@ -15,11 +15,9 @@
 //		…
 //	}
 //
-// Problems are of type [*FieldError], all of them at once; none holds a value of
-// args, env or extraArgs.
+// Errors have type [*FieldError] and never contain a value of args, env or extraArgs.
 //
-// It runs no plugin and matches no image, which packages regcred and match do,
-// and does not say what a kubelet accepts although it cannot work, which package
-// lint does. It reads the files that it is given, and neither the environment
-// nor anything else of the machine.
+// Package regcred runs the plugins, package match matches images, and package lint finds
+// settings that the kubelet accepts but that cannot work. This package reads only the
+// given files.
 package config

@@ -10,8 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// toUTF8 returns a file as UTF-8, without changing one that has no mark of
-// UTF-16 at its begin. Both are YAML.
+// toUTF8 converts a file with a UTF-16 byte order mark, which YAML allows, to UTF-8.
 func toUTF8(data []byte) []byte {
 	var order binary.ByteOrder
 	switch {
@@ -29,8 +28,8 @@ func toUTF8(data []byte) []byte {
 	return []byte(string(utf16.Decode(units)))
 }
 
-// cutLine returns the first line of a text, without its end, and the rest. The
-// line ends are those of YAML 1.1, which are more than an editor shows.
+// cutLine returns the first line of a text without its line end, and the rest. YAML 1.1
+// has more line ends than editors show.
 func cutLine(text []byte) (line, rest []byte) {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
@@ -50,7 +49,7 @@ func cutLine(text []byte) (line, rest []byte) {
 	return text, nil
 }
 
-// lineStarts returns where the lines of a text begin.
+// lineStarts returns the offsets of the lines of a text.
 func lineStarts(text []byte) []int {
 	starts := []int{0}
 	for rest := text; ; {
@@ -63,19 +62,18 @@ func lineStarts(text []byte) []int {
 	}
 }
 
-// firstDocument returns the part of a text that is its first YAML document,
-// with what may stand before it.
+// firstDocument returns the text up to the end of the first YAML document.
 func firstDocument(text []byte) []byte {
 	end, _, _ := documentEnd(text)
 	return text[:end]
 }
 
-// documentEnd returns where the first document of a text ends, the number of the
-// line that ends it, and whether anything but comments follows.
+// documentEnd returns the end of the first document, the number of the line after it, and
+// whether anything except comments follows.
 //
-// A line that begins with three dashes or dots, alone or with a blank behind
-// them, is a mark wherever it stands: no value goes on over it. So it is found
-// without a parser, of which no two agree.
+// A line that begins with --- or ... followed by a blank or the line end is always a
+// document marker, because no value can contain one. So no parser is needed; parsers
+// differ here.
 func documentEnd(text []byte) (end, line int, more bool) {
 	begun := false
 	end = len(text)
@@ -84,11 +82,11 @@ func documentEnd(text []byte) (end, line int, more bool) {
 		start := len(text) - len(rest)
 		var content []byte
 		content, rest = cutLine(rest)
-		if isMark(content) {
+		if isMarker(content) {
 			if begun && line == 0 {
 				end, line = start, number
 			}
-			// What is nothing but a mark is an empty document: --- twice are two.
+			// A marker begins a document, which may be empty.
 			begun = begun || content[0] == '-'
 			content = content[3:]
 		}
@@ -104,7 +102,7 @@ func documentEnd(text []byte) (end, line int, more bool) {
 	return end, line, false
 }
 
-func isMark(line []byte) bool {
+func isMarker(line []byte) bool {
 	return (bytes.HasPrefix(line, []byte("---")) || bytes.HasPrefix(line, []byte("..."))) &&
 		(len(line) == 3 || line[3] == ' ' || line[3] == '\t')
 }

@@ -11,25 +11,25 @@ import (
 	"strings"
 )
 
-// FieldError is a problem at one place of a configuration. Everything that
-// [Load], [Parse], [ParseDir] and [Config.Validate] find is one, several of them
-// joined with [errors.Join]. It never holds a value of env, args or extraArgs.
+// FieldError is a problem in a configuration. [Load], [Parse], [ParseDir] and
+// [Config.Validate] return one or several joined with [errors.Join]. It never contains a
+// value of env, args or extraArgs.
 type FieldError struct {
-	File   string // "" for a Config that was not loaded
+	File   string // "" for a Config without files
 	Line   int    // from 1; 0 if unknown
 	Column int    // in bytes, from 1; 0 if unknown
 	Path   string // e.g. "providers[2].matchImages[0]"
-	Value  string // the offending value; empty for values of env and args
-	Msg    string // what is wrong and what to do
+	Value  string // the invalid value; empty for values of env and args
+	Msg    string // the problem and its fix
 
-	err error // of the system, if the file could not be read
+	err error // the system's error if the file could not be read
 }
 
-// Unwrap returns the system's error if the file could not be read, such as
-// [io/fs.ErrPermission]; else nil.
+// Unwrap returns the system's error, such as [io/fs.ErrPermission], if the file could not
+// be read.
 func (e *FieldError) Unwrap() error { return e.err }
 
-// Error is "file:line:column: path: message: \"value\"", without the parts that are unknown.
+// Error returns "file:line:column: path: message: \"value\"" without unknown parts.
 func (e *FieldError) Error() string {
 	var b strings.Builder
 	if e.File != "" {
@@ -52,10 +52,10 @@ func (e *FieldError) Error() string {
 	return b.String()
 }
 
-// maxProblems bounds how many problems are reported at once.
+// maxProblems is the maximum number of reported problems.
 const maxProblems = 100
 
-// problems collects errors up to a bound.
+// problems collects errors up to maxProblems.
 type problems struct{ errs []*FieldError }
 
 func (l *problems) full() bool { return len(l.errs) > maxProblems }
@@ -70,7 +70,7 @@ func (l *problems) add(err *FieldError) {
 	}
 }
 
-// join returns the errors as one, in the order of files and lines, or nil.
+// join returns the errors joined in the order of files and lines, or nil.
 func (l *problems) join() error {
 	slices.SortStableFunc(l.errs, func(a, b *FieldError) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

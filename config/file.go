@@ -11,22 +11,21 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// File is one file of a [Config]. It is made by [Load], [Parse] and [ParseDir],
-// read only, and safe for concurrent use. It prints as its name alone, and
-// cannot be written as JSON: values of args and env in its text are secrets.
+// File is a file of a [Config]. It is read-only and safe for concurrent use. Its text may
+// contain secrets, so it prints as its name and cannot be encoded as JSON.
 type File struct {
-	Name         string // the path or name given to Load or Parse or, for a directory, of its entry
-	Kind         string // CredentialProviderConfig, or the predecessor's, as written
+	Name         string // the path or name passed to Load or Parse; in a directory, the file's path
+	Kind         string // CredentialProviderConfig, or a kind of the out-of-tree proposal
 	APIVersion   string // of the file itself, e.g. "kubelet.config.k8s.io/v1"
 	First, Count int    // its providers: Config.Providers[First:First+Count]
 
-	data    func() []byte // hides it from what looks into a struct
-	source  *source       // where things stand in it
-	argKeys [][]string    // of the predecessor's providers: see extraArgs.keys
+	data    func() []byte // a closure, because fmt and reflection print struct fields
+	source  *source
+	argKeys [][]string // of out-of-tree providers: see extraArgs.keys
 }
 
-// Data returns all of f: a second YAML document is ignored, but in here. It is
-// shared, and must not be changed. Values of args and env in it are secrets.
+// Data returns the whole file, including ignored YAML documents. It is shared and must
+// not be changed. Values of args and env in it are secrets.
 func (f *File) Data() []byte {
 	if f.data == nil {
 		return nil
@@ -34,16 +33,15 @@ func (f *File) Data() []byte {
 	return f.data()
 }
 
-// Predecessor reports whether f is a file of the predecessor, which no kubelet
-// reads.
+// OutOfTree reports whether f is a RegistryCredentialConfig, which no kubelet reads.
 func (f *File) OutOfTree() bool { return typeMeta{Kind: f.Kind}.outOfTree() }
 
-// IsJSON reports whether f is read as JSON alone, and not as YAML.
+// IsJSON reports whether f is parsed only as JSON, not as YAML.
 func (f *File) IsJSON() bool { return isJSON(f.Data()) }
 
-// Document returns the part of f that counts, as UTF-8: the first YAML document,
-// or all of a JSON file. Another is ignored, with whatever stands in it; next is
-// the line of the mark behind which it begins, or 0 if there is none.
+// Document returns the part of f that is decoded, as UTF-8: the first YAML document, or
+// the whole JSON file. next is the line of the marker of the next document, which is
+// ignored; 0 if there is none.
 func (f *File) Document() (text []byte, next int) {
 	if f.IsJSON() {
 		return f.Data(), 0
@@ -56,12 +54,12 @@ func (f *File) Document() (text []byte, next int) {
 	return text[:end], line
 }
 
-// Position returns where the value at a [FieldPath] from the top of the document
-// stands, such as "kind", or its nearest parent if it is not written.
+// Position returns the position of a field, such as "kind", or of its nearest parent if it
+// is absent. The path contains field names and list indices.
 func (f *File) Position(path ...any) Position { return f.source.place(path) }
 
-// outOfTreePosition returns where something of a provider stands that rest
-// leads to in the names of today.
+// outOfTreePosition is [Config.Position] for a RegistryCredentialConfig. It translates
+// field names.
 func (f *File) outOfTreePosition(index int, rest FieldPath) Position {
 	p := FieldPath{"providers", index}
 	switch {
@@ -88,14 +86,14 @@ func (f *File) outOfTreePosition(index int, rest FieldPath) Position {
 	return f.source.keyPlace(p)
 }
 
-// Format writes the name of f, whatever the verb: its text holds secrets.
+// Format writes the name of f for every verb, because its text contains secrets.
 func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Name) }
 
-// LogValue returns the same.
+// LogValue returns the name.
 func (f File) LogValue() slog.Value { return slog.StringValue(f.Name) }
 
-// MarshalJSON always fails, as that of [plugin.Secret] does.
+// MarshalJSON always fails, as for [plugin.Secret].
 func (f File) MarshalJSON() ([]byte, error) { return plugin.NewSecret("").MarshalJSON() }
 
-// MarshalText always fails too.
+// MarshalText always fails.
 func (f File) MarshalText() ([]byte, error) { return plugin.Secret{}.MarshalText() }

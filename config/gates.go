@@ -10,42 +10,38 @@ import (
 	"strings"
 )
 
-// The feature gates that concern credential providers: whether there are any,
-// whether they get tokens, whether those that kubelets had built in are off, and
-// whether the kubelet keeps records of whose credentials have pulled an image.
+// The feature gates of credential providers.
 const (
 	gateProviders = "KubeletCredentialProviders"
 	gateTokens    = "KubeletServiceAccountTokenForCredentialProviders"
-	gateInTree    = "DisableKubeletCloudCredentialProviders"
-	gateRecords   = "KubeletEnsureSecretPulledImages"
+	gateInTree    = "DisableKubeletCloudCredentialProviders" // turns off the built-in providers
+	gateRecords   = "KubeletEnsureSecretPulledImages"        // records the credentials of pulled images
 )
 
-// The gates that set those which are alpha or beta, and are not set themselves.
+// The gates that set the default of alpha and beta gates.
 const (
 	allAlpha = "AllAlpha"
 	allBeta  = "AllBeta"
 )
 
-// FeatureGates are the names of the feature gates that concern credential
-// providers, AllAlpha and AllBeta among them. [Config.ValidateFor] looks at no others,
-// but for one of these in another case.
+// FeatureGates returns the names of the feature gates of credential providers, and
+// AllAlpha and AllBeta. [Config.ValidateFor] ignores others, except wrong capitalization.
 func FeatureGates() []string { return append([]string{allAlpha, allBeta}, gateNames()...) }
 
-// gateNames are the names of gates, in order.
+// gateNames returns the names of gates, sorted.
 func gateNames() []string { return slices.Sorted(maps.Keys(gates)) }
 
-// gate is a feature gate by the minor releases of Kubernetes 1 since which
-// something holds of it; 0 is none yet.
+// gate is the history of a feature gate, in minor releases of Kubernetes 1; 0 means not
+// yet.
 type gate struct {
-	known  int // and alpha; before that, a kubelet does not start where it is set
-	on     int // by default, and beta
-	locked int // at its default: a kubelet does not start with it set otherwise
-	gone   int // from then on, a kubelet does not start where it is set
+	known  int // alpha; older kubelets do not start if it is set
+	on     int // beta, and enabled by default
+	locked int // kubelets do not start if it is not at its default
+	gone   int // kubelets do not start if it is set
 }
 
-// gates are those of FeatureGates that have a history. testdata/parity/skew.json has what kubelets
-// from 1.33 on say, and TestParityGates compares; what is older stands in
-// pkg/features/kube_features.go of that time.
+// gates is the history of FeatureGates. Source: pkg/features/kube_features.go of each
+// release. TestParityGates compares with kubelets since 1.33 (testdata/parity/skew.json).
 var gates = map[string]gate{
 	gateProviders: {known: sinceV1Alpha1, on: sinceV1Beta1, locked: sinceV1, gone: 28},
 	gateTokens:    {known: sinceTokenAttributes, on: sinceTokenAttributes + 1},
@@ -53,11 +49,11 @@ var gates = map[string]gate{
 	gateRecords:   {known: 33, on: 35},
 }
 
-// has reports whether a release has come to a point, if there is one.
+// has reports whether k is at least of minor release since, unless that is 0.
 func (k kubelet) has(since int) bool { return since > 0 && k.minor >= since }
 
-// enabled returns the setting of a gate, or its default. One that is gone, or
-// locked, is as it is by default.
+// enabled returns the setting of a gate, or its default. Settings of locked and removed
+// gates are ignored.
 func (k kubelet) enabled(name string) bool {
 	g := gates[name]
 	if on, ok := k.gates[name]; ok && !k.has(g.locked) && !k.has(g.gone) {
@@ -69,7 +65,7 @@ func (k kubelet) enabled(name string) bool {
 	return k.has(g.on)
 }
 
-// all names the gate that sets a gate which is not set itself; "" is none.
+// all returns the gate that sets the default of g; "" for none.
 func (k kubelet) all(g gate) string {
 	switch {
 	case k.has(g.locked), k.has(g.gone), !k.has(g.known):
@@ -80,11 +76,11 @@ func (k kubelet) all(g gate) string {
 	return allAlpha
 }
 
-// takeGateOut is what to do about a gate, which no file of providers sets.
-const takeGateOut = ": remove it from the kubelet's --feature-gates and featureGates"
+// removeGate is the fix for a gate, which is not set in the configuration file.
+const removeGate = ": remove it from the kubelet's --feature-gates and featureGates"
 
-// ofOtherCase is the gate that a name means which differs in case alone; "" for none.
-func ofOtherCase(name string) string {
+// otherCase returns the gate that differs from name only in case; "" for none.
+func otherCase(name string) string {
 	for _, gate := range FeatureGates() {
 		if gate != name && strings.EqualFold(gate, name) {
 			return gate
@@ -93,11 +89,10 @@ func ofOtherCase(name string) string {
 	return ""
 }
 
-// refusals says because of which gates the kubelet does not start, whatever its
-// configuration.
-func (k kubelet) refusals() (list []string) {
+// gateErrors returns the gate settings with which the kubelet does not start.
+func (k kubelet) gateErrors() (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(k.gates)) {
-		if gate := ofOtherCase(name); gate != "" {
+		if gate := otherCase(name); gate != "" {
 			list = append(list, fmt.Sprintf("the kubelet does not recognize the feature gate %s and does not start: spell it %s in the kubelet's --feature-gates or featureGates", name, gate))
 		}
 	}
@@ -108,11 +103,11 @@ func (k kubelet) refusals() (list []string) {
 		}
 		switch g := gates[name]; {
 		case !k.has(g.known):
-			list = append(list, k.unknown("the feature gate "+name, g.known)+", and does not start if it is set"+takeGateOut)
+			list = append(list, k.unknown("the feature gate "+name, g.known)+", and does not start if it is set"+removeGate)
 		case k.has(g.gone):
-			list = append(list, fmt.Sprintf("kubelet 1.%d does not support the feature gate %s (removed in 1.%d), and does not start if it is set%s", k.minor, name, g.gone, takeGateOut))
+			list = append(list, fmt.Sprintf("kubelet 1.%d does not support the feature gate %s (removed in 1.%d), and does not start if it is set%s", k.minor, name, g.gone, removeGate))
 		case k.has(g.locked) && on != k.has(g.on):
-			list = append(list, fmt.Sprintf("kubelet 1.%d does not start with feature gate %s=%t, because the gate has been locked since 1.%d%s", k.minor, name, on, g.locked, takeGateOut))
+			list = append(list, fmt.Sprintf("kubelet 1.%d does not start with feature gate %s=%t, because the gate has been locked since 1.%d%s", k.minor, name, on, g.locked, removeGate))
 		}
 	}
 	return list

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// outOfTreeProvider is a provider in a file of the predecessor. Its own type
-// may be left out.
+// outOfTreeProvider is a provider in a RegistryCredentialConfig. Its kind and apiVersion
+// are optional.
 type outOfTreeProvider struct {
 	Kind          outOfTreeKind    `json:"kind"`
 	APIVersion    outOfTreeVersion `json:"apiVersion"`
@@ -37,7 +37,7 @@ func (outOfTreeKind) shape() *shape {
 
 func (outOfTreeVersion) shape() *shape { return optional(versionOutOfTree) }
 
-// optional is one of some words, or left out.
+// optional returns the shape of an optional field with one of these values.
 func optional(words ...string) *shape {
 	return &shape{noun: aString, text: func(s string) string {
 		if s == "" || slices.Contains(words, s) {
@@ -47,8 +47,8 @@ func optional(words ...string) *shape {
 	}}
 }
 
-// provider returns p as a [Provider]. The document caches an answer until its
-// expirationTimestamp, and without one not at all: there is no default.
+// provider converts p. The proposal has no default cache duration: a response is cached
+// until its expirationTimestamp, and not at all without one.
 func (p outOfTreeProvider) provider() (out Provider, argKeys []string, err error) {
 	if msg := cmp.Or(p.Kind.shape().text(string(p.Kind)), p.APIVersion.shape().text(string(p.APIVersion))); msg != "" {
 		return out, nil, errors.New(msg)
@@ -63,8 +63,8 @@ func (p outOfTreeProvider) provider() (out Provider, argKeys []string, err error
 	return out, p.ExtraArgs.keys, nil
 }
 
-// upperName puts letters of ASCII into upper case. Others, of which some
-// become letters of ASCII, are refused by [variableProblem].
+// upperName converts ASCII letters to upper case. [variableProblem] rejects others, some
+// of which have an ASCII upper case.
 func upperName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' {
@@ -74,14 +74,14 @@ func upperName(name string) string {
 	}, name)
 }
 
-// extraArgs is a list of name and value, as in the document's types, or a
-// mapping, as in its example. A mapping has no order; it is sorted.
+// extraArgs is a list of names and values, as in the proposal's types, or a mapping, as in
+// its example. A mapping has no order, so it is sorted.
 type extraArgs struct {
 	list []EnvVar
-	keys []string // the names as written, of a mapping; nil for a list
+	keys []string // the original names in a mapping; nil for a list
 }
 
-// UnmarshalJSON decodes either form, as strictly as what is around it.
+// UnmarshalJSON strictly decodes either form.
 func (a *extraArgs) UnmarshalJSON(data []byte) error {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return unmarshalStrict(data, &a.list)

@@ -10,16 +10,15 @@ import (
 	"github.com/regcred/regcred/internal/excerpt"
 )
 
-// FieldPath leads from the top of a document, or of a provider, to a place in
-// it: names of fields (string) and indices of lists (int, from 0). Elements of
-// another type lead nowhere.
+// FieldPath is the path of a field in a document or provider: field names (string) and
+// list indices (int, from 0).
 type FieldPath []any
 
-// hidden is a name in a [FieldPath] that may be a secret gone astray. Neither
-// it nor what follows it is shown.
+// hidden is a name in a [FieldPath] that may be a misplaced secret. It and the elements
+// after it are not shown.
 type hidden string
 
-// String is, for example, "providers[2].matchImages[0]".
+// String returns, for example, "providers[2].matchImages[0]".
 func (p FieldPath) String() string {
 	var b strings.Builder
 	for _, e := range p {
@@ -38,19 +37,17 @@ func (p FieldPath) String() string {
 	return b.String()
 }
 
-// with returns p with one more element, in memory of its own.
+// with returns a copy of p with one more element.
 func (p FieldPath) with(e any) FieldPath { return append(p[:len(p):len(p)], e) }
 
-// Position is where something stands in a configuration. The zero value is
-// nowhere.
+// Position is a position in a configuration. The zero value is unknown.
 type Position struct {
-	File         string // "" for a Config that was not loaded
+	File         string // "" for a Config without files
 	Line, Column int    // from 1, Column in bytes; 0 if unknown
 	Path         string // a [FieldPath] within the file
 }
 
-// String is "file:line:column", "file: path" where these are unknown, or the
-// path alone.
+// String returns "file:line:column", or "file: path" or the path if the rest is unknown.
 func (p Position) String() string {
 	switch {
 	case p.File == "":
@@ -61,8 +58,7 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
 }
 
-// problem is an error about what stands at p: of its value as much as may be
-// shown, and what is wrong with it.
+// problem returns an error at p. It shortens and escapes the value.
 func (p Position) problem(value, msg string) *FieldError {
 	return &FieldError{File: p.File, Line: p.Line, Column: p.Column, Path: p.Path, Value: excerpt.Value(value), Msg: msg}
 }

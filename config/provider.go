@@ -11,59 +11,54 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Provider is one entry of a [Config]: an executable, the images it is asked
-// about, and how it is called. The JSON names are those of the kubelet's
-// types; [Load] is the only decoder.
+// Provider is an entry of a [Config]: a plugin, the images it is called for, and its
+// arguments. The JSON names are the kubelet's; decode files with [Load] or [Parse].
+// [Config.Validate] rejects the zero value.
 //
-// The zero value is refused by [Config.Validate]. A Provider of a Config is read
-// only, and so safe for concurrent use.
-//
-// One of the predecessor has the APIVersion [plugin.OutOfTree], its
-// imageMatchers as MatchImages, its extraArgs as Env, with names in upper
-// case, and a DefaultCacheDuration of 0.
+// For a provider of the out-of-tree proposal, APIVersion is [plugin.OutOfTree], MatchImages
+// are its imageMatchers, Env is its extraArgs with names in upper case, and
+// DefaultCacheDuration is 0.
 type Provider struct {
 	Name                 string           `json:"name"`                      // file name of the executable: see CheckName
 	MatchImages          []string         `json:"matchImages"`               // patterns: see package match
-	DefaultCacheDuration *time.Duration   `json:"defaultCacheDuration"`      // of an answer that has none; nil if it is missing
+	DefaultCacheDuration *time.Duration   `json:"defaultCacheDuration"`      // for responses without one; nil if absent
 	APIVersion           string           `json:"apiVersion"`                // of the protocol, e.g. plugin.V1
-	Args                 []plugin.Secret  `json:"args,omitempty"`            // people put tokens there
-	Env                  []EnvVar         `json:"env,omitempty"`             // of two with one name the later wins
+	Args                 []plugin.Secret  `json:"args,omitempty"`            // may contain tokens
+	Env                  []EnvVar         `json:"env,omitempty"`             // of equal names, the last wins
 	TokenAttributes      *TokenAttributes `json:"tokenAttributes,omitempty"` // nil: no service-account mode
 }
 
-// EnvVar is an environment variable that a provider's plugin gets beside the
-// host's environment. Values are secrets: people put tokens there.
+// EnvVar is an environment variable that is added to the plugin's environment. Values may
+// contain tokens, so they are secrets.
 type EnvVar struct {
 	Name  string        `json:"name"`
 	Value plugin.Secret `json:"value"`
 }
 
-// TokenAttributes puts a provider into service-account mode (KEP-4412): its
-// plugin gets a token of the pod's service account, and those of the named
-// annotations that the account has.
+// TokenAttributes enables service-account mode (KEP-4412): the plugin gets a token of the
+// pod's service account and the account's annotations with the given keys.
 type TokenAttributes struct {
 	ServiceAccountTokenAudience          string         `json:"serviceAccountTokenAudience"`
 	CacheType                            TokenCacheType `json:"cacheType"`
-	RequireServiceAccount                *bool          `json:"requireServiceAccount"` // nil if it is missing
+	RequireServiceAccount                *bool          `json:"requireServiceAccount"` // nil if absent
 	RequiredServiceAccountAnnotationKeys []string       `json:"requiredServiceAccountAnnotationKeys,omitempty"`
 	OptionalServiceAccountAnnotationKeys []string       `json:"optionalServiceAccountAnnotationKeys,omitempty"`
 }
 
-// TokenCacheType says what an answer in service-account mode is cached under.
-// Kubelets have it since 1.34, and then it must not be empty.
+// TokenCacheType is the cache key of responses in service-account mode. Kubelets since 1.34
+// require it; older ones do not support it.
 type TokenCacheType string
 
 const (
-	// CachePerServiceAccount: answers are shared by the pods of one service account.
+	// CachePerServiceAccount shares responses between the pods of a service account.
 	CachePerServiceAccount TokenCacheType = "ServiceAccount"
-	// CachePerToken: answers are kept per token. Required where the plugin
-	// returns the token itself.
+	// CachePerToken caches responses per token. It is required if the plugin returns the
+	// token itself.
 	CachePerToken TokenCacheType = "Token"
 )
 
-// Command returns p's plugin as a kubelet would run it from binDir. The fields
-// that a configuration does not set, such as Dir and Timeout, are left to the
-// caller.
+// Command returns the command that the kubelet runs for p with this binDir. The caller
+// sets fields that are not in a configuration, such as Dir and Timeout.
 func (p *Provider) Command(binDir string) plugin.Command {
 	c := plugin.Command{Path: filepath.Join(binDir, p.Name), Name: p.Name, Args: slices.Clone(p.Args), APIVersion: p.APIVersion}
 	for _, v := range p.Env {
@@ -72,8 +67,7 @@ func (p *Provider) Command(binDir string) plugin.Command {
 	return c
 }
 
-// Arguments returns Args as what is executed: secrets in clear, perhaps. The
-// list is the caller's.
+// Arguments returns a copy of Args in clear text.
 func (p *Provider) Arguments() []string {
 	args := make([]string, len(p.Args))
 	for i, a := range p.Args {
@@ -82,12 +76,11 @@ func (p *Provider) Arguments() []string {
 	return args
 }
 
-// Predecessor reports whether p speaks the protocol of the predecessor of
-// KEP-2133, in which case no kubelet runs it.
+// OutOfTree reports whether p uses the protocol of the out-of-tree proposal, which no
+// kubelet supports.
 func (p *Provider) OutOfTree() bool { return p.APIVersion == plugin.OutOfTree }
 
-// Equal reports whether two entries, neither of them nil, say the same. An empty
-// list says what a missing one does.
+// Equal reports whether two entries are equal. An empty list equals an absent one.
 func (p *Provider) Equal(q *Provider) bool {
 	return p.Name == q.Name && p.APIVersion == q.APIVersion &&
 		slices.Equal(p.MatchImages, q.MatchImages) &&

@@ -10,9 +10,9 @@ const (
 	maxNamePrefix = 253 // a DNS subdomain
 )
 
-// qualifiedNameProblem says why s is not what Kubernetes calls a qualified
-// name: an optional DNS subdomain and a slash, then a name of at most 63
-// bytes (k8s.io/apimachinery/pkg/util/validation). "" means that it is one.
+// qualifiedNameProblem returns why s is not a qualified name in the sense of Kubernetes: an
+// optional DNS subdomain and a slash, then a name of at most 63 bytes
+// (k8s.io/apimachinery/pkg/util/validation). It returns "" if s is valid.
 func qualifiedNameProblem(s string) string {
 	prefix, name, ok := strings.Cut(s, "/")
 	if !ok {
@@ -33,7 +33,7 @@ func qualifiedNameProblem(s string) string {
 	return ""
 }
 
-// isSubdomain reports whether s is a DNS subdomain (RFC 1123) in lower case.
+// isSubdomain reports whether s is a lowercase DNS subdomain (RFC 1123).
 func isSubdomain(s string) bool {
 	if len(s) > maxNamePrefix || s != strings.ToLower(s) {
 		return false
@@ -46,8 +46,8 @@ func isSubdomain(s string) bool {
 	return true
 }
 
-// isAlphanumericWith reports whether s consists of ASCII letters and digits
-// and, except at its ends, the bytes of inner. The empty text does not.
+// isAlphanumericWith reports whether s is not empty and consists of ASCII letters, digits
+// and, except at its ends, the bytes of inner.
 func isAlphanumericWith(s, inner string) bool {
 	for i := range len(s) {
 		c := s[i]

@@ -20,19 +20,18 @@ import (
 )
 
 const (
-	// maxConfigSize bounds all files of a configuration together, in bytes.
-	// A thousand providers are about 0.5 MiB.
+	// maxConfigSize bounds the total size of a configuration's files, in bytes. A
+	// thousand providers have about 0.5 MiB.
 	maxConfigSize = 16 << 20
-	// maxConfigEntries bounds what separates values in all files together: the
-	// line ends and the characters , [ { - : and ?. The decoders need up to a
-	// thousand bytes for each value. A thousand providers have about 30,000.
+	// maxConfigEntries bounds the separators of values in all files: line ends and the
+	// characters , [ { - : and ?. The decoders need up to a thousand bytes per value. A
+	// thousand providers have about 30,000 separators.
 	maxConfigEntries = 1 << 17
-	// maxConfigFiles bounds how many files of a directory are merged.
+	// maxConfigFiles bounds the files of a directory.
 	maxConfigFiles = 4096
 )
 
-// configPaths returns the files that make up the configuration at path, in
-// the order in which they are merged.
+// configPaths returns the files of the configuration at path in merge order.
 func configPaths(path string) (paths []string, dir bool, err error) {
 	if path == "" {
 		return nil, false, &FieldError{Msg: "the configuration path is empty: set it to a file or directory"}
@@ -48,11 +47,11 @@ func configPaths(path string) (paths []string, dir bool, err error) {
 	return paths, true, err
 }
 
-// shownOthers is how many files are named that are none of a configuration.
+// shownOthers is the number of ignored files that an error lists.
 const shownOthers = 3
 
-// listConfigDir returns the configuration files in dir, sorted. It reads the
-// directory piecemeal, so that a huge one given by mistake costs no memory.
+// listConfigDir returns the configuration files in dir, sorted. It reads the directory in
+// parts, so a huge directory does not need much memory.
 func listConfigDir(dir string) ([]string, error) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -90,10 +89,9 @@ func listConfigDir(dir string) ([]string, error) {
 	return paths, nil
 }
 
-// isConfigEntry reports whether a directory entry is read.
+// isConfigEntry reports whether the kubelet reads a directory entry.
 //
-// kubelet: dotfiles are; so is a symlink to a directory, which then fails to
-// be read, because an entry is judged without following it.
+// kubelet: it includes dotfiles, and symlinks to directories, which it then cannot read.
 func isConfigEntry(e fs.DirEntry) bool {
 	switch filepath.Ext(e.Name()) {
 	case ".json", ".yaml", ".yml":
@@ -102,17 +100,17 @@ func isConfigEntry(e fs.DirEntry) bool {
 	return false
 }
 
-// room is what is left of the bounds while the files are read.
-type room struct{ bytes, entries int }
+// limits are the remaining limits while files are read.
+type limits struct{ bytes, entries int }
 
-// read reads a regular file within the bounds.
-func (r *room) read(name string) ([]byte, error) {
+// read reads a regular file within the limits.
+func (r *limits) read(name string) ([]byte, error) {
 	data, err := regularfile.Read(context.Background(), name, int64(r.bytes))
 	refused, irregular := errors.AsType[*regularfile.NotRegularError](err)
 	_, large := errors.AsType[*regularfile.TooLargeError](err)
 	switch {
 	case irregular:
-		return nil, &FieldError{File: name, Msg: "is expected a regular file but found " + instead(refused)}
+		return nil, &FieldError{File: name, Msg: "is expected a regular file but found " + describeIrregular(refused)}
 	case large:
 		r.bytes = -1
 	case err != nil:
@@ -121,8 +119,8 @@ func (r *room) read(name string) ([]byte, error) {
 	return data, r.take(name, data)
 }
 
-// take counts a file that has been read.
-func (r *room) take(name string, data []byte) error {
+// take subtracts a file.
+func (r *limits) take(name string, data []byte) error {
 	r.bytes -= len(data)
 	for _, separator := range []byte("\n\r,[{-:?") {
 		r.entries -= bytes.Count(data, []byte{separator})
@@ -134,8 +132,8 @@ func (r *room) take(name string, data []byte) error {
 	return nil
 }
 
-// instead says what there is in place of a regular file, and what that means here.
-func instead(what *regularfile.NotRegularError) string {
+// describeIrregular describes a file that is not regular.
+func describeIrregular(what *regularfile.NotRegularError) string {
 	switch {
 	case what.Mode.IsDir():
 		return what.Kind() + "; the kubelet does not read subdirectories and rejects symlinks to directories"
@@ -145,14 +143,13 @@ func instead(what *regularfile.NotRegularError) string {
 	return what.Kind()
 }
 
-// fileError reports why a file cannot be used. The path that os puts into its
-// errors is left out: it is in File.
+// fileError returns why a file cannot be read, without the path that errors of os contain.
 func fileError(name, msg string, err error) error {
 	err = regularfile.Cause(err)
 	return &FieldError{File: name, Msg: fmt.Sprintf("%s: %v", msg, err), err: err}
 }
 
-// countError refuses a directory with no files, or with too many.
+// countError rejects a directory without files or with too many.
 func countError(dir string, n int) *FieldError {
 	switch {
 	case n == 0:

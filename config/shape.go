@@ -13,17 +13,16 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// shape is what a value in a configuration file must be. It is derived from
-// the type that the value is decoded into, and exists to explain errors: the
-// decoder has the last word.
+// shape describes the valid values of a field. It is derived from the type that the field
+// is decoded into, and only explains errors; the decoder decides.
 type shape struct {
-	noun   string                // what it must be, for messages
-	text   func(s string) string // says what is wrong with a text; nil if it must not be one
+	noun   string                // for messages: "must be " + noun
+	text   func(s string) string // validates a string and returns the problem; nil if strings are invalid
 	fields map[string]*shape     // of a mapping
-	values *shape                // of a mapping with fields of any name
+	values *shape                // of a mapping with arbitrary field names
 	elem   *shape                // of a list
-	secret bool                  // neither its values nor its unknown fields are shown
-	others string                // what is said about unknown fields that are not shown
+	secret bool                  // do not show values and unknown fields
+	others string                // message for unknown fields that are not shown
 }
 
 const (
@@ -31,8 +30,8 @@ const (
 	aBoolean = "a boolean"
 )
 
-// shapeOf returns the shape of what is decoded into a type; nil if it must not
-// be there. A type that decodes itself says so itself.
+// shapeOf returns the shape of a type; nil if the field must be absent. Types with their
+// own decoder have a method shape.
 func shapeOf(t reflect.Type) *shape {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -63,8 +62,7 @@ func shapeOf(t reflect.Type) *shape {
 
 func anyText(string) string { return "" }
 
-// addFields adds the fields of a struct. Those of an embedded one, which
-// stands first, may be shadowed.
+// addFields adds the fields of a struct, which override those of an embedded struct.
 func (s *shape) addFields(t reflect.Type) {
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -80,8 +78,7 @@ func (s *shape) addFields(t reflect.Type) {
 	}
 }
 
-// field returns the shape of a field, and its name as an element of a path; no
-// shape if there is no such field.
+// field returns the shape of a field, or nil, and its name as a path element.
 func (s *shape) field(name string) (*shape, any) {
 	switch {
 	case s == nil:
@@ -94,7 +91,7 @@ func (s *shape) field(name string) (*shape, any) {
 	return nil, hidden(name)
 }
 
-// item returns the shape of an item; nil if it is not a list.
+// item returns the shape of a list's items; nil if s is not a list.
 func (s *shape) item() *shape {
 	if s == nil {
 		return nil
@@ -105,7 +102,7 @@ func (s *shape) item() *shape {
 // names returns the fields of a mapping, sorted.
 func (s *shape) names() []string { return slices.Sorted(maps.Keys(s.fields)) }
 
-// list is "a, b and c".
+// list returns "a, b and c".
 func list(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -114,16 +111,16 @@ func list(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// isFieldName reports whether a text looks like the name of a field. Anything
-// else may be a value that broken quoting has put where a name belongs.
+// isFieldName reports whether a text looks like a field name. Other texts may be values
+// that were parsed as names because of wrong quoting.
 func isFieldName(s string) bool {
 	return len(s) <= 32 && !strings.ContainsFunc(s, func(r rune) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r)
 	})
 }
 
-// variableName returns a text as an element of a path. It is shown if it looks
-// like the name of a variable, and not like a secret that stands in its place.
+// variableName returns a text as a path element. It is shown only if it looks like a
+// variable name, because it may be a misplaced secret.
 func variableName(s string) any {
 	unlike := func(r rune) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_'

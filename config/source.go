@@ -15,25 +15,24 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// maxNodeDepth bounds how far aliases and merges are followed.
+// maxNodeDepth bounds the aliases and merges that are followed.
 const maxNodeDepth = 32
 
-// isJSON reports whether a file is read as JSON alone.
+// isJSON reports whether a file is parsed only as JSON.
 //
-// kubelet: a file that begins with a brace is never tried as YAML.
+// kubelet: it never parses a file that begins with a brace as YAML.
 func isJSON(data []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeftFunc(data, unicode.IsSpace), []byte("{"))
 }
 
-// source knows where things stand in one file. It parses the file for this
-// only when it is first asked, which is when there is something to report.
-// It is safe for concurrent use.
+// source finds positions in a file. It parses the file at the first use. It is safe for
+// concurrent use.
 type source struct {
 	name  string
-	data  func() []byte     // a closure, as are the others, so that nothing that looks into a struct finds a secret
+	data  func() []byte     // closures, because fmt and reflection print struct fields
 	text  func() []byte     // data as UTF-8
 	root  func() *yaml.Node // nil if the file cannot be parsed
-	lines func() []int      // where the lines of text begin
+	lines func() []int      // offsets of the lines of text
 }
 
 func newSource(name string, data []byte) *source {
@@ -44,16 +43,16 @@ func newSource(name string, data []byte) *source {
 	return s
 }
 
-// parseNodes parses the document alone, because this parser looks ahead: the
-// deciding parser ignores what follows a document. Without nodes, errors have
-// no positions.
+// parseNodes parses a document for positions only; without nodes, errors have none. The
+// input must end with the document: this parser looks ahead, and the decoder ignores
+// whatever follows.
 func parseNodes(document []byte) (root *yaml.Node) {
 	root, _ = textedit.ParseYAML(document)
 	return root
 }
 
-// find walks down p as far as the document goes. It returns the last node
-// that it reached, with its key in a mapping, and how many elements led to it.
+// find follows p as far as possible. It returns the last node, its key if it is in a
+// mapping, and the number of elements that it followed.
 func (s *source) find(p FieldPath) (key, value *yaml.Node, length int) {
 	value = s.root()
 	if value == nil {
@@ -69,13 +68,13 @@ func (s *source) find(p FieldPath) (key, value *yaml.Node, length int) {
 	return key, value, len(p)
 }
 
-// place returns where the value at p stands, or its nearest parent.
+// place returns the position of the value at p, or of its nearest parent.
 func (s *source) place(p FieldPath) Position {
 	_, value, _ := s.find(p)
 	return s.locate(Position{File: s.name, Path: p.String()}, value)
 }
 
-// keyPlace returns where the last field name of p stands.
+// keyPlace returns the position of the last field name of p.
 func (s *source) keyPlace(p FieldPath) Position {
 	key, value, length := s.find(p)
 	if length == len(p) && key != nil {
@@ -84,7 +83,7 @@ func (s *source) keyPlace(p FieldPath) Position {
 	return s.locate(Position{File: s.name, Path: p.String()}, value)
 }
 
-// step returns the child of a node, and for a mapping its key.
+// step returns a child of a node, and its key if the node is a mapping.
 func step(n *yaml.Node, e any, depth int) (key, value *yaml.Node) {
 	n = deref(n)
 	if n == nil || depth > maxNodeDepth {
@@ -103,12 +102,12 @@ func step(n *yaml.Node, e any, depth int) (key, value *yaml.Node) {
 	return nil, nil
 }
 
-// lookupField finds a field of a mapping, also of one that is merged into it.
+// lookupField finds a field of a mapping or of a mapping merged into it.
 func lookupField(n *yaml.Node, name string, depth int) (key, value *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
 		return nil, nil
 	}
-	// Backwards: of a field that is set twice, the decoder keeps the last.
+	// Backwards, because the decoder uses the last of duplicate fields.
 	for i := len(n.Content) - 2; i >= 0; i -= 2 {
 		if k := deref(n.Content[i]); k != nil && k.Value == name && !isMergeKey(k) {
 			return n.Content[i], n.Content[i+1]
@@ -126,7 +125,7 @@ func isMergeKey(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Value == "<<" && n.Tag == "!!merge"
 }
 
-// merges yields the mappings that are merged into one, each with its merge key.
+// merges yields the mappings merged into n, with their merge keys.
 func merges(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	return func(yield func(key, mapping *yaml.Node) bool) {
 		for i := 0; i+1 < len(n.Content); i += 2 {
@@ -146,7 +145,7 @@ func merges(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	}
 }
 
-// deref follows aliases; nil if they do not end.
+// deref follows aliases; nil if there are too many.
 func deref(n *yaml.Node) *yaml.Node {
 	for range maxNodeDepth {
 		if n == nil || n.Kind != yaml.AliasNode {
@@ -166,8 +165,7 @@ func (s *source) locate(at Position, n *yaml.Node) Position {
 	return at
 }
 
-// line returns a line of the file without its end, counted from 1; nil if
-// there is none.
+// line returns a line of the file, counted from 1, without its line end.
 func (s *source) line(number int) []byte {
 	text, starts := s.text(), s.lines()
 	if number < 1 || number > len(starts) {
@@ -178,7 +176,7 @@ func (s *source) line(number int) []byte {
 	return line
 }
 
-// byteColumn turns a column counted in characters into one counted in bytes.
+// byteColumn converts a column in characters to one in bytes.
 func byteColumn(line []byte, column int) int {
 	n := 0
 	for range column - 1 {

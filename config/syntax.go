@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/diagnose"
 )
 
-// yamlError explains why a file is not YAML. The parser's text is matched
-// against what it is known to say and never passed on: it may quote the file.
+// yamlError explains a YAML syntax error. It does not contain the parser's text, which may
+// quote the file.
 func (s *source) yamlError(err error) error {
 	text, line := err.Error(), 0
 	if n, _ := fmt.Sscanf(text, "yaml: line %d:", &line); n > 0 && fromParser(text) {
@@ -45,8 +45,8 @@ func (s *source) yamlError(err error) error {
 	return fe
 }
 
-// fromParser reports whether an error is the parser's, and not its scanner's: the one
-// counts lines from 0, the other from 1.
+// fromParser reports whether an error comes from the parser and not its scanner. The parser
+// counts lines from 0.
 func fromParser(text string) bool {
 	for _, expected := range []string{"node content", "'-' indicator", "key", "',' or", "<"} {
 		if strings.Contains(text, "did not find expected "+expected) {
@@ -56,11 +56,11 @@ func fromParser(text string) bool {
 	return false
 }
 
-// aliasErrors reports each value that begins with an asterisk and is not an
-// alias to something in the file, or returns nil.
+// aliasErrors reports each value that begins with an asterisk and is not an alias of an
+// anchor in the file.
 func (s *source) aliasErrors() error {
-	// A value that begins with an asterisk: after a dash, a key, a bracket or a
-	// comma, or on a line of its own.
+	// A value that begins with an asterisk: after a dash, a key, a bracket or a comma, or at
+	// the start of a line.
 	alias := regexp.MustCompile(`(?m)(?:^[ \t]*|[-:][ \t]+|[\[,][ \t]*)\*([^ ,\]\r\n]*)`)
 	var found problems
 	for _, m := range alias.FindAllSubmatchIndex(s.text(), maxProblems) {
@@ -78,8 +78,8 @@ func (s *source) aliasErrors() error {
 	return found.join()
 }
 
-// findTab returns a tab in the indentation of a line or of the one after it,
-// since the parser is not exact about lines.
+// findTab finds a tab in the indentation of a line or the next one, because the parser's
+// line may be off by one.
 func (s *source) findTab(line int) (n, column int) {
 	for n := max(line, 1); n <= line+1; n++ {
 		if i := bytes.IndexByte(s.line(n)[:s.indent(n)], '\t'); i >= 0 {
@@ -89,14 +89,14 @@ func (s *source) findTab(line int) (n, column int) {
 	return 0, 0
 }
 
-// indent returns how many bytes of blanks a line begins with.
+// indent returns the size of a line's indentation in bytes.
 func (s *source) indent(line int) int {
 	text := s.line(line)
 	return len(text) - len(bytes.TrimLeft(text, " \t"))
 }
 
-// jsonError explains why a file is not JSON. The decoder's text is not passed
-// on, since it quotes the file.
+// jsonError explains a JSON syntax error. It does not contain the decoder's text, which
+// may quote the file.
 func (s *source) jsonError(offset int64, cause error) error {
 	line, column := s.position(offset)
 	msg := "not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"
@@ -109,7 +109,7 @@ func (s *source) jsonError(offset int64, cause error) error {
 	return &FieldError{File: s.name, Line: line, Column: column, Msg: msg}
 }
 
-// position turns an offset into line and column.
+// position converts an offset to line and column.
 func (s *source) position(offset int64) (line, column int) {
 	at := int(min(max(offset-1, 0), int64(len(s.text()))))
 	starts := s.lines()

@@ -15,19 +15,19 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Validate returns what the newest known kubelet would reject: every problem
-// at once, as [*FieldError] joined with [errors.Join]; nil if it would start.
-// Of the predecessor's files, which no kubelet reads, it returns what a
-// [github.com/regcred/regcred.Keyring] cannot run. It does not look at
+// Validate returns everything that the newest known kubelet rejects, as [*FieldError]
+// joined with [errors.Join]; nil if the kubelet starts. For a RegistryCredentialConfig it
+// returns what a [github.com/regcred/regcred.Keyring] cannot run. It does not check
 // executables: see package [github.com/regcred/regcred/lint].
 func (c *Config) Validate() error { return c.ValidateFor(Target{}) }
 
-// ValidateFor is [Config.Validate] for a certain kubelet. Of the feature gates those
-// that concern credential providers count ([FeatureGates]); the others are
-// ignored, so that all gates of a node can be passed, except for what differs from one
-// that counts in upper and lower case alone. A version that cannot be told is an
-// error, and no [*FieldError]; one that is newer than all known ones is taken for the newest. Where
-// a version is given, files of the predecessor are rejected.
+// ValidateFor is [Config.Validate] for a given kubelet:
+//
+//   - Feature gates other than [FeatureGates] are ignored, unless they differ from one of
+//     these only in case.
+//   - An invalid version is an error, but not a [*FieldError]. A version newer than all
+//     known ones is treated as the newest.
+//   - If a version is given, a RegistryCredentialConfig is rejected.
 func (c *Config) ValidateFor(t Target) error {
 	k, err := t.kubelet()
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *Config) ValidateFor(t Target) error {
 		case !v.named:
 			v.outOfTree(i, p)
 		case len(c.files) == 0:
-			v.provider(i, p) // No file is rejected for it.
+			v.provider(i, p) // there is no file to reject
 		}
 	}
 	return v.list.join()
@@ -57,26 +57,26 @@ func (c *Config) ValidateFor(t Target) error {
 
 const noProviders = "missing: at least one provider is required"
 
-// validation collects what one kubelet would reject (the rules are those of
-// validateCredentialProviderConfig in pkg/credentialprovider/plugin/config.go).
+// validation collects the errors of a kubelet (validateCredentialProviderConfig in
+// pkg/credentialprovider/plugin/config.go).
 type validation struct {
 	c       *Config
 	kubelet kubelet
-	named   bool // a kubelet is what it is about, and not regcred
+	named   bool // a kubelet version was given
 	list    problems
 }
 
-// report adds a problem of provider i; rest leads on from the provider.
-func (v *validation) report(i int, value, msg string, rest ...any) {
+// report adds an error about a field of provider i.
+func (v *validation) report(i int, value, msg string, path ...any) {
 	if !v.list.full() {
-		v.list.add(v.c.problem(i, value, msg, rest...))
+		v.list.add(v.c.problem(i, value, msg, path...))
 	}
 }
 
-// release checks what the kubelet must know before it reads any provider.
+// release checks the features that the kubelet needs for the files.
 func (v *validation) release() {
 	k, c := v.kubelet, v.c
-	for _, msg := range k.refusals() {
+	for _, msg := range k.gateErrors() {
 		v.list.add(&FieldError{File: c.path, Msg: msg})
 	}
 	if msg := k.missing(); msg != "" {
@@ -98,19 +98,19 @@ func (v *validation) release() {
 	}
 }
 
-// kind rejects a file of the predecessor, if a kubelet is to read it.
+// kind rejects a RegistryCredentialConfig if a kubelet version was given.
 func (v *validation) kind(f *File) {
 	if v.named && !v.list.full() {
 		v.list.add(f.Position("kind").problem(f.Kind, "kubelets do not support this kind; run regcred convert"))
 	}
 }
 
-// names checks that names are unique. A Config from [Load] has passed this.
+// names checks that names are unique, for a Config that [Load] did not check.
 func (v *validation) names() {
 	v.c.duplicateNames(&v.list)
 }
 
-// basics checks what kubelets of every release do.
+// basics checks the rules of every kubelet.
 func (v *validation) basics(i int, p *Provider) {
 	v.name(i, p)
 	v.apiVersion(i, p.APIVersion)
@@ -129,12 +129,12 @@ func (v *validation) provider(i int, p *Provider) {
 	case p.TokenAttributes != nil:
 		v.tokenAttributes(i, p)
 	case v.kubelet.minor < sinceTokenAttributes && v.c.has(i, "tokenAttributes"):
-		// An unknown field is refused even if it is null.
+		// The kubelet rejects an unknown field even if it is null.
 		v.report(i, "", v.kubelet.missingTokens(), "tokenAttributes")
 	}
 }
 
-// predecessor checks a provider of the predecessor for what a keyring needs.
+// outOfTree checks a provider of the out-of-tree proposal for a keyring.
 func (v *validation) outOfTree(i int, p *Provider) {
 	v.name(i, p)
 	v.patterns(i, p, "regcred")
@@ -150,7 +150,7 @@ func (v *validation) name(i int, p *Provider) {
 	}
 }
 
-// patterns checks matchImages for what host, which has to match them, takes.
+// patterns checks matchImages. host is the program that matches them.
 func (v *validation) patterns(i int, p *Provider, host string) {
 	if len(p.MatchImages) == 0 {
 		v.report(i, "", "missing: at least one pattern is required", "matchImages")
@@ -170,14 +170,13 @@ func (v *validation) patterns(i int, p *Provider, host string) {
 	}
 }
 
-// CheckName says what is wrong with the name of a provider, which is also the
-// file name of its executable; nil if nothing is. The error is text for people,
-// and does not repeat the name.
+// CheckName checks the name of a provider, which is also the file name of its plugin. The
+// error does not contain the name.
 func CheckName(name string) error {
 	switch {
 	case name == "":
-		// The kubelet's validation lets it pass; then it looks for the
-		// executable, finds the directory, and exits.
+		// The kubelet's validation accepts it; then the kubelet finds a directory instead
+		// of the executable, and exits.
 		return errors.New("missing: set the plugin's file name")
 	case name == "." || name == "..":
 		return errors.New("must be the file name of the plugin, not a directory")
@@ -189,8 +188,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// patternProblem is the parser's reason, unless the text is one that errors
-// do not show in full.
+// patternProblem returns why a pattern is invalid.
 func patternProblem(pattern string, err error) string {
 	if strings.Contains(pattern, "{{") {
 		return diagnose.Template
@@ -256,8 +254,8 @@ func (v *validation) annotationKeys(i int, keys []string, at ...any) {
 	seen := make(map[string]bool, len(keys))
 	for j, key := range keys {
 		here := append(at[:len(at):len(at)], j)
-		// kubelet: an annotation key may have upper case where a qualified
-		// name may not, in its prefix.
+		// kubelet: the prefix of an annotation key may contain upper case, unlike that of a
+		// qualified name.
 		if msg := qualifiedNameProblem(strings.ToLower(key)); msg != "" {
 			v.report(i, key, "invalid annotation key: "+msg, here...)
 		}
@@ -268,7 +266,7 @@ func (v *validation) annotationKeys(i int, keys []string, at ...any) {
 	}
 }
 
-// inBoth finds annotation keys that are both required and optional.
+// inBoth reports annotation keys that are both required and optional.
 func (v *validation) inBoth(i int, t *TokenAttributes) {
 	required := make(map[string]bool, len(t.RequiredServiceAccountAnnotationKeys))
 	for _, key := range t.RequiredServiceAccountAnnotationKeys {

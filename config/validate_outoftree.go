@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// extraArgs checks the variables that a provider of the predecessor sets.
+// extraArgs checks the environment variables of an out-of-tree provider.
 func (v *validation) extraArgs(i int, p *Provider) {
 	if f, index := v.c.fileOf(i); f != nil && slices.Equal(f.argKeys[index], []string{"name", "value"}) {
 		v.report(i, "", "looks like a list item: put a dash before the first field", "env")
@@ -38,8 +38,7 @@ func (v *validation) extraArgs(i int, p *Provider) {
 	}
 }
 
-// isBoolean reports whether the name of extra argument k is a word that YAML
-// has made "true" or "false" of.
+// isBoolean reports whether the name of extra argument k was a YAML boolean such as yes.
 func (v *validation) isBoolean(i, k int) bool {
 	f, index := v.c.fileOf(i)
 	if f == nil || f.argKeys[index] == nil || k >= len(f.argKeys[index]) {
@@ -49,9 +48,8 @@ func (v *validation) isBoolean(i, k int) bool {
 	return (name == "true" || name == "false") && !v.c.has(i, "extraArgs", name)
 }
 
-// variableProblem says why name, of an extra argument, cannot be that of an
-// environment variable. The rule is that of Kubernetes for the env of a
-// container (IsEnvVarName in k8s.io/apimachinery).
+// variableProblem returns why an environment variable name is invalid, by the rule for
+// containers (IsEnvVarName in k8s.io/apimachinery).
 func variableProblem(name string) string {
 	const msg = "cannot be used as an environment variable name: "
 	switch {

@@ -11,13 +11,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// nodeCost is what a value counts beside its text, in bytes of an expansion. As
-// many values are allowed as entries without aliases.
+// nodeCost is the size of a value in an expansion, in addition to its text, so that
+// aliases allow as many values as a file without aliases.
 const nodeCost = maxConfigSize / maxConfigEntries
 
-// checkExpansion refuses a document whose aliases would expand to more than
-// a file may hold. The decoder bounds how many nodes they make, but not how
-// long these are, so that a few kilobytes can become gigabytes.
+// checkExpansion rejects a document whose aliases expand to more than the size limit
+// of a file. The decoder limits the number of nodes but not their size, so a few
+// kilobytes can become gigabytes.
 func (s *source) checkExpansion() error {
 	if text := s.text(); !hasName(text, '&') || !hasName(text, '*') || isComment(text) {
 		return nil
@@ -26,13 +26,13 @@ func (s *source) checkExpansion() error {
 	case n != nil && expandedSize(n, map[*yaml.Node]int{}, 0) > maxConfigSize:
 		return &FieldError{File: s.name, Msg: fmt.Sprintf("YAML aliases expand to more than %d MiB or more than %d values: replace the aliases with their values", maxConfigSize>>20, maxConfigEntries)}
 	case n == nil && isYAML(s.data()):
-		// What cannot be counted here might be expanded there.
+		// This parser failed, but the decoder may expand the aliases.
 		return &FieldError{File: s.name, Msg: "YAML aliases cannot be checked, because the text after the document has no --- separator: remove that text"}
 	}
 	return nil
 }
 
-// isComment reports whether a text is nothing but comments.
+// isComment reports whether a text consists of comments.
 func isComment(text []byte) bool {
 	for len(text) > 0 {
 		var line []byte
@@ -44,9 +44,8 @@ func isComment(text []byte) bool {
 	return true
 }
 
-// hasName reports whether there may be an anchor (&) or an alias (*) in a text:
-// the indicator with a name behind it, where neither a plain text goes on nor a
-// quoted one begins or ends.
+// hasName reports whether a text may contain an anchor (&) or an alias (*): the
+// indicator before a name, and not after a quote or inside a word.
 func hasName(text []byte, indicator byte) bool {
 	for i, c := range text[:max(len(text)-1, 0)] {
 		if c != indicator || !isNameByte(text[i+1]) {
@@ -63,20 +62,19 @@ func isNameByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
 }
 
-// isYAML reports whether the deciding parser takes the syntax of a file. It
-// expands nothing.
+// isYAML reports whether the decoder accepts the syntax of a file. It does not expand
+// aliases.
 func isYAML(data []byte) bool {
 	return yaml2.Unmarshal(data, &undecoded{}) == nil
 }
 
-// undecoded is a document that is parsed, and decoded into nothing.
+// undecoded discards a parsed document.
 type undecoded struct{}
 
-// UnmarshalYAML does not ask for the value.
+// UnmarshalYAML does not decode the value.
 func (*undecoded) UnmarshalYAML(func(any) error) error { return nil }
 
-// expandedSize estimates how many bytes of JSON a node becomes, at most just
-// above maxConfigSize.
+// expandedSize estimates the size of a node as JSON, and stops above maxConfigSize.
 func expandedSize(n *yaml.Node, anchored map[*yaml.Node]int, depth int) int {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -91,7 +89,7 @@ func expandedSize(n *yaml.Node, anchored map[*yaml.Node]int, depth int) int {
 		if size, ok := anchored[n]; ok {
 			return size
 		}
-		anchored[n] = 0 // for a node that contains itself; the decoder refuses it
+		anchored[n] = 0 // a node may contain itself; the decoder rejects that
 	}
 	size := len(n.Value) + nodeCost
 	for _, child := range n.Content {
@@ -103,5 +101,5 @@ func expandedSize(n *yaml.Node, anchored map[*yaml.Node]int, depth int) int {
 	return size
 }
 
-// maxExpansionDepth is deeper than the decoder of JSON goes.
+// maxExpansionDepth exceeds the depth limit of the JSON decoder.
 const maxExpansionDepth = 10000

@@ -10,9 +10,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The kind of configuration files (KEP-2133), and their versions: V1Alpha1
-// since kubelet 1.20, V1Beta1 since 1.24, V1 since 1.26. Kubelet 1.37 reads all
-// three.
+// The kind of configuration files (KEP-2133) and its versions: V1Alpha1 since kubelet 1.20,
+// V1Beta1 since 1.24, V1 since 1.26. Kubelet 1.37 reads all three.
 const (
 	Kind     = "CredentialProviderConfig"
 	V1       = configGroup + "/v1"
@@ -20,21 +19,21 @@ const (
 	V1Alpha1 = configGroup + "/v1alpha1"
 )
 
-// The groups of files, and of the protocol that the providers in them speak.
+// The API groups of configuration files and of the plugin protocol.
 const (
 	configGroup   = "kubelet.config.k8s.io"
 	protocolGroup = "credentialprovider.kubelet.k8s.io"
 )
 
-// typeMeta is what every Kubernetes document begins with.
+// typeMeta is the type of a Kubernetes document.
 type typeMeta struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 }
 
-// The predecessor of KEP-2133, "Out-of-Tree Credential Providers", has a
-// configuration of its own. Its text calls the kind RegistryCredentialConfig,
-// its example credentialprovider; the version is v1alpha1 without a group.
+// The out-of-tree proposal ("Out-of-Tree Credential Providers"), which preceded KEP-2133,
+// has its own configuration. Its text has the kind RegistryCredentialConfig, its example
+// credentialprovider; the version is v1alpha1 without a group.
 const (
 	kindOutOfTree         = "RegistryCredentialConfig"
 	kindOutOfTreeExample  = "credentialprovider"
@@ -42,16 +41,15 @@ const (
 	versionOutOfTree      = plugin.OutOfTree
 )
 
-// predecessor reports whether a document is of the predecessor's kind.
+// outOfTree reports whether the kind is one of the out-of-tree proposal.
 func (m typeMeta) outOfTree() bool {
 	return m.Kind == kindOutOfTree || m.Kind == kindOutOfTreeExample
 }
 
-// problem is something that is wrong with a field at the top of a document.
+// problem is an error about a top-level field.
 type problem struct{ field, value, msg string }
 
-// problem says what is wrong with the type of a document; nil if such documents
-// are read, by the kubelet or, if they are of the predecessor, by us.
+// problem returns why a kind and version is not supported; nil if it is.
 func (m typeMeta) problem() *problem {
 	group, version, _ := strings.Cut(m.APIVersion, "/")
 	switch {
@@ -80,8 +78,8 @@ func (m typeMeta) problem() *problem {
 	return nil
 }
 
-// problems is all that is wrong with the type: without a kind, the version is
-// looked at as that of ours.
+// problems returns all errors of the type. Without a kind, the version is checked as for
+// [Kind].
 func (m typeMeta) problems() []*problem {
 	first := m.problem()
 	if first == nil {

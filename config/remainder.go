@@ -12,10 +12,9 @@ import (
 	"github.com/regcred/regcred/internal/diagnose"
 )
 
-// rest adds what validation would refuse of a document that decoding refuses
-// already, so that everything is said in one round: of the providers, as far as
-// they can be read, what every kubelet refuses.
-func (d *diagnosis) rest(value any, want *shape) {
+// validateRemainder adds the validation errors of the parts that can be decoded, so that
+// all errors are reported at once. It checks only rules of every kubelet.
+func (d *diagnosis) validateRemainder(value any, want *shape) {
 	known, ok := readable(value, want).(map[string]any)
 	if !ok || d.list.full() {
 		return
@@ -31,7 +30,7 @@ func (d *diagnosis) rest(value any, want *shape) {
 	}
 	c := &Config{Providers: read.providers, path: d.src.name}
 	c.files = []*File{{Name: d.src.name, Kind: Kind, APIVersion: V1, Count: len(read.providers), source: d.src}}
-	// Of two kubelets that differ the more lenient: the one that is meant is not known.
+	// The target is unknown here, so use the more lenient kubelet.
 	v := &validation{c: c, kubelet: kubelet{minor: sinceStrictColons - 1}}
 	if _, written := known["providers"]; !written {
 		v.list.add(d.src.place(FieldPath{"providers"}).problem("", noProviders))
@@ -42,22 +41,22 @@ func (d *diagnosis) rest(value any, want *shape) {
 		}
 		v.basics(i, &c.Providers[i])
 	}
-	said := slices.Clone(d.list.errs)
+	reported := slices.Clone(d.list.errs)
 	for _, err := range v.list.errs {
-		if !slices.ContainsFunc(said, func(e *FieldError) bool { return isWithin(err.Path, e.Path) }) {
+		if !slices.ContainsFunc(reported, func(e *FieldError) bool { return isWithin(err.Path, e.Path) }) {
 			d.list.add(err)
 		}
 	}
 }
 
-// isWithin reports whether a path is another, or below it.
+// isWithin reports whether path is other or below it.
 func isWithin(path, other string) bool {
 	rest, ok := strings.CutPrefix(path, other)
 	return ok && other != "" && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// readable returns of a value what has the type that it should have; nil for what
-// has not. A field in the wrong case counts as if it were in the right one.
+// readable returns the parts of a value that have the required type; nil for others.
+// Misspelt fields get their correct names.
 func readable(v any, want *shape) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -68,7 +67,7 @@ func readable(v any, want *shape) any {
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			field := diagnose.NearestField(name, want.names())
 			if _, has := v[field]; field == "" || has && name != field {
-				continue // what is written right counts
+				continue // the correctly spelled field takes precedence
 			}
 			fields[field] = readable(v[name], want.fields[field])
 		}

@@ -9,14 +9,12 @@ import (
 	"strconv"
 )
 
-// NewestKubelet is the newest kubelet whose behaviour this package knows, as
-// [Target.KubeletVersion] takes it.
+// NewestKubelet is the newest supported kubelet version.
 const NewestKubelet = "1.37"
 
-// The minor releases of Kubernetes 1 since which a kubelet knows something.
-//
-// Sources: KEP-2133 (alpha in 1.20, v1 in 1.26), KEP-4412 (tokenAttributes), and
-// what kubelets from 1.33 to 1.37 say (testdata/parity/skew.json).
+// The minor releases of Kubernetes 1 that added a feature. Sources: KEP-2133 (alpha in
+// 1.20, v1 in 1.26), KEP-4412 (tokenAttributes), and the results of kubelets 1.33 to 1.37
+// (testdata/parity/skew.json).
 const (
 	sinceV1Alpha1        = 20
 	sinceV1Beta1         = 24
@@ -28,15 +26,14 @@ const (
 	newestMinor          = 37 // of NewestKubelet
 )
 
-// Target is a kubelet that a configuration is meant for.
-// The zero value is the newest known one, [NewestKubelet], with default feature
-// gates. A Target is not changed by what it is given to.
+// Target is the kubelet that a configuration is validated for. The zero value is
+// [NewestKubelet] with default feature gates.
 type Target struct {
 	KubeletVersion string          // "1.33" or "v1.33.4"; "" means the newest known
-	FeatureGates   map[string]bool // gates set away from their default
+	FeatureGates   map[string]bool // gates that are set
 }
 
-// kubelet is a kubelet that a configuration is checked against.
+// kubelet is a resolved Target.
 type kubelet struct {
 	minor int
 	gates map[string]bool
@@ -56,7 +53,7 @@ func (t Target) kubelet() (kubelet, error) {
 	return k, nil
 }
 
-// missing says why the kubelet has no credential providers, or returns "".
+// missing returns why the kubelet has no credential providers, or "".
 func (k kubelet) missing() string {
 	switch {
 	case k.minor < sinceV1Alpha1:
@@ -67,7 +64,7 @@ func (k kubelet) missing() string {
 	return ""
 }
 
-// missingTokens says why the kubelet refuses tokenAttributes, or returns "".
+// missingTokens returns why the kubelet rejects tokenAttributes, or "".
 func (k kubelet) missingTokens() string {
 	switch {
 	case k.minor < sinceTokenAttributes:
@@ -78,18 +75,18 @@ func (k kubelet) missingTokens() string {
 	return ""
 }
 
-// unknown says that the kubelet is too old for something.
+// unknown returns the error for a feature of a newer kubelet.
 func (k kubelet) unknown(what string, since int) string {
 	return fmt.Sprintf("kubelet 1.%d does not support %s (added in 1.%d)", k.minor, what, since)
 }
 
-// strictColons says that the kubelet is too new for a pattern.
+// strictColons returns the error for a pattern that only older kubelets accept.
 func (k kubelet) strictColons() string {
 	return fmt.Sprintf("kubelet 1.%d rejects a host with more than one colon (new in 1.%d; in kubelets up to 1.%d, the pattern is accepted but matches no image): "+
 		"list each host separately, and put an IPv6 address in brackets, followed by the port", k.minor, sinceStrictColons, sinceStrictColons-1)
 }
 
-// instead says which version of a group the kubelet does know.
+// instead names the version of a group that the kubelet supports.
 func (k kubelet) instead(group string) string {
 	switch {
 	case k.minor < sinceV1Alpha1:
@@ -100,8 +97,7 @@ func (k kubelet) instead(group string) string {
 	return ": use " + group + "/v1beta1"
 }
 
-// since returns the release that brought a version of a group, be it of files or
-// of the protocol; 0 for what is none.
+// since returns the release that added a version of a group; 0 for an unknown version.
 func since(group, apiVersion string) int {
 	switch apiVersion {
 	case group + "/v1alpha1":
