@@ -148,6 +148,7 @@ func TestMismatchReason(t *testing.T) {
 func TestMismatchInstead(t *testing.T) {
 	for _, tt := range []struct{ pattern, image, instead string }{
 		{"*.aws.ecr/a", "public.ecr.aws/a", "public.ecr.aws/a"},
+		{"*.gcr.io", "europe-docker.pkg.dev/project/a", "*.pkg.dev"},
 		{"10.*.0.5.docker", "docker.io/a", "docker.io"},
 		{"mcr.microsoft.*.azurecr", "mcr.microsoft.com/a", "mcr.microsoft.com"},
 		{"registry.*.com.example", "registry.example.com/a", "registry.example.com"},

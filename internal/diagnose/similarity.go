@@ -47,8 +47,10 @@ func newComparison(pattern, image location.Location) *comparison {
 	for c.prefix < min(w, h)-c.suffix && agree(c.wants[c.prefix], c.has[c.prefix]) {
 		c.prefix++
 	}
-	// A glob before a label that differs may stand for any label of the image.
-	for c.prefix > 0 && strings.Contains(c.wants[c.prefix-1], "*") {
+	// If labels are missing or in another order, a glob before the first difference may
+	// stand for any label of the image.
+	moved := w != h || c.prefix < w && slices.Contains(c.has, c.wants[c.prefix])
+	for moved && c.prefix > 0 && strings.Contains(c.wants[c.prefix-1], "*") {
 		c.prefix--
 	}
 	c.relation = relationOf(c.wants, c.has)

@@ -8,7 +8,7 @@ import (
 	"github.com/regcred/regcred/internal/tally"
 )
 
-// Batch is o in numbers.
+// Batch returns the counts of o.
 func (o Outcome) Batch() tally.Batch {
 	b := tally.Batch{WithoutKey: o.Left}
 	if o.Err != nil {

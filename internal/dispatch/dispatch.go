@@ -16,56 +16,54 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// DefaultTimeout bounds one run of a plugin. It leaves a dispatcher, whose time
-// with all that it does is a kubelet's minute, enough to end the plugin's process
-// group and to say so: a kubelet kills the dispatcher alone, and the plugin
-// would live on.
+// DefaultTimeout bounds one run of a plugin. The kubelet gives the dispatcher one minute
+// and then kills only the dispatcher, so this leaves time to end the plugin's process group
+// and to report that.
 const DefaultTimeout = 54 * time.Second
 
-// ServeTimeout bounds all that a dispatcher does for one answer.
+// ServeTimeout bounds a whole run of the dispatcher.
 const ServeTimeout = 57 * time.Second
 
-// Provider answers for one entry of a kubelet's configuration. Entry, Config
-// and, unless Plugin is set, BinDir are required. It is safe for concurrent use.
+// Provider serves an entry of the kubelet's configuration. Entry, Config and, unless Plugin
+// is set, BinDir are required. It is safe for concurrent use.
 type Provider struct {
-	Entry    entries.Entry  // as the kubelet has it
-	Config   *config.Config // of the generation; providers of other entries are left out
+	Entry    entries.Entry  // as in the kubelet's configuration
+	Config   *config.Config // of the generation; providers of other entries are ignored
 	BinDir   string         // of the generation
-	MaxStale time.Duration  // for which a kubelet may keep an answer at most; 0 means that it keeps none
+	MaxStale time.Duration  // maximum cache duration; 0 disables the kubelet's cache
 	Timeout  time.Duration  // of one run of a plugin; 0 means [DefaultTimeout]
 
-	// Plugin returns what is asked in place of a provider's executable; nil
-	// means the executable.
+	// Plugin returns the plugin to call instead of a provider's executable; nil means the
+	// executable.
 	Plugin func(*config.Provider) plugin.Provider
 
-	// Observe, if not nil, is told of each answer when it is made, and of each failure.
+	// Observe, if not nil, is called for each response and failure.
 	Observe func(Outcome)
 
-	running sync.WaitGroup // what is asked, until it has ended
+	running sync.WaitGroup // running plugins
 }
 
-// Outcome is what came of one question, for counters. It holds no secret.
+// Outcome is the result of a request, for counters. It contains no secret.
 type Outcome struct {
 	Attempts []regcred.Attempt
-	Left     int   // credentials that were left out, for want of keys that keep their order
-	Err      error // of the question as a whole
+	Left     int   // credentials that were dropped because there are too few keys
+	Err      error // of the whole request
 }
 
-// Close waits until every plugin has ended that was asked. Those that nobody
-// waits for any more are killed, so that is soon.
+// Close waits until all plugins have exited. Plugins whose callers have gone are killed.
 func (p *Provider) Close() { p.running.Wait() }
 
-// GetCredentials implements [plugin.Provider]. It fails if nothing was found
-// and a provider failed, with a [*regcred.LookupError] that names every reason.
+// GetCredentials implements [plugin.Provider]. If there is no credential and a provider
+// failed, it returns a [*regcred.LookupError] with all causes.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-	p.running.Add(1) // so that Close does not find none before the first has begun
+	p.running.Add(1) // before the first plugin starts, so that Close waits
 	defer p.running.Done()
-	r, err := p.ask(ctx, req)
+	r, err := p.call(ctx, req)
 	if err != nil {
 		p.observe(Outcome{Attempts: r.attempts, Err: err})
 		return nil, err
 	}
-	resp, left := r.response(p.MaxStale)
+	resp, left := r.merged(p.MaxStale)
 	p.observe(Outcome{Attempts: r.attempts, Left: left})
 	return resp, nil
 }
@@ -76,11 +74,11 @@ func (p *Provider) observe(o Outcome) {
 	}
 }
 
-// ask has a Keyring ask the providers of the entry that match.
-func (p *Provider) ask(ctx context.Context, req *plugin.Request) (*replies, error) {
+// call calls the matching providers of the entry through a Keyring.
+func (p *Provider) call(ctx context.Context, req *plugin.Request) (*responses, error) {
 	name, err := match.Repository(req.Image)
 	if err != nil {
-		return &replies{}, err
+		return &responses{}, err
 	}
 	own := &config.Config{Providers: slices.DeleteFunc(slices.Clone(p.Config.Providers), func(c config.Provider) bool {
 		return !p.Entry.Serves(&c)
@@ -91,7 +89,7 @@ func (p *Provider) ask(ctx context.Context, req *plugin.Request) (*replies, erro
 	for name, r := range recorders {
 		opts.InProcess[name] = r
 	}
-	r := &replies{image: name, entry: &p.Entry, providers: own.Providers}
+	r := &responses{image: name, entry: &p.Entry, providers: own.Providers}
 	k, err := regcred.New(own, opts)
 	if err != nil {
 		return r, err
@@ -104,13 +102,13 @@ func (p *Provider) ask(ctx context.Context, req *plugin.Request) (*replies, erro
 	return r, err
 }
 
-// recorder asks one provider and keeps what it answered.
+// recorder calls a provider and keeps its response.
 type recorder struct {
 	plugin.Provider
 	running *sync.WaitGroup
 
-	mu     sync.Mutex // it is left behind when ctx ends
-	answer *plugin.Response
+	mu       sync.Mutex // the call may continue after ctx ends
+	response *plugin.Response
 }
 
 func (p *Provider) record(own *config.Config) map[string]*recorder {
@@ -140,12 +138,12 @@ func (r *recorder) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	resp, err := r.Provider.GetCredentials(ctx, req)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.answer = resp
+	r.response = resp
 	return resp, err
 }
 
-func (r *recorder) answered() *plugin.Response {
+func (r *recorder) recorded() *plugin.Response {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.answer
+	return r.response
 }

@@ -14,22 +14,22 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// StateDir is where a dispatcher finds the generations if it is not told:
-// where its own executable is, behind all links.
+// StateDir returns the default state directory: the one that contains the dispatcher's
+// executable, after resolving symlinks.
 func StateDir() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", fmt.Errorf("find this program's path: %w; set the state directory with --state-dir", err)
 	}
-	if real, err := filepath.EvalSymlinks(self); err == nil { // it may have been replaced meanwhile
+	if real, err := filepath.EvalSymlinks(self); err == nil { // the executable may have been replaced
 		self = real
 	}
 	return filepath.Dir(self), nil
 }
 
-// Open opens the current generation of a state directory for the entry of a
-// name, that by which the kubelet runs the dispatcher. The caller closes it
-// when the answer is made. Errors are one line, which says what to do.
+// Open opens the current generation of a state directory for the entry with a name, by
+// which the kubelet runs the dispatcher. The caller closes it after the request. Errors have
+// one line and include a fix.
 func Open(state, name string) (*Provider, *generation.Current, error) {
 	current, err := generation.Open(state)
 	if err != nil {
@@ -51,8 +51,8 @@ func Open(state, name string) (*Provider, *generation.Current, error) {
 	}, current, nil
 }
 
-// entryOf returns the entry of a name. If there are several, which a kubelet
-// may have had one after the other, it has the patterns of all.
+// entryOf returns the entry with a name. If there are several, it merges their patterns: the
+// kubelet may still use any of them.
 func entryOf(all []entries.Entry, name string) (entry entries.Entry, err error) {
 	found := false
 	for _, e := range all {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package jsonplace says where things stand in a JSON text. It decides nothing:
-// encoding/json does, and what that refuses has no places here.
+// Package jsonplace returns the positions of the values of a JSON text. It accepts exactly
+// what encoding/json accepts.
 //
 //	root, err := jsonplace.Parse(data)
 //	…
@@ -10,8 +10,7 @@
 //		line, column := jsonplace.LineColumn(data, m.Start)
 //	}
 //
-// Unlike a map it keeps the members of an object in their order, those of the
-// same name too.
+// It keeps the order of an object's members, and members with equal names.
 package jsonplace
 
 import (
@@ -21,7 +20,7 @@ import (
 	"sort"
 )
 
-// Kind is what a value is.
+// Kind is the type of a JSON value.
 type Kind string
 
 // The kinds of values.
@@ -34,7 +33,7 @@ const (
 	Null   Kind = "null"
 )
 
-// Value is one value of a text. It is data[Start:End].
+// Value is a JSON value. Its text is data[Start:End].
 type Value struct {
 	Kind       Kind
 	Start, End int      // bytes
@@ -50,8 +49,8 @@ type Member struct {
 	*Value
 }
 
-// Parse returns the value that a text is. It fails where encoding/json does,
-// with its error, which may quote a byte of the text.
+// Parse parses a JSON text. It returns the error of encoding/json, which may quote a byte
+// of the text.
 func Parse(data []byte) (*Value, error) {
 	var raw json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
@@ -62,8 +61,8 @@ func Parse(data []byte) (*Value, error) {
 	return p.value(), nil
 }
 
-// At returns the innermost value that holds the byte before an offset, as
-// json.UnmarshalTypeError counts it; nil if there is none.
+// At returns the innermost value that contains the byte before offset, as counted by
+// json.UnmarshalTypeError; nil if no value contains it.
 func (v *Value) At(offset int) *Value {
 	if offset <= v.Start || offset > v.End {
 		return nil
@@ -81,14 +80,14 @@ func (v *Value) At(offset int) *Value {
 	return v
 }
 
-// LineColumn returns where the byte at an offset stands, both counted from 1,
-// columns in bytes. An offset outside of data counts as its nearest end.
+// LineColumn returns the line and column, in bytes, of an offset, both counted from 1. It
+// limits the offset to data.
 func LineColumn(data []byte, offset int) (line, column int) {
 	before := data[:min(max(offset, 0), len(data))]
 	return 1 + bytes.Count(before, []byte("\n")), len(before) - bytes.LastIndexByte(before, '\n')
 }
 
-// SyntaxOffset returns the offset of the byte at which a text stops being JSON.
+// SyntaxOffset returns the offset of a syntax error.
 func SyntaxOffset(err error) (offset int, ok bool) {
 	syntax, ok := errors.AsType[*json.SyntaxError](err)
 	if !ok {
@@ -97,7 +96,7 @@ func SyntaxOffset(err error) (offset int, ok bool) {
 	return max(int(syntax.Offset)-1, 0), true
 }
 
-// parser reads a text that encoding/json has accepted.
+// parser parses text that encoding/json has accepted, so it checks nothing.
 type parser struct {
 	data []byte
 	*json.Decoder
@@ -146,10 +145,10 @@ func (p parser) member() Member {
 	return Member{Key: name, Start: start, Value: p.value()}
 }
 
-// Lines finds lines and columns in one text, fast for many offsets.
+// Lines converts many offsets of a text to lines and columns.
 type Lines struct{ starts []int }
 
-// NewLines reads where the lines of a text begin.
+// NewLines finds the lines of a text.
 func NewLines(data []byte) Lines {
 	starts := []int{0}
 	for i, c := range data {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package spelling compares names that somebody may have mistyped.
+// Package spelling compares misspelt names.
 package spelling
 
-// Distance is the number of letters to add, drop or replace that makes one text
-// of another (Levenshtein's); a large number for texts that are too long for names.
+// Distance returns the Levenshtein distance of two texts in bytes; a large number for texts
+// that are too long for names.
 func Distance(a, b string) int {
 	const most = 64
 	if len(a) > most || len(b) > most {

@@ -15,37 +15,37 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// replies are what the providers of an entry had to say about an image.
-type replies struct {
+// responses are the responses of an entry's providers for an image.
+type responses struct {
 	image     string
 	entry     *entries.Entry
 	providers []config.Provider // all of the entry
 
-	credentials []regcred.Credential // in the order in which they are to be tried
+	credentials []regcred.Credential // in order
 	attempts    []regcred.Attempt
-	answers     []*plugin.Response // by provider; nil of those that did not answer
+	responses   []*plugin.Response // by provider; nil without a response
 	failed      bool
 }
 
-func (r *replies) add(res *regcred.Result, recorders map[string]*recorder) {
+func (r *responses) add(res *regcred.Result, recorders map[string]*recorder) {
 	r.credentials, r.attempts = res.Credentials, res.Attempts
-	r.answers = make([]*plugin.Response, len(r.providers))
+	r.responses = make([]*plugin.Response, len(r.providers))
 	for _, a := range res.Attempts {
 		switch {
 		case a.Err != nil:
 			r.failed = true
 		case a.Skipped == "":
-			r.answers[a.Index] = recorders[a.Provider].answered()
+			r.responses[a.Index] = recorders[a.Provider].recorded()
 		}
 	}
 }
 
-// response makes one answer of all. Left is how many credentials are not in it.
-func (r *replies) response(maxStale time.Duration) (resp *plugin.Response, left int) {
+// merged returns the response for the kubelet, and the number of dropped credentials.
+func (r *responses) merged(maxStale time.Duration) (resp *plugin.Response, left int) {
 	d := r.duration(maxStale)
 	resp = &plugin.Response{CacheKeyType: r.scope(), CacheDuration: &d}
 	if resp.CacheKeyType == plugin.CacheImage {
-		resp.Auth, left = keep(r.image, r.credentials)
+		resp.Auth, left = keepOrder(r.image, r.credentials)
 		return resp, left
 	}
 	resp.Auth = map[string]plugin.AuthConfig{}
@@ -55,13 +55,13 @@ func (r *replies) response(maxStale time.Duration) (resp *plugin.Response, left 
 	return resp, 0
 }
 
-// duration is the shortest of all that answered: what is kept hides them all.
+// duration returns the shortest cache duration of all responses.
 //
-// kubelet: one that is left out means the defaultCacheDuration of the entry,
-// which is not that of the provider; so it is always given.
-func (r *replies) duration(maxStale time.Duration) time.Duration {
+// kubelet: without a duration it uses the defaultCacheDuration of the entry, which is not
+// the provider's. So the duration is always set.
+func (r *responses) duration(maxStale time.Duration) time.Duration {
 	shortest, kept := maxStale, false
-	for i, a := range r.answers {
+	for i, a := range r.responses {
 		if a == nil {
 			continue
 		}
@@ -80,8 +80,8 @@ func (r *replies) duration(maxStale time.Duration) time.Duration {
 	return max(shortest, 0)
 }
 
-// scope is the widest for which a kubelet may keep the answer.
-func (r *replies) scope() plugin.CacheKeyType {
+// scope returns the widest scope for which the kubelet may cache the response.
+func (r *responses) scope() plugin.CacheKeyType {
 	switch {
 	case r.collide():
 		return plugin.CacheImage
@@ -93,23 +93,22 @@ func (r *replies) scope() plugin.CacheKeyType {
 	return plugin.CacheImage
 }
 
-// global: a kubelet would use the answer for every image of the entry, and ask
-// nobody. So the entry is for one provider and for nothing that this one does
-// not match; and, since a kubelet may have the entry of another generation in
-// memory, no key is for anything else either.
-func (r *replies) global() bool {
-	if len(r.providers) != 1 || r.answers[0] == nil || r.answers[0].CacheKeyType != plugin.CacheGlobal {
+// global reports whether the kubelet may use the response for every image of the entry:
+// the entry has a single provider, which matches all patterns of the entry. The kubelet may
+// still use the entry of another generation, so the provider must match all keys too.
+func (r *responses) global() bool {
+	if len(r.providers) != 1 || r.responses[0] == nil || r.responses[0].CacheKeyType != plugin.CacheGlobal {
 		return false
 	}
 	own := r.providers[0].MatchImages
 	return !slices.ContainsFunc(r.entry.MatchImages, func(s string) bool { return !covered(s, own) }) &&
 		!slices.ContainsFunc(r.keys(), func(k authKey) bool {
-			// Docker Hub's serves images that it does not match.
+			// Docker Hub's key also serves images that it does not match.
 			return k.String() == location.HubKey || !covered(k.String(), own)
 		})
 }
 
-// covered reports whether whatever a pattern matches is matched by one of others.
+// covered reports whether one of others covers pattern.
 func covered(pattern string, others []string) bool {
 	narrow, err := location.ParsePattern(pattern)
 	return err != nil || slices.ContainsFunc(others, func(s string) bool {
@@ -118,10 +117,10 @@ func covered(pattern string, others []string) bool {
 	})
 }
 
-// registry: a kubelet would use the answer for every image of the host, and ask
-// nobody. So whoever may have something for an image of that host has answered
-// for all of them, and would be asked for all of them.
-func (r *replies) registry() bool {
+// registry reports whether the kubelet may use the response for every image of the host:
+// each provider that matches some image of the host matches all of them, and its response
+// is for all of them.
+func (r *responses) registry() bool {
 	registry, _, _ := strings.Cut(r.image, "/")
 	host, err := location.Parse(registry)
 	if err != nil {
@@ -133,7 +132,7 @@ func (r *replies) registry() bool {
 		if !some {
 			continue
 		}
-		a := r.answers[i]
+		a := r.responses[i]
 		if !every || a == nil || a.CacheKeyType == plugin.CacheImage {
 			return false
 		}
@@ -142,8 +141,7 @@ func (r *replies) registry() bool {
 	return asked
 }
 
-// matchesHost reports whether a list of patterns matches some image of a host,
-// and whether every one.
+// matchesHost reports whether patterns match some image and every image of a host.
 func matchesHost(patterns []string, host location.Location) (some, every bool) {
 	for _, s := range patterns {
 		p, err := location.ParsePattern(s)
@@ -159,16 +157,16 @@ func matchesHost(patterns []string, host location.Location) (some, every bool) {
 	return some, every
 }
 
-// authKey is a key of one of the answers.
+// authKey is an auth key of a response.
 type authKey struct {
 	location.Key
 	auth plugin.AuthConfig
 }
 
-// keys are those of all answers. What a kubelet cannot parse is not among them:
-// it passes over that.
-func (r *replies) keys() (all []authKey) {
-	for _, a := range r.answers {
+// keys returns the keys of all responses, except those that the kubelet cannot parse and
+// ignores.
+func (r *responses) keys() (all []authKey) {
+	for _, a := range r.responses {
 		if a == nil {
 			continue
 		}
@@ -183,9 +181,9 @@ func (r *replies) keys() (all []authKey) {
 	return all
 }
 
-// collide reports whether two keys become one. Written as one text the answer
-// could hold only one of them; written as two, a kubelet takes them in random order.
-func (r *replies) collide() bool {
+// collide reports whether two keys normalise to the same text. A response can contain only
+// one of two equal keys, and the kubelet's order of two different ones is random.
+func (r *responses) collide() bool {
 	seen := map[string]bool{}
 	for _, k := range r.keys() {
 		if seen[k.String()] {
