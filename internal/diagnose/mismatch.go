@@ -109,9 +109,10 @@ func (c *comparison) lengthReason() string {
 }
 
 // endings returns the ends of hosts whose last labels differ, beginning with the
-// last label that both have at the same place.
+// last label in the image's domain that both have at the same place.
 func (c *comparison) endings() (pattern, image string) {
-	for i := min(len(c.wants), len(c.has)) - 1; c.suffix == 0 && i >= 0; i-- {
+	start := len(c.has) - len(domain(c.has))
+	for i := min(len(c.wants), len(c.has)) - 1; c.suffix == 0 && i >= start; i-- {
 		if c.wants[i] == c.has[i] {
 			return strings.Join(c.wants[i:], "."), strings.Join(c.has[i:], ".")
 		}

@@ -87,6 +87,11 @@ func TestMismatchReason(t *testing.T) {
 			"*.dkr.ecr.eu-west-1.amazonaws.com",
 		},
 		{
+			"*.dkr.ecr.amazonaws.com", "1.dkr.ecr.cn-north-1.amazonaws.com.cn/app",
+			`host: 2 labels too short: "*.dkr.ecr.amazonaws.com" has 5 labels, but "1.dkr.ecr.cn-north-1.amazonaws.com.cn" has 7 labels (a * matches one label)`,
+			"*.dkr.ecr.cn-north-1.amazonaws.com.cn",
+		},
+		{
 			"*.corp.example", "a.b.corp.example/app",
 			`host: 1 label too short: "*.corp.example" has 3 labels, but "a.b.corp.example" has 4 labels (a * matches one label)`, "*.*.corp.example",
 		},
