@@ -8,9 +8,11 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/regcred/regcred/config"
 )
 
@@ -137,5 +139,40 @@ func TestDocsNewestKubelet(t *testing.T) {
 		if found == nil || found[1] != config.NewestKubelet {
 			t.Errorf("%s: %q matches %q, want version %s", file, claim, found, config.NewestKubelet)
 		}
+	}
+}
+
+// TestDocsDirectories checks that CONTRIBUTING.md lists the directories in internal/.
+func TestDocsDirectories(t *testing.T) {
+	data, err := os.ReadFile("CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for _, row := range regexp.MustCompile(`(?m)^\|[^|]*\|`).FindAllString(string(data), -1) {
+		in := ""
+		for _, m := range regexp.MustCompile("`([^`]+)/`").FindAllStringSubmatch(row, -1) {
+			dir := m[1]
+			if top, rest, ok := strings.Cut(dir, "/"); ok {
+				in, dir = top, rest
+			}
+			if in == "internal" && !strings.HasPrefix(dir, "test") {
+				listed = append(listed, dir)
+			}
+		}
+	}
+	entries, err := os.ReadDir("internal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var present []string
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), "test") {
+			present = append(present, e.Name())
+		}
+	}
+	slices.Sort(listed)
+	if diff := cmp.Diff(present, listed); diff != "" {
+		t.Errorf("the directories in internal/ and those that CONTRIBUTING.md lists differ (-present +listed):\n%s", diff)
 	}
 }
