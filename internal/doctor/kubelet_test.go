@@ -275,7 +275,7 @@ func (m told) Log(_ context.Context, _ string, since time.Time, _ int) ([]string
 
 // looping is a unit between two starts.
 func looping() service.State {
-	return service.State{Load: "loaded", Active: "activating", Sub: "auto-restart", Restarts: 7, Result: "exit-code", ExitCode: 1, Started: time.Now().Add(-3 * time.Second), Conditions: true}
+	return service.State{Load: "loaded", Active: "activating", Sub: "auto-restart", Restarts: 7, Result: "exit-code", ExitStatus: 1, Started: time.Now().Add(-3 * time.Second)}
 }
 
 // TestKubeletCauses: what kubelets write when they end, as they wrote it, and what is
@@ -343,15 +343,15 @@ func TestKubeletStates(t *testing.T) {
 		"nothing but information":   {told: told{state: looping(), lines: []string{`I1123 00:00:00.000001 1 x.go:1] "b"`}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl -u kubelet.service", logged: 1},
 		"secrets":                   {told: told{state: looping(), lines: []string{"got " + canary.Password + " and " + canary.Token}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl", logged: 1},
 		"secret in the environment": {told: told{state: looping(), lines: []string{"got " + canary.Env + " and " + canary.Token[:12] + "…"}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl", logged: 1},
-		"stopped":                   {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", Conditions: true}}, result: finding.SeverityError, says: "kubelet.service is stopped", fix: "systemctl start kubelet"},
-		"disabled":                  {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", Conditions: true, Enabled: "disabled"}}, result: finding.SeverityError, says: "is stopped and disabled, so it does not start at boot", fix: "systemctl enable --now kubelet"},
-		"condition":                 {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead"}}, result: finding.SeverityError, says: "one of the unit's conditions was not met", fix: "systemctl status kubelet"},
+		"stopped":                   {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead"}}, result: finding.SeverityError, says: "kubelet.service is stopped", fix: "systemctl start kubelet"},
+		"disabled":                  {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", Enabled: "disabled"}}, result: finding.SeverityError, says: "is stopped and disabled, so it does not start at boot", fix: "systemctl enable --now kubelet"},
+		"condition":                 {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", ConditionsFailed: true}}, result: finding.SeverityError, says: "one of the unit's conditions was not met", fix: "systemctl status kubelet"},
 		"masked":                    {told: told{state: service.State{Load: "masked", Active: "inactive"}}, result: finding.SeverityError, says: "cannot be started: the unit is masked", fix: "systemctl unmask kubelet.service"},
 		"no rights":                 {told: told{err: &service.Error{Err: errors.New("permission denied"), Hint: "run this command as root (sudo)"}}, result: finding.SeveritySkipped, says: "permission denied", fix: "run this command as root (sudo)"},
-		"crashed, under OpenRC":     {told: told{state: service.State{Load: "loaded", Active: "failed", Sub: "failed", Conditions: true}, lines: []string{"x"}}, result: finding.SeverityError, says: "kubelet.service is failed (failed); last lines of its log:", fix: "journalctl", logged: 1},
+		"crashed, under OpenRC":     {told: told{state: service.State{Load: "loaded", Active: "failed", Sub: "failed"}, lines: []string{"x"}}, result: finding.SeverityError, says: "kubelet.service is failed (failed); last lines of its log:", fix: "journalctl", logged: 1},
 		"up, as what nobody sees":   {told: told{state: service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Started: time.Now().Add(-time.Hour)}}, result: finding.SeverityOK, says: "kubelet.service runs"},
 		"killed":                    {told: told{state: with(func(s *service.State) { s.Result = "oom-kill" })}, result: finding.SeverityError, says: "the kernel's OOM killer killed the process", fix: "memory"},
-		"no program":                {told: told{state: with(func(s *service.State) { s.ExitCode = 203 })}, result: finding.SeverityError, says: "systemd cannot run /usr/bin/kubelet (203/EXEC)", fix: "ls -l /usr/bin/kubelet"},
+		"no program":                {told: told{state: with(func(s *service.State) { s.ExitStatus = 203 })}, result: finding.SeverityError, says: "systemd cannot run /usr/bin/kubelet (203/EXEC)", fix: "ls -l /usr/bin/kubelet"},
 		"just up again": {told: told{state: with(func(s *service.State) {
 			s.Active, s.Sub, s.MainPID, s.Started = "active", "running", 7, time.Now().Add(-10*time.Second)
 		}), lines: []string{"x"}},
@@ -427,7 +427,7 @@ func TestKubeletClockSetBack(t *testing.T) {
 		t.Errorf("the log since %v", since)
 	}
 	n, r := node.Node{}.Read(), results{} // a process of this machine, whatever the clock says
-	state = service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 1, Restarts: 1, Started: time.Now().Add(time.Hour), Conditions: true}
+	state = service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 1, Restarts: 1, Started: time.Now().Add(time.Hour)}
 	setup := &node.Setup{Kind: node.PlainUnit, Init: node.Systemd, Service: "kubelet.service", Running: &node.Running{PID: 1, Flags: &node.RunningFlags{}}}
 	checkKubelet(t.Context(), &World{Kubelet: Kubelet{Node: n, Setup: setup, Service: &service.Service{Name: "kubelet.service", Manager: told{state: state}}}}, &r)
 	if len(r.list) != 1 || r.list[0].Severity != finding.SeverityOK {

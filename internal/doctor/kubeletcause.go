@@ -102,7 +102,7 @@ type stateCause struct {
 // results.
 func stateCauses() []stateCause {
 	code := func(n int) func(service.State) bool {
-		return func(s service.State) bool { return s.ExitCode == n && !s.Signalled }
+		return func(s service.State) bool { return s.ExitStatus == n && !s.Signalled() }
 	}
 	result := func(text string) func(service.State) bool {
 		return func(s service.State) bool { return s.Result == text }

@@ -104,7 +104,7 @@ func (k *Kubelet) kubeletDown(ctx context.Context, r *results, state service.Sta
 	if state.Runs() && k.Setup.Running != nil && k.age(state) > failureTime {
 		result = finding.SeverityWarning // it may keep running this time
 	}
-	if state.Ended() && state.Active == "inactive" && state.ExitCode == 0 && !state.Signalled {
+	if state.Ended() && state.Active == "inactive" && state.ExitStatus == 0 && !state.Signalled() {
 		r.add(result, k.start(state), "%s", what)
 		return
 	}
@@ -144,7 +144,7 @@ func (k *Kubelet) describe(state service.State) string {
 		if state.Enabled == "disabled" {
 			text += " and disabled, so it does not start at boot"
 		}
-		if !state.Conditions {
+		if state.ConditionsFailed {
 			text += "; one of the unit's conditions was not met when it was last started"
 		}
 		return text
@@ -160,7 +160,7 @@ func (k *Kubelet) start(state service.State) string {
 	switch {
 	case k.Setup.Init == node.OpenRC:
 		return "rc-service " + name + " start"
-	case !state.Conditions:
+	case state.ConditionsFailed:
 		return "to see which condition was not met, run systemctl status " + name
 	case state.Enabled == "disabled":
 		return "systemctl enable --now " + name

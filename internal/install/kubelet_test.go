@@ -242,7 +242,7 @@ func (m manager) call(name string) error {
 	return nil
 }
 
-func (m manager) Reload(context.Context, string) (err error) {
+func (m manager) Reload(context.Context) (err error) {
 	if err := m.call("reload"); err != nil {
 		return err
 	}
@@ -264,7 +264,7 @@ func (m manager) Restart(context.Context, string) error {
 }
 
 func (m manager) State(context.Context, string) (service.State, error) {
-	s := service.State{Load: "loaded", Active: "failed", Sub: "failed", Result: "exit-code", Conditions: true, Started: time.Unix(int64(m.Ticks), 0)}
+	s := service.State{Load: "loaded", Active: "failed", Sub: "failed", Result: "exit-code", Started: time.Unix(int64(m.Ticks), 0)}
 	if r := m.Running; r != nil {
 		s.Active, s.Sub, s.MainPID, s.Started = "active", "running", r.PID, time.Unix(int64(r.Start), 0)
 	}

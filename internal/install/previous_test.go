@@ -149,7 +149,7 @@ func TestMends(t *testing.T) {
 		}
 	}
 	restart := func(o *odd) error { // the kubelet's, by somebody else
-		if err := (manager{world: o.world}).Reload(t.Context(), ""); err != nil {
+		if err := (manager{world: o.world}).Reload(t.Context()); err != nil {
 			return err
 		}
 		o.start()

@@ -33,7 +33,7 @@ func (o OpenRC) path(elem ...string) string {
 }
 
 // Reload does nothing: OpenRC always reads the current script.
-func (OpenRC) Reload(context.Context, string) error { return nil }
+func (OpenRC) Reload(context.Context) error { return nil }
 
 // Restart runs "rc-service UNIT restart". OpenRC cannot restart a service that has
 // crashed until its state is reset ("zap").
@@ -62,7 +62,7 @@ func (o OpenRC) State(ctx context.Context, unit string) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	s := State{Load: "loaded", Conditions: true}
+	s := State{Load: "loaded"}
 	ticks, err := o.startTicks(ctx, pid)
 	if err != nil {
 		return State{}, err
@@ -135,8 +135,7 @@ func (o OpenRC) startTicks(ctx context.Context, pid int) (int64, error) {
 		return 0, err
 	}
 	// The name in parentheses may contain parentheses.
-	_, rest, _ := cutLast(string(data), ")")
-	fields := strings.Fields(rest)
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 	if len(fields) < 20 || fields[0] == "Z" {
 		return 0, nil
 	}

@@ -97,7 +97,7 @@ func TestOpenRCState(t *testing.T) {
 	if err != nil || s.Unusable("kubelet") == nil {
 		t.Errorf("got %s, %v", s, err)
 	}
-	if err := absent.Reload(t.Context(), "kubelet"); err != nil {
+	if err := absent.Reload(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

@@ -40,7 +40,7 @@ func explain(ctx context.Context, err error) error {
 
 // refused converts an error that systemd or the bus returned.
 func refused(e dbus.Error) error {
-	_, name, _ := cutLast(e.Name, ".")
+	name := e.Name[strings.LastIndexByte(e.Name, '.')+1:]
 	err := errors.New(shown.Line(strings.TrimSpace(said(e) + " (" + name + ")")))
 	switch name {
 	case "AccessDenied", "InteractiveAuthorizationRequired", "AuthFailed":
@@ -83,12 +83,4 @@ func rootHint() string {
 		return "run it as root (sudo)"
 	}
 	return "polkit or the container's user namespace denies access, even to root"
-}
-
-// cutLast is strings.Cut at the last sep. Without sep, after is s.
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return "", s, false
 }

@@ -28,7 +28,7 @@ import (
 // its context ends.
 type Manager interface {
 	// Reload rereads all units.
-	Reload(ctx context.Context, unit string) error
+	Reload(ctx context.Context) error
 	// Restart stops and starts a unit. It does not check that the unit stays up. A
 	// restart that has begun continues if ctx ends.
 	Restart(ctx context.Context, unit string) error
@@ -80,8 +80,7 @@ func isDir(path string) bool {
 
 // Reload rereads all units, and fails if this unit is then unusable.
 func (s Service) Reload(ctx context.Context) error {
-	err := within(ctx, reloadWithin, "reload units", func(ctx context.Context) error { return s.Manager.Reload(ctx, s.Name) })
-	if err != nil {
+	if err := within(ctx, reloadWithin, "reload units", s.Manager.Reload); err != nil {
 		return err
 	}
 	state, err := s.State(ctx)
@@ -120,3 +119,21 @@ func within(ctx context.Context, limit time.Duration, what string, f func(contex
 	}
 	return nil
 }
+
+// Error is a failure with a hint.
+type Error struct {
+	Err  error
+	Hint string // how to fix it
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the failure.
+func (e *Error) Unwrap() error { return e.Err }
+
+// timeout is a [context.DeadlineExceeded] with another text.
+type timeout string
+
+func (t timeout) Error() string { return string(t) }
+
+func (timeout) Is(target error) bool { return target == context.DeadlineExceeded }

@@ -6,30 +6,16 @@ package service
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/systemd"
 )
 
-// State is a unit at one moment.
-type State struct {
-	Load      string // "loaded", "not-found", "bad-setting", "masked", …
-	LoadError string // why it is not loaded; "" if unknown
-	Enabled   string // "enabled", "disabled", "static", …; "" if unknown
-	Active    string // "active", "activating", "failed", …: systemd's words
-	Sub       string // "running", "auto-restart", …
+// State is a unit at one moment, in systemd's words.
+type State systemd.Unit
 
-	MainPID    int       // 0 if nothing runs
-	Invocation string    // identifies this start of the unit; "" if unknown
-	Started    time.Time // start of the last main process; zero if there was none
-	Restarts   int       // automatic restarts since the unit was started
-
-	Result     string // of the last run: "success", "exit-code", "watchdog", "start-limit-hit", …
-	ExitCode   int    // of the last main process that has ended, or its signal
-	Signalled  bool   // ExitCode is a signal
-	Conditions bool   // the unit's conditions were met when it was last started, if ever
-	Job        int    // the manager's job for the unit, queued or running; 0 if none
-}
+// Signalled reports whether the last main process was ended by a signal.
+func (s State) Signalled() bool { return s.ExitKind == 2 || s.ExitKind == 3 } // CLD_KILLED, CLD_DUMPED
 
 // SameProcess reports whether both states have the same running main process. Process
 // ids may be reused, so the start is compared too.
@@ -57,10 +43,10 @@ func (s State) String() string {
 		words = append(words, s.Result)
 	}
 	switch {
-	case s.Signalled:
-		words = append(words, fmt.Sprintf("ended by signal %d", s.ExitCode))
-	case s.ExitCode != 0:
-		words = append(words, fmt.Sprintf("exit code %d", s.ExitCode))
+	case s.Signalled():
+		words = append(words, fmt.Sprintf("ended by signal %d", s.ExitStatus))
+	case s.ExitStatus != 0:
+		words = append(words, fmt.Sprintf("exit code %d", s.ExitStatus))
 	}
 	return shown.Line(strings.Join(words, ", "))
 }

@@ -7,6 +7,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/regcred/regcred/internal/systemd"
@@ -23,7 +26,7 @@ func (m Systemd) client() *systemd.Client {
 }
 
 // Reload does what "systemctl daemon-reload" does.
-func (m Systemd) Reload(ctx context.Context, _ string) error {
+func (m Systemd) Reload(ctx context.Context) error {
 	c := m.client()
 	defer c.Close()
 	return explain(ctx, c.Reload(ctx))
@@ -34,20 +37,7 @@ func (m Systemd) State(ctx context.Context, unit string) (State, error) {
 	c := m.client()
 	defer c.Close()
 	u, err := c.Unit(ctx, unit)
-	if err != nil {
-		return State{}, explain(ctx, err)
-	}
-	return stateOf(u), nil
-}
-
-// stateOf converts a unit's state.
-func stateOf(u systemd.Unit) State {
-	return State{
-		Load: u.Load, LoadError: u.LoadError, Enabled: u.Enabled, Active: u.Active, Sub: u.Sub,
-		MainPID: u.MainPID, Invocation: u.Invocation, Started: u.Started, Restarts: u.Restarts,
-		Result: u.Result, ExitCode: u.ExitStatus, Signalled: u.ExitKind == 2 || u.ExitKind == 3, // CLD_KILLED, CLD_DUMPED
-		Conditions: !u.ConditionsFailed, Job: u.Job,
-	}
+	return State(u), explain(ctx, err)
 }
 
 // Restart does what "systemctl restart" does. It first resets the start limit, at
@@ -105,4 +95,22 @@ func jobEnded(unit, result string) error {
 		why = "unexpected result"
 	}
 	return &Error{fmt.Errorf("its job ended with %q: %s", result, why), hint}
+}
+
+// Log reads the unit's log with journalctl. It selects by time, not by invocation: each
+// restart is another invocation, and for a process that exits at once the journal may
+// not know the invocation.
+func (m Systemd) Log(ctx context.Context, unit string, since time.Time, lines int) ([]string, error) {
+	journalctl := cmp.Or(m.Journalctl, "journalctl")
+	// The last lines may not have arrived yet. Versions before 228 lack --sync.
+	_, _ = output(ctx, journalctl, "--sync")
+	// Up to 253, --since with --lines returns the first lines, except with --reverse.
+	out, err := output(ctx, journalctl, "--quiet", "--no-pager", "--output=cat", "--all", "--reverse",
+		"--lines="+strconv.Itoa(lines), fmt.Sprintf("--since=@%d", since.Unix()), "_SYSTEMD_UNIT="+unit)
+	if err != nil {
+		return nil, err
+	}
+	read := trimmed(strings.Split(out, "\n"))
+	slices.Reverse(read)
+	return read, nil
 }

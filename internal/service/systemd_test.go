@@ -137,19 +137,19 @@ func TestState(t *testing.T) {
 		text       string
 	}{
 		"runs": {unit(7, "Job", job{jobID, "/x"}), State{
-			Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Invocation: "ab07", Started: begun, Result: "success", Conditions: true, Job: jobID,
+			Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Invocation: "ab07", Started: begun, Result: "success", Job: jobID,
 		}, "active (running), process 7"},
 		"ended": {unit(7, "MainPID", uint32(0), "ActiveState", "activating", "SubState", "auto-restart", "ExecMainStatus", int32(1), "ExecMainCode", int32(1), "Result", "exit-code", "NRestarts", uint32(3)), State{
-			Load: "loaded", Active: "activating", Sub: "auto-restart", Invocation: "ab07", Started: begun, Result: "exit-code", ExitCode: 1, Restarts: 3, Conditions: true,
+			Load: "loaded", Active: "activating", Sub: "auto-restart", Invocation: "ab07", Started: begun, Result: "exit-code", ExitKind: 1, ExitStatus: 1, Restarts: 3,
 		}, "activating (auto-restart), exit-code, exit code 1"},
 		"killed": {unit(7, "MainPID", uint32(0), "ActiveState", "failed", "SubState", "failed", "ExecMainStatus", int32(9), "ExecMainCode", int32(2), "Result", "signal"), State{
-			Load: "loaded", Active: "failed", Sub: "failed", Invocation: "ab07", Started: begun, Result: "signal", ExitCode: 9, Signalled: true, Conditions: true,
+			Load: "loaded", Active: "failed", Sub: "failed", Invocation: "ab07", Started: begun, Result: "signal", ExitKind: 2, ExitStatus: 9,
 		}, "failed (failed), signal, ended by signal 9"},
 		"old": {map[string]any{"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "MainPID": uint32(7), "ExecMainStartTimestamp": uint64(1_790_000_000_000_007)}, State{
-			Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Started: begun, Conditions: true,
+			Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Started: begun,
 		}, "active (running), process 7"},
 		"other types": {map[string]any{"LoadState": "loaded", "ActiveState": "\x1b[2J", "SubState": uint32(3), "MainPID": "7", "Job": "none", "InvocationID": "x", "ExecMainStartTimestamp": uint64(1 << 63)}, State{
-			Load: "loaded", Active: "\x1b[2J", Conditions: true,
+			Load: "loaded", Active: "\x1b[2J",
 		}, `\x1b[2J ()`},
 	} {
 		t.Run(name, func(t *testing.T) {

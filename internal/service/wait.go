@@ -177,7 +177,7 @@ func (w *watch) over() error {
 	switch s := w.previous; {
 	case s.Unusable(w.service.Name) != nil:
 		return s.Unusable(w.service.Name)
-	case s.Ended() && s.Active == "inactive" && !s.Conditions:
+	case s.Ended() && s.Active == "inactive" && s.ConditionsFailed:
 		return errors.New("a Condition in the unit is not met, so the unit was not started")
 	case s.Ended() && w.since.IsZero():
 		return errors.New("it was not started")
