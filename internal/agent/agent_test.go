@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/regcred/regcred/internal/agent"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/hostrun"
 )
 
 // configuration has secrets in env and args, which nothing may print.
@@ -212,7 +214,9 @@ type answers = map[string][]string
 // TestDecisions: what an agent does in so many minutes, for what it finds.
 func TestDecisions(t *testing.T) {
 	gone := func(string) error { return errors.New("no answer of the node's systemd") }
-	none := func(string) error { return &agent.UnsupportedError{Why: "no systemd"} }
+	none := func(string) error {
+		return &hostrun.NoSystemdError{Socket: "/run/systemd/private", Err: fs.ErrNotExist}
+	}
 	for name, tt := range map[string]struct {
 		answers  answers
 		prepare  func(p *pod)
@@ -295,7 +299,7 @@ func TestDecisions(t *testing.T) {
 		},
 		"no systemd": {
 			prepare: func(p *pod) { p.node.fail = none }, minutes: 0,
-			commands: "install, status", phases: "starting applying unsupported", reason: "no systemd", ready: true,
+			commands: "install, status", phases: "starting applying unsupported", reason: "this node does not run systemd", ready: true,
 		},
 		"dry run": {
 			answers: answers{"install --dry-run": {planned}, "status": {nothing}}, prepare: func(p *pod) { p.Install.DryRun = true }, minutes: 2,
@@ -340,7 +344,7 @@ func TestDecisions(t *testing.T) {
 		},
 		"absent, no systemd": {
 			prepare: func(p *pod) { p.node.fail = none; p.write(p.node.t, "state/state", "absent") }, minutes: 10,
-			commands: "uninstall, uninstall, uninstall, uninstall", phases: "starting applying not-removed applying not-removed applying not-removed applying removed", reason: "nothing was installed: no systemd", ready: true,
+			commands: "uninstall, uninstall, uninstall, uninstall", phases: "starting applying not-removed applying not-removed applying not-removed applying removed", reason: "nothing was installed: this node does not run systemd", ready: true,
 		},
 		"a configuration that is none": {
 			prepare: func(p *pod) { p.write(p.node.t, "config/providers.yaml", "kind: Other") }, minutes: 1,

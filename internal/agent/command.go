@@ -79,13 +79,9 @@ type unclearError struct{ why error }
 
 func (e *unclearError) Error() string { return e.why.Error() }
 
-// look reads the node's state and updates the status except for the phase.
-func (w work) look(ctx context.Context) (*statusResponse, error) {
-	return w.lookWithin(ctx, lookWithin)
-}
-
-// lookWithin is look with a time limit, which includes a change that is running.
-func (w work) lookWithin(ctx context.Context, within time.Duration) (*statusResponse, error) {
+// look reads the node's state and updates the status except for the phase. The time limit
+// includes a change that is running.
+func (w work) look(ctx context.Context, within time.Duration) (*statusResponse, error) {
 	out, code, err := w.run(ctx, within, append([]string{"status", "-o", "json", "--quiet"}, w.Install.where()...)...)
 	if err != nil {
 		return nil, err

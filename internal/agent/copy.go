@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/regcred/regcred/internal/executable"
+	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
@@ -43,7 +44,7 @@ func Copy(ctx context.Context, files []string, dir string) error {
 			return fmt.Errorf("copy %s to %s: %w", name, dir, regularfile.Cause(err))
 		}
 	}
-	return sweep(to)
+	return inroot.FS{}.Sweep(to)
 }
 
 // mayCopy returns why a file cannot be executed.

@@ -31,8 +31,6 @@ type statusFile struct {
 	Until time.Time `json:"until"` // when the pod will have written the next one
 }
 
-func (f statusFile) put(work string) error { return putOwn(filepath.Join(work, statusName), f) }
-
 // Ready returns whether the pod with that work directory is ready, and the node's state
 // in one line of at most 1 KiB.
 func Ready(ctx context.Context, work string, now time.Time) (ready bool, line string) {
@@ -99,8 +97,6 @@ func remember(ctx context.Context, work string) (m memory, err error) {
 
 // forget allows all changes again.
 func (m *memory) forget() { m.Begun, m.Tries, m.Spent, m.Why = "", 0, "", "" }
-
-func (m memory) keep(work string) error { return putOwn(filepath.Join(work, memoryName), m) }
 
 // putOwn replaces one of the agent's own files.
 func putOwn(name string, v any) error {

@@ -6,7 +6,6 @@ package agent
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"path"
 	"path/filepath"
@@ -20,17 +19,13 @@ import (
 type Host interface {
 	// Run runs regcred on the node, and returns its standard output and exit code. Its
 	// standard error goes to the pod's log. An error means that regcred could not be run,
-	// or that ctx has ended; regcred then continues, so that a change is completed.
+	// or that ctx has ended; regcred then continues, so that a change is completed. On a
+	// node without systemd it is a [*hostrun.NoSystemdError].
 	Run(ctx context.Context, args ...string) (stdout []byte, code int, err error)
 
 	// Path returns the node's path of a file in the directory that the pod shares with it.
 	Path(name string) string
 }
-
-// UnsupportedError means that the node has no systemd, so that regcred cannot be run on it.
-type UnsupportedError struct{ Why string }
-
-func (e *UnsupportedError) Error() string { return e.Why }
 
 // UnitName is the unit in which the node's systemd runs regcred for a pod: one for all
 // charts and pods, so that only one changes the node at a time.
@@ -69,8 +64,5 @@ func (h *systemdHost) Run(ctx context.Context, args ...string) (stdout []byte, c
 	}
 	var out bytes.Buffer
 	code, err = h.runner.Run(ctx, c, &out, h.stderr)
-	if none, ok := errors.AsType[*hostrun.NoSystemdError](err); ok {
-		err = &UnsupportedError{none.Error()}
-	}
 	return out.Bytes(), code, err
 }

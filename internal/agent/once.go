@@ -83,7 +83,7 @@ func (w work) resume(ctx context.Context, c command) (*changeResponse, error) {
 		return nil, nil
 	}
 	w.publish(w.Install.within())
-	if _, err := w.lookWithin(ctx, w.Install.within()); err != nil { // status waits for the change that is running
+	if _, err := w.look(ctx, w.Install.within()); err != nil { // status waits for the change that is running
 		return nil, err
 	}
 	data, err := regularfile.Read(ctx, filepath.Join(w.Work, resultName), maxResult)

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
+// Package agent runs in a pod of the chart (deploy/chart) on each node. It installs what
+// the chart specifies, checks the node regularly, and reports the node's state in a
+// readiness probe, in its log and as metrics.
+//
+// The agent does not change the node itself: the node's systemd runs "regcred install",
+// "status" and "uninstall" (package hostrun). So a pod that is killed interrupts no
+// change, and needs only access to systemd.
 package agent
 
 import (
@@ -213,7 +220,7 @@ func (a *Agent) publish(more time.Duration) {
 	line := s.line()
 	file := statusFile{s, until.UTC().Truncate(time.Second)}
 	file.bound()
-	if err := file.put(a.Work); err != nil {
+	if err := putOwn(filepath.Join(a.Work, statusName), file); err != nil {
 		a.logf("%v", err)
 	}
 	s.Time = time.Time{}
@@ -230,7 +237,7 @@ func (a *Agent) keepMemory() {
 	if a.memory == a.kept {
 		return
 	}
-	if err := a.memory.keep(a.Work); err != nil {
+	if err := putOwn(filepath.Join(a.Work, memoryName), a.memory); err != nil {
 		a.logf("%v", err)
 		return
 	}

@@ -28,7 +28,7 @@ func (a *Agent) Metrics(version string) (*prometheus.Registry, error) {
 	})
 	build.Set(1)
 	registry := prometheus.NewRegistry()
-	for _, c := range []prometheus.Collector{build, newNodeMetrics(a.Status), metrics.Collector{Counts: a.counted}} {
+	for _, c := range []prometheus.Collector{build, nodeMetrics(a.Status), metrics.Collector{Counts: a.counted}} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -54,60 +54,37 @@ func phases() []Phase {
 	return []Phase{Starting, Applying, Installed, Planned, Drifted, Failed, Unsupported, Removed, NotRemoved}
 }
 
-// nodeMetrics collects metrics of a status.
-type nodeMetrics struct {
-	status func() Status
-
-	generation, phase, lastApply, applies, failures, mended, drift *prometheus.Desc
-}
-
-func newNodeMetrics(status func() Status) *nodeMetrics {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("regcred_node_"+name, help, labels, nil)
-	}
-	return &nodeMetrics{
-		status:     status,
-		generation: desc("generation", "Current generation on the node, or 0 if there is none."),
-		phase:      desc("phase", "1 for the node's current phase, 0 for all other phases.", "phase"),
-		lastApply:  desc("last_apply_timestamp_seconds", "Time of the last change to the node since the pod was created."),
-		applies:    desc("applies_total", "Number of installs that changed the node since the pod was created."),
-		failures:   desc("apply_failures_total", "Number of failed installs and uninstalls since the pod was created."),
-		mended:     desc("mended_total", "Number of differences from the installed state that installs have repaired."),
-		drift:      desc("drift", "Current number of differences between the node and the installed state."),
-	}
-}
+// nodeMetrics collects the metrics of a status.
+type nodeMetrics func() Status
 
 // Describe sends the descriptions of the metrics.
-func (m *nodeMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.generation, m.phase, m.lastApply, m.applies, m.failures, m.mended, m.drift} {
-		to <- d
-	}
+func (status nodeMetrics) Describe(to chan<- *prometheus.Desc) {
+	prometheus.DescribeByCollect(status, to)
 }
 
 // Collect sends the metrics of the current status.
-func (m *nodeMetrics) Collect(to chan<- prometheus.Metric) {
-	s := m.status()
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+func (status nodeMetrics) Collect(to chan<- prometheus.Metric) {
+	s := status()
+	send := func(kind prometheus.ValueType, name, help string, labels prometheus.Labels, value float64) {
+		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("regcred_node_"+name, help, nil, labels), kind, value)
 	}
-	count := func(d *prometheus.Desc, n int) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n))
-	}
-	gauge(m.generation, float64(s.Generation))
+	gauge := func(name, help string, value float64) { send(prometheus.GaugeValue, name, help, nil, value) }
+	count := func(name, help string, n int) { send(prometheus.CounterValue, name, help, nil, float64(n)) }
+	gauge("generation", "Current generation on the node, or 0 if there is none.", float64(s.Generation))
 	for _, p := range phases() {
 		v := 0.0
 		if p == s.Phase {
 			v = 1
 		}
-		gauge(m.phase, v, string(p))
+		send(prometheus.GaugeValue, "phase", "1 for the node's current phase, 0 for all other phases.", prometheus.Labels{"phase": string(p)}, v)
 	}
 	if !s.LastApply.IsZero() {
-		gauge(m.lastApply, float64(s.LastApply.Unix()))
+		gauge("last_apply_timestamp_seconds", "Time of the last change to the node since the pod was created.", float64(s.LastApply.Unix()))
 	}
-	count(m.applies, s.Applies)
-	count(m.failures, s.Failures)
-	count(m.mended, s.Mended)
-	gauge(m.drift, float64(len(s.Drift)))
+	count("applies_total", "Number of installs that changed the node since the pod was created.", s.Applies)
+	count("apply_failures_total", "Number of failed installs and uninstalls since the pod was created.", s.Failures)
+	count("mended_total", "Number of differences from the installed state that installs have repaired.", s.Mended)
+	gauge("drift", "Current number of differences between the node and the installed state.", float64(len(s.Drift)))
 }
 
 // Serve serves /metrics and /healthz until ctx ends. /healthz returns 200 while the agent

@@ -169,18 +169,7 @@ func makeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return sweep(dir)
-}
-
-// sweep removes the temporary files of interrupted writes.
-func sweep(dir string) error {
-	list, err := os.ReadDir(dir)
-	for _, e := range list {
-		if inroot.IsTemporary(e.Name()) {
-			err = errors.Join(err, os.Remove(filepath.Join(dir, e.Name())))
-		}
-	}
-	return err
+	return inroot.FS{}.Sweep(dir)
 }
 
 // removeOthers removes everything from a directory except wanted.

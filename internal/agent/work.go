@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred/internal/hostrun"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/scrub"
 )
@@ -27,7 +28,7 @@ func (w work) keep(ctx context.Context) {
 		w.begin(ctx)
 		return
 	}
-	look, err := w.look(ctx)
+	look, err := w.look(ctx, lookWithin)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -44,8 +45,8 @@ func (w work) keep(ctx context.Context) {
 func (w work) begin(ctx context.Context) {
 	w.apply(ctx, Failed)
 	if p := w.phase(); ctx.Err() == nil && (p == Failed || p == Unsupported) {
-		w.publish(0)       // look may take long if systemd hangs
-		_, _ = w.look(ctx) // to update the rest of the status; apply has reported the error
+		w.publish(0)                   // look may take long if systemd hangs
+		_, _ = w.look(ctx, lookWithin) // to update the rest of the status; apply has reported the error
 	}
 }
 
@@ -125,7 +126,7 @@ func (w work) applied(ctx context.Context, answer *changeResponse) {
 		w.memory.LastApply = time.Now().UTC().Truncate(time.Second)
 	}
 	w.installed = answer.Generation
-	look, err := w.look(ctx)
+	look, err := w.look(ctx, lookWithin)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -169,7 +170,7 @@ func (w work) refused(answer *changeResponse) {
 
 // plan reports once what an install would do.
 func (w work) plan(ctx context.Context) {
-	if _, err := w.look(ctx); err != nil && ctx.Err() == nil && !w.unsupported(err) {
+	if _, err := w.look(ctx, lookWithin); err != nil && ctx.Err() == nil && !w.unsupported(err) {
 		w.logf("check the node: %v", err)
 	}
 	if ctx.Err() != nil || w.idle() {
@@ -258,7 +259,7 @@ func (w work) remove(ctx context.Context) {
 
 // wouldRemove reports in a dry run whether there is something to uninstall.
 func (w work) wouldRemove(ctx context.Context) {
-	look, err := w.look(ctx)
+	look, err := w.look(ctx, lookWithin)
 	switch {
 	case ctx.Err() != nil:
 	case w.unsupported(err):
@@ -318,7 +319,7 @@ func (w work) note(err error) {
 // unsupported reports whether an error means that regcred cannot run on the node. If it
 // has run there before, systemd is only unavailable for a moment.
 func (w work) unsupported(err error) bool {
-	_, ok := errors.AsType[*UnsupportedError](err)
+	_, ok := errors.AsType[*hostrun.NoSystemdError](err)
 	return ok && !w.memory.Reached
 }
 

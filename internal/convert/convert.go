@@ -22,6 +22,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/textedit"
@@ -61,6 +62,9 @@ type Options struct {
 	// keeps each provider's own, but providers of the out-of-tree proposal get
 	// [plugin.V1], since no kubelet speaks their protocol.
 	PluginAPIVersion string
+
+	// HideValues replaces the values of args and env, and drops comments.
+	HideValues bool
 }
 
 // File is a file of a [Result].
@@ -153,8 +157,29 @@ func wanted(providers []config.Provider, o Options) []config.Provider {
 		if o.PluginAPIVersion != "" {
 			p.APIVersion = o.PluginAPIVersion
 		}
+		if o.HideValues {
+			hideValues(p)
+		}
 	}
 	return list
+}
+
+// hideValues replaces the values of a provider's env and args, except the names of flags.
+func hideValues(p *config.Provider) {
+	const hidden = "(hidden)"
+	p.Args, p.Env = slices.Clone(p.Args), slices.Clone(p.Env)
+	for i := range p.Env {
+		p.Env[i].Value = plugin.NewSecret(hidden)
+	}
+	for i, arg := range p.Args {
+		name, _, valued := strings.Cut(arg.Reveal(), "=")
+		switch {
+		case !strings.HasPrefix(name, "--"):
+			p.Args[i] = plugin.NewSecret(hidden)
+		case valued:
+			p.Args[i] = plugin.NewSecret(name + "=" + hidden)
+		}
+	}
 }
 
 // convert produces the result files.
@@ -180,7 +205,7 @@ func (c *conversion) convert(path string, layout Layout) {
 func (c *conversion) keep(f *source) {
 	format, want := c.format(f.format), c.res.Providers[f.First:][:f.Count]
 	data, ok := f.edit(want)
-	if !ok || format != f.format || check(false, []File{{Data: data}}, want) != nil {
+	if !ok || c.options.HideValues || format != f.format || check(false, []File{{Data: data}}, want) != nil {
 		data = c.render(f.First, f.Count, format)
 		c.noteLostComments(f)
 	}

@@ -23,63 +23,60 @@ const Selector = "app.kubernetes.io/name=regcred,app.kubernetes.io/component=age
 // container is the name of the agent's container in its pod.
 const container = "agent"
 
-func (c *Client) pods(ctx context.Context, namespace, selector string) (all []corev1.Pod, err error) {
-	err = c.list(ctx, &call{resource: "pods", namespace: namespace}, selector, "PodList", func() (any, func() metav1.ListMeta) {
-		var page corev1.PodList
-		return &page, func() metav1.ListMeta { all = append(all, page.Items...); return page.ListMeta }
-	}, func() { all = nil })
-	return all, err
+func (c *Client) pods(ctx context.Context, namespace, selector string) ([]corev1.Pod, error) {
+	return list[corev1.Pod](ctx, c, &call{resource: "pods", namespace: namespace}, selector, "PodList", nil)
 }
 
-func (c *Client) daemonSets(ctx context.Context, namespace, selector string) (all []appsv1.DaemonSet, err error) {
-	err = c.list(ctx, &call{group: "apps", resource: "daemonsets", namespace: namespace}, selector, "DaemonSetList", func() (any, func() metav1.ListMeta) {
-		var page appsv1.DaemonSetList
-		return &page, func() metav1.ListMeta { all = append(all, page.Items...); return page.ListMeta }
-	}, func() { all = nil })
-	return all, err
+func (c *Client) daemonSets(ctx context.Context, namespace, selector string) ([]appsv1.DaemonSet, error) {
+	q := &call{group: "apps", resource: "daemonsets", namespace: namespace}
+	return list[appsv1.DaemonSet](ctx, c, q, selector, "DaemonSetList", nil)
 }
 
-// nodes returns all nodes by name.
-func (c *Client) nodes(ctx context.Context) (all map[string]*corev1.Node, err error) {
-	all = map[string]*corev1.Node{}
-	err = c.list(ctx, &call{resource: "nodes"}, "", "NodeList", func() (any, func() metav1.ListMeta) {
-		var page corev1.NodeList
-		return &page, func() metav1.ListMeta {
-			for i := range page.Items {
-				page.Items[i].Status.Images = nil // most of its bytes
-				all[page.Items[i].Name] = &page.Items[i]
-			}
-			return page.ListMeta
-		}
-	}, func() { clear(all) })
-	return all, err
+// nodes returns all nodes by name, without their images, which are most of their bytes.
+func (c *Client) nodes(ctx context.Context) (map[string]*corev1.Node, error) {
+	all, err := list(ctx, c, &call{resource: "nodes"}, "", "NodeList", func(n *corev1.Node) { n.Status.Images = nil })
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]*corev1.Node{}
+	for i := range all {
+		byName[all[i].Name] = &all[i]
+	}
+	return byName, nil
 }
 
-// list reads all pages. page returns the value to decode a page into, and a function that
-// adds it; forget drops the pages if the list has to be restarted, because the first
-// page's snapshot has expired on the API server.
-func (c *Client) list(ctx context.Context, q *call, selector, kind string, page func() (any, func() metav1.ListMeta), forget func()) error {
+// list returns all objects of a list, which it reads in pages. trim, if not nil, is called
+// for each object of a page. If the first page's snapshot has expired on the API server,
+// the list is restarted once.
+func list[T any](ctx context.Context, c *Client, q *call, selector, kind string, trim func(*T)) (all []T, err error) {
 	q.verb, q.most = "list", maxPage
 	q.query = url.Values{"limit": {strconv.Itoa(pageSize)}}
 	if selector != "" {
 		q.query.Set("labelSelector", selector)
 	}
 	for again := true; ; {
-		into, take := page()
-		err := c.object(ctx, q, kind, into)
+		var page struct {
+			Metadata metav1.ListMeta `json:"metadata"`
+			Items    []T             `json:"items"`
+		}
+		err := c.object(ctx, q, kind, &page)
 		if codeOf(err) == http.StatusGone && again && q.query.Has("continue") {
-			again = false
+			again, all = false, nil
 			q.query.Del("continue")
-			forget()
 			continue
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		meta := take()
-		if meta.Continue == "" {
-			return nil
+		for i := range page.Items {
+			if trim != nil {
+				trim(&page.Items[i])
+			}
 		}
-		q.query.Set("continue", meta.Continue)
+		all = append(all, page.Items...)
+		if page.Metadata.Continue == "" {
+			return all, nil
+		}
+		q.query.Set("continue", page.Metadata.Continue)
 	}
 }

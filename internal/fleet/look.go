@@ -1,6 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
+// Package fleet reads the state of a cluster's nodes from the API server, and uninstalls
+// regcred from all of them.
+//
+// A node's state is the last [agent.Status] in the log of its pod. So fleet only needs
+// the permission to list pods and read logs. DaemonSets and nodes add details.
+//
+//	client, err := fleet.New(rest)
+//	seen, err := client.Look(ctx, fleet.Query{})
+//	for _, n := range seen.Nodes {
+//		fmt.Println(n.Name, n.State, n.Reason)
+//	}
+//
+// It changes nothing except, in [Client.Remove], the state in a ConfigMap.
 package fleet
 
 import (
@@ -59,9 +72,6 @@ func (c *Client) Look(ctx context.Context, q Query) (*Fleet, error) {
 	var nodes map[string]*corev1.Node
 	if len(pods)+len(sets) > 0 {
 		nodes, err = c.nodes(ctx)
-		if err != nil {
-			nodes = nil
-		}
 		if err = f.unseen(ctx, err, "cannot tell which nodes are ready or which nodes have no pod"); err != nil {
 			return nil, err
 		}
@@ -150,10 +160,7 @@ func (f *Fleet) fill(pods []corev1.Pod, sets []appsv1.DaemonSet, nodes map[strin
 	}
 	var once sync.Once
 	for i := range pods {
-		n := newNode(&pods[i], nodes[nodeOf(&pods[i])], said[i], failed[i], now)
-		if nodes != nil && n.Name != "" && nodes[n.Name] == nil {
-			n.State, n.Well, n.Reason, n.Since = Deleted, false, "the node no longer exists; its pod will be deleted", time.Time{}
-		}
+		n := newNode(&pods[i], nodes, said[i], failed[i], now)
 		if codeOf(failed[i]) == http.StatusForbidden {
 			once.Do(func() { f.Notes = append(f.Notes, fmt.Sprintf("the nodes' state is unknown: %v", failed[i])) })
 		}

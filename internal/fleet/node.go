@@ -58,9 +58,10 @@ type Pod struct {
 	Restarts  int       `json:"restarts,omitempty"` // of the agent's container
 }
 
-// newNode returns a node's state for its pod, its Node (nil if unknown), the pod's last
-// status, and the error of reading the log.
-func newNode(pod *corev1.Pod, node *corev1.Node, said *agent.Status, failed error, now time.Time) Node {
+// newNode returns a node's state for its pod, the nodes by name (nil if unknown), the pod's
+// last status, and the error of reading the log.
+func newNode(pod *corev1.Pod, nodes map[string]*corev1.Node, said *agent.Status, failed error, now time.Time) Node {
+	node := nodes[nodeOf(pod)]
 	n := Node{
 		Name: nodeOf(pod), Owner: release(pod), Status: said,
 		Pod: &Pod{
@@ -77,6 +78,8 @@ func newNode(pod *corev1.Pod, node *corev1.Node, said *agent.Status, failed erro
 		n.Kubelet = said.Kubelet
 	}
 	switch w := waiting(pod); {
+	case nodes != nil && node == nil && n.Name != "":
+		n.State, n.Reason = Deleted, "the node no longer exists; its pod will be deleted"
 	case said != nil && said.Phase == agent.Removed: // even if it is old, or the pod has ended since
 		n.setSaid(said)
 	case failed != nil:

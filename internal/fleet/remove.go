@@ -53,25 +53,23 @@ type removal struct {
 	*Client
 	RemoveOptions
 	places    map[string]*place
-	down      bool // the API server did not respond last time
-	seen      bool // all pods have been read at least once
-	whole     bool // all pods were read in the last round
-	last      error
+	down      bool      // the API server did not respond last time
+	seen      bool      // all pods have been read at least once
+	last      error     // of a request
 	noNodes   bool      // no permission to list nodes
 	readable  bool      // a log could be read, so a Forbidden for another is from that node's kubelet
 	forbidden time.Time // the first Forbidden
 }
 
-// place is what is known about a node.
+// place is a node and its last pod.
 type place struct {
 	Node
-	uid     string // of its last pod
-	removed bool
-	gone    bool
+	uid     string    // of the pod
 	podless time.Time // when its pod was found missing; zero if it has one
 }
 
-func (p *place) done() bool { return p.removed || p.gone }
+func (p *place) removed() bool { return p.State == State(agent.Removed) }
+func (p *place) done() bool    { return p.removed() || p.State == Deleted }
 
 // Remove makes all agents uninstall regcred from their nodes, and waits for them until
 // the timeout; [Removal.Missing] lists the others. It may be called again. If the API
@@ -82,10 +80,12 @@ func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) 
 	defer cancel()
 	there, err := r.setAbsent(timed)
 	for err == nil {
-		if err = r.look(timed); err != nil || r.finished() {
+		var complete bool
+		if complete, err = r.look(timed); err != nil {
 			break
 		}
-		if !remote.Pause(timed, r.interval()) {
+		pending := r.pending()
+		if complete && pending == 0 || !remote.Pause(timed, interval(pending)) {
 			break
 		}
 	}
@@ -171,59 +171,53 @@ func (r *removal) note(format string, args ...any) {
 	}
 }
 
+// pending returns the number of nodes that are not done.
+func (r *removal) pending() (n int) {
+	for _, p := range r.places {
+		if !p.done() {
+			n++
+		}
+	}
+	return n
+}
+
 // interval returns the time between two rounds: longer for many pods.
-func (r *removal) interval() time.Duration {
-	pending := 0
-	for _, p := range r.places {
-		if !p.done() {
-			pending++
-		}
-	}
-	return min(max(time.Duration(pending)*20*time.Millisecond, 2*time.Second), 10*time.Second)
+func interval(pods int) time.Duration {
+	return min(max(time.Duration(pods)*20*time.Millisecond, 2*time.Second), 10*time.Second)
 }
 
-func (r *removal) finished() bool {
-	for _, p := range r.places {
-		if !p.done() {
-			return false
-		}
-	}
-	return r.whole
-}
-
-// look reads all pods that are not done.
-func (r *removal) look(ctx context.Context) error {
-	r.whole = false
+// look reads all pods that are not done. complete is false if they could not all be read.
+func (r *removal) look(ctx context.Context) (complete bool, err error) {
 	pods, err := r.pods(ctx, r.Namespace, r.Selector)
 	var nodes map[string]*corev1.Node
 	if err == nil {
 		nodes, err = r.nodesIfAllowed(ctx)
 	}
 	if ctx.Err() != nil {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return r.fatal(err)
+		return false, r.fatal(err)
 	}
 	pods = current(slices.DeleteFunc(pods, r.ofAnother))
 	ask := slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool {
 		known := r.places[placeOf(&p)]
-		return known != nil && known.removed && known.uid == string(p.UID)
+		return known != nil && known.removed() && known.uid == string(p.UID)
 	})
 	said, failed := r.readAll(ctx, ask, nil)
 	if ctx.Err() != nil {
-		return nil
+		return false, nil
 	}
 	for i, err := range failed {
 		r.readable = r.readable || err == nil && runs(&ask[i])
 	}
 	for _, err := range failed {
 		if codeOf(err) == http.StatusForbidden && !r.readable || lost(err) {
-			return r.fatal(err)
+			return false, r.fatal(err)
 		}
 	}
 	r.answered(nil)
-	r.seen, r.whole = true, true
+	r.seen = true
 	for i := range ask {
 		if name := placeOf(&ask[i]); r.places[name] == nil {
 			r.places[name] = &place{}
@@ -233,7 +227,7 @@ func (r *removal) look(ctx context.Context) error {
 		r.take(&ask[i], nodes, said[i], failed[i])
 	}
 	r.takePodless(pods, nodes)
-	return nil
+	return true, nil
 }
 
 // ofAnother reports whether a pod belongs to another release: it reads its state from
@@ -260,14 +254,10 @@ func (r *removal) nodesIfAllowed(ctx context.Context) (map[string]*corev1.Node, 
 		return nil, nil
 	}
 	nodes, err := r.nodes(ctx)
-	switch {
-	case codeOf(err) == http.StatusForbidden:
-		r.noNodes = true
-		return nil, nil
-	case err != nil:
-		return nil, err
+	if codeOf(err) == http.StatusForbidden {
+		r.noNodes, err = true, nil
 	}
-	return nodes, nil
+	return nodes, err
 }
 
 // placeOf returns the name of a pod's node, or a name for the pod if it has no node.
@@ -275,23 +265,15 @@ func placeOf(pod *corev1.Pod) string { return cmp.Or(nodeOf(pod), "pod "+pod.Nam
 
 // take updates a node from its pod's status.
 func (r *removal) take(pod *corev1.Pod, nodes map[string]*corev1.Node, said *agent.Status, failed error) {
-	n := newNode(pod, nodes[nodeOf(pod)], said, failed, time.Now())
+	n := newNode(pod, nodes, said, failed, time.Now())
 	n.Name = placeOf(pod)
 	p := r.places[n.Name]
-	p.podless = time.Time{}
-	was := *p
-	p.Node, p.uid = n, string(pod.UID)
-	switch {
-	case nodes != nil && nodeOf(pod) != "" && nodes[nodeOf(pod)] == nil:
-		p.State, p.gone, p.removed = Deleted, true, false
-	case n.State == State(agent.Removed):
-		p.removed, p.gone = true, false
-	case was.removed && (said == nil || said.Phase == agent.Starting):
-		p.State = was.State // a new pod on a node without regcred
-	default:
-		p.removed, p.gone = false, false
+	was := p.State
+	if p.removed() && n.State != Deleted && (said == nil || said.Phase == agent.Starting) {
+		n.State = was // a new pod on a node without regcred
 	}
-	r.tell(p, was.State)
+	*p = place{Node: n, uid: string(pod.UID)}
+	r.tell(p, was)
 }
 
 // takePodless updates nodes that no longer have a pod.
@@ -308,9 +290,9 @@ func (r *removal) takePodless(pods []corev1.Pod, nodes map[string]*corev1.Node) 
 		p.State, p.Reason = NoPod, "its pod was deleted and not replaced"
 		switch _, there := nodes[name]; {
 		case nodes != nil && !there:
-			p.State, p.gone = Deleted, true
+			p.State = Deleted
 		case nodes == nil && now.Sub(p.podless) >= maxPodless:
-			p.State, p.gone = Deleted, true
+			p.State = Deleted
 			r.note("%s: its pod was deleted a minute ago and not replaced: the node was probably deleted or is no longer selected", name)
 		}
 		r.tell(p, was)
@@ -324,7 +306,7 @@ func (r *removal) tell(p *place, was State) {
 	}
 	removed := 0
 	for _, p := range r.places {
-		if p.removed {
+		if p.removed() {
 			removed++
 		}
 	}
@@ -335,9 +317,9 @@ func (r *removal) result() *Removal {
 	res := &Removal{}
 	for name, p := range r.places {
 		switch {
-		case p.removed:
+		case p.removed():
 			res.Removed = append(res.Removed, name)
-		case p.gone:
+		case p.State == Deleted:
 			res.Gone = append(res.Gone, name)
 		default:
 			res.Missing = append(res.Missing, p.Node)
@@ -347,4 +329,25 @@ func (r *removal) result() *Removal {
 	slices.Sort(res.Gone)
 	slices.SortFunc(res.Missing, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 	return res
+}
+
+// byHand is the command that uninstalls regcred on a node.
+const byHand = "run sudo regcred uninstall --restart on the node"
+
+// NotRemoved explains in one line why regcred has not been removed from a node of
+// [Removal.Missing], and how to fix it.
+func (n *Node) NotRemoved() string {
+	switch n.State {
+	case Away:
+		return n.Reason + ": when the node is back, its pod uninstalls regcred if the DaemonSet still exists; otherwise " + byHand
+	case NotRunning, NoPod:
+		return n.Reason + ": " + byHand
+	case State(agent.NotRemoved):
+		return fmt.Sprintf("the uninstall failed: %s: fix the cause, or %s", n.Reason, byHand)
+	case State(agent.Starting), State(agent.Applying):
+		return "its pod is still applying the change (" + string(n.State) + "): wait and run this command again, or " + byHand
+	case Silent, Unknown:
+		return n.Reason + ": if the state does not change, " + byHand
+	}
+	return fmt.Sprintf("its pod still reports %s; kubelets propagate the change within about a minute: run this command again, or %s", n.State, byHand)
 }

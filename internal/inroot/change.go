@@ -40,6 +40,21 @@ func (f FS) RemoveTemporary(name string) {
 	}
 }
 
+// Sweep removes all that interrupted writes left behind in a directory, if it exists. Like
+// [FS.RemoveTemporary] it needs a lock.
+func (f FS) Sweep(dir string) error {
+	entries, _ := f.ReadDir(dir)
+	for _, e := range entries {
+		if !IsTemporary(e.Name()) {
+			continue
+		}
+		if err := f.Remove(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // step calls Before.
 func (f FS) step(step, name string) error {
 	if f.Before == nil {

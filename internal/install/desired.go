@@ -261,30 +261,23 @@ func (in *Installer) OwnConfig(d *Desired) {
 // ManualChange converts the configuration at a path for the instructions for a manual
 // change, to one file; if hidden, without the values of args and env.
 func ManualChange(path string, hidden bool) (node.Desired, error) {
-	whole, err := convert.Convert(path, convert.Single, convert.Options{})
+	options := convert.Options{HideValues: hidden}
+	if hidden {
+		options.Format = convert.YAML
+	}
+	whole, err := convert.Convert(path, convert.Single, options)
 	if err != nil {
 		return node.Desired{}, err
 	}
-	w := node.Desired{ConfigPath: "/etc/kubernetes/credential-providers.yaml", BinDir: "/usr/local/bin"}
-	data := whole.Files[0].Data
-	if hidden {
-		data = hideValues(data)
-	}
-	w.Config = string(data)
+	w := node.Desired{ConfigPath: "/etc/kubernetes/credential-providers.yaml", BinDir: "/usr/local/bin", Config: string(whole.Files[0].Data)}
 	for i := range whole.Providers {
 		p := &whole.Providers[i]
 		q := node.DesiredProvider{Name: p.Name, MatchImages: p.MatchImages, Args: p.Arguments(), Env: map[string]string{}, Tokens: p.TokenAttributes != nil}
-		if hidden {
-			q.Args = hideArgs(q.Args)
-		}
 		if p.DefaultCacheDuration != nil {
 			q.CacheDuration = p.DefaultCacheDuration.String()
 		}
 		for _, v := range p.Env {
-			q.Env[v.Name] = hiddenValue
-			if !hidden {
-				q.Env[v.Name] = v.Value.Reveal()
-			}
+			q.Env[v.Name] = v.Value.Reveal()
 		}
 		w.Providers = append(w.Providers, q)
 	}

@@ -4,7 +4,9 @@
 package install
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/service"
@@ -20,37 +22,36 @@ func (c *change) drive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	later := c.to.Number > numberOf(c.from)
-	if later {
-		if err := c.Store.UseDispatcher(c.to.Number); err != nil {
+	number := c.to.Number
+	later := number > numberOf(c.from)
+	useDispatcher := func(due bool) error {
+		if !due {
+			return nil
+		}
+		return c.Store.UseDispatcher(number)
+	}
+	return inOrder(
+		func() error { return useDispatcher(later) },
+		func() error { return c.putStage(ctx, generation.BeforeFlip) },
+		func() error { return c.Store.Flip(number) },
+		func() error { return c.recordEntries(ctx, c.to) },
+		func() error { return c.putStage(ctx, generation.AfterFlip) },
+		func() error { return c.putStage(ctx, generation.Last) },
+		func() error { return c.removeStage(ctx, generation.Last) },
+		func() error { return c.removeStage(ctx, generation.AfterFlip) },
+		func() error { return useDispatcher(!later) },
+		func() error { return c.restartIfNeeded(ctx, before) },
+	)
+}
+
+// inOrder runs steps until one fails.
+func inOrder(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
 			return err
 		}
 	}
-	if err := c.putStage(ctx, generation.BeforeFlip); err != nil {
-		return err
-	}
-	if err := c.Store.Flip(c.to.Number); err != nil {
-		return err
-	}
-	if err := c.recordEntries(ctx, c.to); err != nil {
-		return err
-	}
-	for _, stage := range []generation.Stage{generation.AfterFlip, generation.Last} {
-		if err := c.putStage(ctx, stage); err != nil {
-			return err
-		}
-	}
-	for _, stage := range []generation.Stage{generation.Last, generation.AfterFlip} {
-		if err := c.removeStage(ctx, stage); err != nil {
-			return err
-		}
-	}
-	if !later {
-		if err := c.Store.UseDispatcher(c.to.Number); err != nil {
-			return err
-		}
-	}
-	return c.restartIfNeeded(ctx, before)
+	return nil
 }
 
 // removeAll removes everything from the host: first what points the kubelet to regcred,
@@ -60,28 +61,16 @@ func (c *change) removeAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.removeStage(ctx, generation.Last); err != nil {
-		return err
-	}
-	if err := c.removeNodeadmFlags(ctx, c.from.Layout); err != nil {
-		return err
-	}
-	if err := c.recordEntries(ctx, nil); err != nil {
-		return err
-	}
-	if err := c.removeStage(ctx, generation.AfterFlip); err != nil {
-		return err
-	}
-	if err := c.restartIfNeeded(ctx, before); err != nil {
-		return err
-	}
-	if err := c.removeStrays(ctx, c.from.Layout.BinDir, nil); err != nil {
-		return err
-	}
-	if err := c.removeStage(ctx, generation.BeforeFlip); err != nil {
-		return err
-	}
-	return c.Store.Unflip()
+	return inOrder(
+		func() error { return c.removeStage(ctx, generation.Last) },
+		func() error { return c.removeNodeadmFlags(ctx, c.from.Layout) },
+		func() error { return c.recordEntries(ctx, nil) },
+		func() error { return c.removeStage(ctx, generation.AfterFlip) },
+		func() error { return c.restartIfNeeded(ctx, before) },
+		func() error { return c.removeStrays(ctx, c.from.Layout.BinDir, nil) },
+		func() error { return c.removeStage(ctx, generation.BeforeFlip) },
+		c.Store.Unflip,
+	)
 }
 
 // putStage writes the new generation's host files of a stage.
@@ -174,5 +163,38 @@ func (c *change) sweep(ctx context.Context) error {
 	if c.action != installing {
 		return c.Store.Clean()
 	}
-	return c.Store.Sweep(ctx, c.keep())
+	return c.Store.Sweep(ctx, cmp.Or(c.Keep, 5))
+}
+
+// restartKubelet restarts the kubelet and waits until it is healthy.
+func (in *Installer) restartKubelet(ctx context.Context, before service.State) error {
+	in.say("restarting %s", in.Service.Name)
+	if err := in.Service.Reload(ctx); err != nil {
+		return err
+	}
+	if err := in.Service.Restart(ctx); err != nil {
+		return err
+	}
+	in.say("waiting for the kubelet to become healthy")
+	_, err := in.Service.WaitHealthy(ctx, before, in.Want)
+	return err
+}
+
+// probe runs the test pull, if there is one.
+func (in *Installer) probe(ctx context.Context) error {
+	if in.Probe == nil {
+		return nil
+	}
+	in.say("waiting for a test pull")
+	limit := in.Want.Deadline()
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timed out after %v: %w", limit, context.DeadlineExceeded))
+	defer cancel()
+	err := in.Probe(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	if err != nil {
+		return fmt.Errorf("the test pull failed: %w", err)
+	}
+	return nil
 }

@@ -103,7 +103,7 @@ func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list
 		in.say("%s has been changed since the install, so only regcred's entries are removed", in.fs().Host(name))
 	}
 	if list != nil {
-		without, err := in.without(ctx, h.Path, now)
+		without, err := in.setEntries(ctx, h.Path, now, nil)
 		if err != nil {
 			return false, err
 		}
@@ -130,15 +130,11 @@ func (in *Installer) nextEntries(ctx context.Context, name string, now []byte, l
 			return data, nil
 		}
 	}
-	former, err := in.ownNames(ctx)
-	if err != nil {
-		return nil, err
-	}
 	// Keep the position of the entries if another program has added some after them.
-	if same, err := entries.Has(in.fs().Host(name), now, list, former); err != nil || same {
+	if same, err := in.hasEntries(ctx, name, now, list); err != nil || same {
 		return now, err
 	}
-	return entries.Set(in.fs().Host(name), now, list, former)
+	return in.setEntries(ctx, name, now, list)
 }
 
 // preflight fails if the node's own configuration cannot be changed as planned.
@@ -162,13 +158,22 @@ func (in *Installer) preflight(ctx context.Context, from, to *generation.Manifes
 	return nil
 }
 
-// without returns a file's content without regcred's entries.
-func (in *Installer) without(ctx context.Context, name string, now []byte) ([]byte, error) {
+// setEntries returns a file's content with these entries of regcred and no others.
+func (in *Installer) setEntries(ctx context.Context, name string, now []byte, list []entries.Entry) ([]byte, error) {
 	former, err := in.ownNames(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return entries.Set(in.fs().Host(name), now, nil, former)
+	return entries.Set(in.fs().Host(name), now, list, former)
+}
+
+// hasEntries reports whether a file's content has these entries of regcred and no others.
+func (in *Installer) hasEntries(ctx context.Context, name string, now []byte, list []entries.Entry) (bool, error) {
+	former, err := in.ownNames(ctx)
+	if err != nil {
+		return false, err
+	}
+	return entries.Has(in.fs().Host(name), now, list, former)
 }
 
 // ownNames returns the names of all entries that regcred has written on this node, or is
@@ -325,24 +330,8 @@ func (in *Installer) namesInUse(ctx context.Context, m *generation.Manifest) (na
 	return names, nil
 }
 
-// sweepTemporary removes the temporary files of interrupted writes from a directory.
-func (in *Installer) sweepTemporary(dir string) error {
-	list, err := in.fs().ReadDir(dir)
-	if err != nil {
-		return nil // the directory does not exist
-	}
-	for _, e := range list {
-		if !inroot.IsTemporary(e.Name()) {
-			continue
-		}
-		if err := in.fs().Remove(path.Join(dir, e.Name())); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sweepTemporaryOf does so in the directories of a generation's host files.
+// sweepTemporaryOf removes the temporary files of interrupted writes from the directories
+// of a generation's host files.
 func (in *Installer) sweepTemporaryOf(m *generation.Manifest) error {
 	if m == nil {
 		return nil
@@ -352,7 +341,7 @@ func (in *Installer) sweepTemporaryOf(m *generation.Manifest) error {
 		if err != nil {
 			continue
 		}
-		if err := in.sweepTemporary(path.Dir(name)); err != nil {
+		if err := in.fs().Sweep(path.Dir(name)); err != nil {
 			return err
 		}
 	}

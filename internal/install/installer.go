@@ -18,7 +18,6 @@
 package install
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,8 +71,6 @@ func (in *Installer) now() (generation.Moment, error) {
 	}
 	return BootTime()
 }
-
-func (in *Installer) keep() int { return cmp.Or(in.Keep, 5) }
 
 // withHint returns an error with a hint.
 func withHint(hint, format string, args ...any) error {

@@ -94,7 +94,9 @@ func (in *Installer) moveConfig(l *generation.Layout) error {
 
 // hostOf lists a generation's files on the host.
 func (in *Installer) hostOf(ctx context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
-	l := m.Layout
+	for _, d := range m.Layout.Dirs {
+		list = append(list, generation.HostFile{Kind: generation.HostDir, Path: d, Mode: 0o755})
+	}
 	for _, f := range []func(context.Context, *generation.Manifest) ([]generation.HostFile, error){in.links, in.configuration, in.flags} {
 		files, err := f(ctx, m)
 		if err != nil {
@@ -102,11 +104,7 @@ func (in *Installer) hostOf(ctx context.Context, m *generation.Manifest) (list [
 		}
 		list = append(list, files...)
 	}
-	var dirs []generation.HostFile
-	for _, d := range l.Dirs {
-		dirs = append(dirs, generation.HostFile{Kind: generation.HostDir, Path: d, Mode: 0o755})
-	}
-	return append(dirs, list...), nil
+	return list, nil
 }
 
 // newDirs lists the directories that a layout needs and that do not exist.
@@ -154,28 +152,27 @@ func (in *Installer) links(_ context.Context, m *generation.Manifest) (list []ge
 // configuration returns the configuration files with regcred's entries.
 func (in *Installer) configuration(ctx context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
 	l := m.Layout
+	if l.Kind == generation.ConfigShared {
+		return []generation.HostFile{{Kind: generation.HostEntries, Path: l.Config, Mode: 0o644, Stage: sharedStage(l)}}, nil
+	}
+	own := generation.HostFile{Kind: generation.HostFileOwn, Path: l.Config, Mode: 0o644, Stage: generation.AfterFlip}
+	var data []byte
+	name := l.Config
 	switch l.Kind {
 	case generation.ConfigCopied:
-		data, err := in.fs().ReadFile(ctx, l.Original)
-		if err != nil {
+		own.Mode, name = 0o600, l.Original
+		if data, err = in.fs().ReadFile(ctx, l.Original); err != nil {
 			return nil, err
 		}
-		if data, err = entries.Set(in.fs().Host(l.Original), data, m.Entries, nil); err != nil {
-			return nil, err
-		}
-		return append(list, generation.HostFile{Kind: generation.HostFileOwn, Path: l.Config, Mode: 0o600, Content: string(data), Stage: generation.AfterFlip}), nil
-	case generation.ConfigOwn, generation.ConfigLinked:
-		data, err := entries.Set(in.fs().Host(l.Config), nil, m.Entries, nil)
-		if err != nil {
-			return nil, err
-		}
-		if l.Kind == generation.ConfigLinked {
-			name := "10-" + configName(l.Original)
-			list = append(list, generation.HostFile{Kind: generation.HostLink, Path: path.Join(path.Dir(l.Config), name), Target: l.Original})
-		}
-		return append(list, generation.HostFile{Kind: generation.HostFileOwn, Path: l.Config, Mode: 0o644, Content: string(data), Stage: generation.AfterFlip}), nil
+	case generation.ConfigLinked:
+		link := path.Join(path.Dir(l.Config), "10-"+configName(l.Original))
+		list = append(list, generation.HostFile{Kind: generation.HostLink, Path: link, Target: l.Original})
 	}
-	return append(list, generation.HostFile{Kind: generation.HostEntries, Path: l.Config, Mode: 0o644, Stage: sharedStage(l)}), nil
+	if data, err = entries.Set(in.fs().Host(name), data, m.Entries, nil); err != nil {
+		return nil, err
+	}
+	own.Content = string(data)
+	return append(list, own), nil
 }
 
 // sharedStage returns when the node's own file gets entries. If the flags change the bin

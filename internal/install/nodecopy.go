@@ -8,7 +8,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
 )
 
@@ -38,11 +37,7 @@ func (in *Installer) refreshed(ctx context.Context, from, to *generation.Manifes
 			continue
 		}
 		if h.Path == to.Layout.Config {
-			former, err := in.ownNames(ctx)
-			if err != nil {
-				return nil, err
-			}
-			data, err := entries.Set(in.fs().Host(h.Path), []byte(h.Content), to.Entries, former)
+			data, err := in.setEntries(ctx, h.Path, []byte(h.Content), to.Entries)
 			if err != nil {
 				return nil, err
 			}
@@ -60,8 +55,8 @@ func (in *Installer) isContent(ctx context.Context, m *generation.Manifest, h ge
 	if string(now) == h.Content || m.Layout.Kind != generation.ConfigCopied || h.Path != m.Layout.Config {
 		return string(now) == h.Content
 	}
-	a, err := in.without(ctx, h.Path, now)
-	b, otherErr := in.without(ctx, h.Path, []byte(h.Content))
+	a, err := in.setEntries(ctx, h.Path, now, nil)
+	b, otherErr := in.setEntries(ctx, h.Path, []byte(h.Content), nil)
 	return err == nil && otherErr == nil && bytes.Equal(a, b)
 }
 
@@ -74,10 +69,6 @@ func (in *Installer) asInstalled(ctx context.Context, m *generation.Manifest, h 
 	if h.Path != m.Layout.Config {
 		return in.mine(ctx, h.Path, now)
 	}
-	former, err := in.ownNames(ctx)
-	if err != nil {
-		return false
-	}
-	next, err := entries.Set(in.fs().Host(h.Path), now, m.Entries, former)
+	next, err := in.setEntries(ctx, h.Path, now, m.Entries)
 	return err == nil && bytes.Equal(next, now) && in.mine(ctx, h.Path, now)
 }

@@ -33,7 +33,7 @@ func (in *Installer) Recover(ctx context.Context) error {
 }
 
 func (in *Installer) recover(ctx context.Context) error {
-	if err := in.sweepTemporary(in.Store.Dir); err != nil {
+	if err := in.fs().Sweep(in.Store.Dir); err != nil {
 		return err
 	}
 	j, err := in.journal(ctx)

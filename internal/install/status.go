@@ -11,7 +11,6 @@ import (
 	"path"
 	"strings"
 
-	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/node"
@@ -157,13 +156,10 @@ func (in *Installer) compareHost(ctx context.Context, m *generation.Manifest, h 
 	case h.Kind == generation.HostFileOwn && !in.asInstalled(ctx, m, h, now):
 		return "changed since it was installed"
 	case h.Kind == generation.HostEntries:
-		former, err := in.ownNames(ctx)
-		if err != nil {
+		switch same, err := in.hasEntries(ctx, h.Path, now, m.Entries); {
+		case err != nil:
 			return err.Error()
-		}
-		if same, err := entries.Has(h.Path, now, m.Entries, former); err != nil {
-			return err.Error()
-		} else if !same {
+		case !same:
 			return "its regcred entries differ from those of generation " + fmt.Sprint(m.Number)
 		}
 	}
