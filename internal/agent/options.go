@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 )
@@ -80,12 +81,7 @@ func (i Install) where() []string {
 
 func (i Install) timeout() string { return "--timeout=" + i.health().String() }
 
-func (i Install) health() time.Duration {
-	if i.Timeout > 0 {
-		return i.Timeout
-	}
-	return 4 * time.Minute
-}
+func (i Install) health() time.Duration { return cmp.Or(i.Timeout, 4*time.Minute) }
 
 // Limit returns how long a change may take before systemd stops it: to copy files and
 // check plugins, to wait for a healthy kubelet and a test pull, and to roll back, which
@@ -102,9 +98,4 @@ const lookLimit = time.Minute
 // lookWithin is how long the pod waits for it.
 const lookWithin = 2 * lookLimit
 
-func (o *Options) interval() time.Duration {
-	if o.Interval > 0 {
-		return o.Interval
-	}
-	return time.Minute
-}
+func (o *Options) interval() time.Duration { return cmp.Or(o.Interval, time.Minute) }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -35,8 +34,8 @@ type Failure struct {
 	brokeOff bool // the connection was closed before the response was complete
 }
 
-// Refused returns the failure for a response with an error status.
-func Refused(resp *http.Response, body []byte) *Failure {
+// refused returns the failure for a response with an error status.
+func refused(resp *http.Response, body []byte) *Failure {
 	f := &Failure{Code: resp.StatusCode, RetryAfter: retryAfter(resp)}
 	var status metav1.Status
 	if json.Unmarshal(body, &status) == nil && status.Kind == "Status" {
@@ -57,14 +56,9 @@ func retryAfter(resp *http.Response) time.Duration {
 	return max(wait, time.Second)
 }
 
-// NoAnswer returns the failure for a call without a complete response.
-func NoAnswer(ctx context.Context, err error) *Failure {
+// noResponse returns the failure for a call without a complete response.
+func noResponse(ctx context.Context, err error) *Failure {
 	return &Failure{Err: cause(ctx, err), brokeOff: brokeOff(err)}
-}
-
-// TimeoutError means that a call took too long.
-func TimeoutError(after time.Duration) error {
-	return fmt.Errorf("timed out after %v: %w", after, context.DeadlineExceeded)
 }
 
 // cause returns why there is no response, without anything that was sent or received.

@@ -10,6 +10,7 @@ package apiserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,9 +29,9 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// MaxObject is the default limit of a response in bytes. An object in etcd has at most
+// maxObject is the default limit of a response in bytes. An object in etcd has at most
 // 1.5 MiB, and a secret's data grow by a third in JSON.
-const MaxObject = 4 << 20
+const maxObject = 4 << 20
 
 // Server is a client of an API server. It is safe for concurrent use.
 type Server struct {
@@ -74,14 +75,14 @@ type Call struct {
 	Query  url.Values
 	Body   []byte
 	Type   string // of the body; "" means JSON
-	Most   int64  // maximum bytes of the response; 0 means MaxObject
+	Most   int64  // maximum bytes of the response; 0 means 4 MiB
 	Repeat bool   // it may be retried if the connection was closed before the response was complete
 }
 
 // Do sends a call, with retries if they are safe, and returns the body of a successful
 // response.
 func (s *Server) Do(ctx context.Context, c *Call) ([]byte, *Failure) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, TimeoutError(s.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("timed out after %v: %w", s.timeout, context.DeadlineExceeded))
 	defer cancel()
 	again := c.Repeat // once, without a response
 	for {
@@ -104,30 +105,6 @@ func (s *Server) Do(ctx context.Context, c *Call) ([]byte, *Failure) {
 
 // once sends a call once.
 func (s *Server) once(ctx context.Context, c *Call) ([]byte, *Failure) {
-	resp, failure := s.Send(ctx, c)
-	if failure != nil {
-		return nil, failure
-	}
-	defer resp.Body.Close()
-	most := c.Most
-	if most <= 0 {
-		most = MaxObject
-	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
-	switch {
-	case err != nil:
-		return nil, NoAnswer(ctx, err)
-	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return nil, Refused(resp, body)
-	case int64(len(body)) > most:
-		return nil, &Failure{Err: fmt.Errorf("the response is longer than %d bytes", most)}
-	}
-	return body, nil
-}
-
-// Send sends a call once and returns the response, whatever its status. The caller closes
-// the body. Send returns when ctx ends.
-func (s *Server) Send(ctx context.Context, c *Call) (*http.Response, *Failure) {
 	req, err := s.request(ctx, c)
 	if err != nil {
 		return nil, &Failure{Err: err}
@@ -142,9 +119,20 @@ func (s *Server) Send(ctx context.Context, c *Call) (*http.Response, *Failure) {
 		return resp, err
 	})
 	if err != nil {
-		return nil, NoAnswer(ctx, err)
+		return nil, noResponse(ctx, err)
 	}
-	return resp, nil
+	defer resp.Body.Close()
+	most := cmp.Or(c.Most, maxObject)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
+	switch {
+	case err != nil:
+		return nil, noResponse(ctx, err)
+	case resp.StatusCode < 200 || resp.StatusCode > 299:
+		return nil, refused(resp, body)
+	case int64(len(body)) > most:
+		return nil, &Failure{Err: fmt.Errorf("the response is longer than %d bytes", most)}
+	}
+	return body, nil
 }
 
 func (s *Server) request(ctx context.Context, c *Call) (*http.Request, error) {

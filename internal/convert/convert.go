@@ -83,19 +83,13 @@ func (f File) Diff() string { return textedit.Diff(f.Name, f.Source, f.Data) }
 // Format prints only the name of f, since its data is secret.
 func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Name) }
 
-// Place is a line of a source file.
-type Place struct {
-	File string
-	Line int // from 1
-}
-
 // Result is a converted configuration.
 type Result struct {
 	Source    *config.Config
 	Providers []config.Provider // after the conversion, in the source's order
 	Files     []File            // in lexical order
 	Lost      []string          // source files whose comments no result file has
-	Cut       []Place           // where second YAML documents begin, which kubelets ignore
+	Cut       []config.Position // where second YAML documents begin, which kubelets ignore
 
 	dir bool // the result is a directory, even with one file
 }
@@ -120,7 +114,7 @@ func Convert(path string, layout Layout, o Options) (*Result, error) {
 		c.files = append(c.files, s)
 		outOfTree = outOfTree || f.Kind != config.Kind
 		if s.secondDocument > 0 {
-			c.res.Cut = append(c.res.Cut, Place{f.Name, s.secondDocument})
+			c.res.Cut = append(c.res.Cut, config.Position{File: f.Name, Line: s.secondDocument})
 		}
 	}
 	if outOfTree {

@@ -168,7 +168,7 @@ func providerNames(providers []config.Provider) string {
 	return strings.Join(list, " ")
 }
 
-func lines(places []Place) []int {
+func lines(places []config.Position) []int {
 	var list []int
 	for _, p := range places {
 		list = append(list, p.Line)

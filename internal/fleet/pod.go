@@ -108,31 +108,28 @@ func condition(pod *corev1.Pod, kind corev1.PodConditionType) (c *corev1.PodCond
 
 // argument returns the value of one of the agent's flags, "--name VALUE" or "--name=VALUE".
 func argument(spec *corev1.PodSpec, name string) string {
-	for _, c := range spec.Containers {
-		if c.Name != container {
-			continue
+	c := agentContainer(spec)
+	args := slices.Concat(c.Command, c.Args)
+	for i, a := range args {
+		if value, ok := strings.CutPrefix(a, name+"="); ok {
+			return value
 		}
-		args := slices.Concat(c.Command, c.Args)
-		for i, a := range args {
-			if value, ok := strings.CutPrefix(a, name+"="); ok {
-				return value
-			}
-			if a == name && i+1 < len(args) {
-				return args[i+1]
-			}
+		if a == name && i+1 < len(args) {
+			return args[i+1]
 		}
 	}
 	return ""
 }
 
 // image returns the agent's image.
-func image(spec *corev1.PodSpec) string {
-	for _, c := range spec.Containers {
-		if c.Name == container {
-			return c.Image
-		}
+func image(spec *corev1.PodSpec) string { return agentContainer(spec).Image }
+
+// agentContainer returns the agent's container, empty if there is none.
+func agentContainer(spec *corev1.PodSpec) (c corev1.Container) {
+	if i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == container }); i >= 0 {
+		c = spec.Containers[i]
 	}
-	return ""
+	return c
 }
 
 // oneLine returns a text as one printable line.

@@ -109,7 +109,7 @@ func selects(ds *appsv1.DaemonSet, node *corev1.Node) bool {
 	return true
 }
 
-// always returns the taints that each pod of a DaemonSet tolerates
+// always lists the taints that each pod of a DaemonSet tolerates
 // (pkg/controller/daemon/util/daemonset_util.go).
 var always = []string{
 	corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeDiskPressure,
@@ -117,10 +117,8 @@ var always = []string{
 }
 
 func tolerated(tolerations []corev1.Toleration, taint corev1.Taint) bool {
-	for _, key := range always {
-		if taint.Key == key {
-			return true
-		}
+	if slices.Contains(always, taint.Key) {
+		return true
 	}
 	for _, t := range tolerations {
 		switch {

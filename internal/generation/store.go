@@ -127,6 +127,8 @@ func sumOf(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 // was checked, and must not change.
 type Content struct {
 	File
+	From string // path on this machine; "" for content from memory
+	Size int64
 	Open func() (io.ReadCloser, error)
 }
 
@@ -135,6 +137,7 @@ func Bytes(name string, mode fs.FileMode, data []byte) Content {
 	sum := sha256.Sum256(data)
 	return Content{
 		File: File{name, mode, hex.EncodeToString(sum[:])},
+		Size: int64(len(data)),
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
 	}
 }
@@ -147,11 +150,14 @@ func Copy(ctx context.Context, name string, mode fs.FileMode, from string) (Cont
 	}
 	defer f.Close()
 	h := sha256.New()
-	if _, err := io.Copy(h, regularfile.WithContext(ctx, f)); err != nil {
+	size, err := io.Copy(h, regularfile.WithContext(ctx, f))
+	if err != nil {
 		return Content{}, err
 	}
 	return Content{
 		File: File{name, mode, sumOf(h)},
+		From: from,
+		Size: size,
 		Open: func() (io.ReadCloser, error) { return regularfile.Open(from) },
 	}, nil
 }

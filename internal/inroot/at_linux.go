@@ -94,13 +94,11 @@ func (f FS) nameOf(at string) (string, error) {
 const selinux = "security.selinux"
 
 // Label returns the SELinux label of a file, or "".
-func (f FS) Label(name string) (label string) {
-	_ = f.at(name, func(at string) error {
+func (f FS) Label(name string) string {
+	label, _ := get(f.at, name, func(at string) (string, error) {
 		buf := make([]byte, 256)
-		if n, err := unix.Lgetxattr(at, selinux, buf); err == nil {
-			label = string(buf[:n])
-		}
-		return nil
+		n, err := unix.Lgetxattr(at, selinux, buf)
+		return string(buf[:max(n, 0)]), err
 	})
 	return label
 }
@@ -120,9 +118,9 @@ func setLabel(file *os.File, label string) error {
 // found no reason, and an [fs.ErrNotExist] if the file does not exist.
 func (f FS) Refusal(dir string) error {
 	return f.follow(dir, func(at string) error {
-		var stat unix.Statfs_t
-		if err := unix.Statfs(at, &stat); err != nil {
-			return &fs.PathError{Op: "stat", Path: at, Err: err}
+		stat, err := statfs(at)
+		if err != nil {
+			return err
 		}
 		if stat.Flags&unix.ST_RDONLY != 0 {
 			return &fs.PathError{Op: "write", Path: at, Err: unix.EROFS}
@@ -148,24 +146,20 @@ func (f FS) immutable(at string) error {
 }
 
 // NoExec reports whether a directory is mounted without permission to execute.
-func (f FS) NoExec(dir string) (no bool) {
-	_ = f.follow(dir, func(at string) error {
-		var stat unix.Statfs_t
-		no = unix.Statfs(at, &stat) == nil && stat.Flags&unix.ST_NOEXEC != 0
-		return nil
-	})
-	return no
+func (f FS) NoExec(dir string) bool {
+	stat, err := get(f.follow, dir, statfs)
+	return err == nil && stat.Flags&unix.ST_NOEXEC != 0
 }
 
 // Free returns the number of bytes available in a directory's file system.
 func (f FS) Free(dir string) (bytes uint64, err error) {
-	err = f.follow(dir, func(at string) error {
-		var stat unix.Statfs_t
-		if err := unix.Statfs(at, &stat); err != nil {
-			return &fs.PathError{Op: "stat", Path: at, Err: err}
-		}
-		bytes = stat.Bavail * uint64(stat.Bsize)
-		return nil
-	})
-	return bytes, err
+	stat, err := get(f.follow, dir, statfs)
+	return stat.Bavail * uint64(stat.Bsize), err
+}
+
+func statfs(at string) (stat unix.Statfs_t, err error) {
+	if err := unix.Statfs(at, &stat); err != nil {
+		return stat, &fs.PathError{Op: "stat", Path: at, Err: err}
+	}
+	return stat, nil
 }

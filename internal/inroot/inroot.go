@@ -44,70 +44,41 @@ func (f FS) isHostRoot() bool {
 	return f.Root == "" || filepath.Clean(f.Root) == string(filepath.Separator)
 }
 
-// ReadFile reads a regular file of at most 16 MiB. It follows links.
-func (f FS) ReadFile(ctx context.Context, name string) (data []byte, err error) {
-	err = f.follow(name, func(at string) error {
-		data, err = regularfile.Read(ctx, at, maxFile)
+// get calls read with a path from via, which is [FS.at] or [FS.follow].
+func get[T any](via func(string, func(string) error) error, name string, read func(at string) (T, error)) (v T, err error) {
+	err = via(name, func(at string) error {
+		v, err = read(at)
 		return err
 	})
-	return data, err
+	return v, err
+}
+
+// ReadFile reads a regular file of at most 16 MiB. It follows links.
+func (f FS) ReadFile(ctx context.Context, name string) ([]byte, error) {
+	return get(f.follow, name, func(at string) ([]byte, error) { return regularfile.Read(ctx, at, maxFile) })
 }
 
 // Stat is [os.Stat].
-func (f FS) Stat(name string) (info fs.FileInfo, err error) {
-	err = f.follow(name, func(at string) error {
-		info, err = os.Stat(at)
-		return err
-	})
-	return info, err
-}
+func (f FS) Stat(name string) (fs.FileInfo, error) { return get(f.follow, name, os.Stat) }
 
 // Lstat is [os.Lstat]: it does not follow a link in the last element.
-func (f FS) Lstat(name string) (info fs.FileInfo, err error) {
-	err = f.at(name, func(at string) error {
-		info, err = os.Lstat(at)
-		return err
-	})
-	return info, err
-}
+func (f FS) Lstat(name string) (fs.FileInfo, error) { return get(f.at, name, os.Lstat) }
 
 // Readlink is [os.Readlink].
-func (f FS) Readlink(name string) (target string, err error) {
-	err = f.at(name, func(at string) error {
-		target, err = os.Readlink(at)
-		return err
-	})
-	return target, err
-}
+func (f FS) Readlink(name string) (string, error) { return get(f.at, name, os.Readlink) }
 
 // ReadDir lists a directory, sorted by name.
-func (f FS) ReadDir(name string) (entries []fs.DirEntry, err error) {
-	err = f.follow(name, func(at string) error {
-		entries, err = os.ReadDir(at)
-		return err
-	})
-	return entries, err
-}
+func (f FS) ReadDir(name string) ([]fs.DirEntry, error) { return get(f.follow, name, os.ReadDir) }
 
 // Open opens a file or directory for reading. It does not wait for the writer
 // of a named pipe.
-func (f FS) Open(name string) (file *os.File, err error) {
-	err = f.follow(name, func(at string) error {
-		file, err = os.OpenFile(at, os.O_RDONLY|nonblock, 0)
-		return err
-	})
-	return file, err
+func (f FS) Open(name string) (*os.File, error) {
+	return get(f.follow, name, func(at string) (*os.File, error) { return os.OpenFile(at, os.O_RDONLY|nonblock, 0) })
 }
 
 // Real returns the node's name of a file after all links are resolved. It is an
 // [fs.ErrNotExist] if there is no file.
-func (f FS) Real(name string) (real string, err error) {
-	err = f.follow(name, func(at string) error {
-		real, err = f.nameOf(at)
-		return err
-	})
-	return real, err
-}
+func (f FS) Real(name string) (string, error) { return get(f.follow, name, f.nameOf) }
 
 // Exists reports whether a file, or a dangling symlink, has this name.
 func (f FS) Exists(name string) bool {

@@ -46,32 +46,16 @@ type Desired struct {
 	SkipExec bool
 }
 
-// source is a file of a new generation and its origin.
-type source struct {
-	generation.Content
-	from string // path on this machine
-}
-
-// contents returns the files of a generation.
-func contents(list []source) (files []generation.Content) {
-	for _, s := range list {
-		files = append(files, s.Content)
-	}
-	return files
-}
-
 // size returns the total size of files in bytes.
-func size(list []source) (bytes uint64) {
+func size(list []generation.Content) (bytes uint64) {
 	for _, s := range list {
-		if info, err := os.Stat(s.from); err == nil {
-			bytes += uint64(info.Size())
-		}
+		bytes += uint64(s.Size)
 	}
 	return bytes
 }
 
 // gather loads and validates the configuration, and finds all files to install.
-func (in *Installer) gather(ctx context.Context, d Desired, from *generation.Manifest) (cfg *config.Config, list []source, err error) {
+func (in *Installer) gather(ctx context.Context, d Desired, from *generation.Manifest) (cfg *config.Config, list []generation.Content, err error) {
 	if d.Config == "" {
 		if from == nil {
 			return nil, nil, withHint("regcred install CONFIG", "nothing to install: specify a configuration, because this node has no current configuration")
@@ -85,11 +69,11 @@ func (in *Installer) gather(ctx context.Context, d Desired, from *generation.Man
 		return nil, nil, in.wouldNotStart(err)
 	}
 	for _, f := range cfg.Files() {
-		list = append(list, source{generation.Bytes(generation.ConfigFile(configName(f.Name)), 0o600, f.Data()), f.Name})
+		list = append(list, generation.Bytes(generation.ConfigFile(configName(f.Name)), 0o600, f.Data()))
 	}
 	add := func(name, file string) error {
 		c, err := generation.Copy(ctx, name, 0o755, file)
-		list = append(list, source{c, file})
+		list = append(list, c)
 		return err
 	}
 	for i := range cfg.Providers {
@@ -197,7 +181,7 @@ func quickChecks() []string {
 
 // check lints the configuration, and checks each executable that the current generation
 // does not have.
-func (in *Installer) check(ctx context.Context, d Desired, cfg *config.Config, list []source, from *generation.Manifest) (warnings []string, err error) {
+func (in *Installer) check(ctx context.Context, d Desired, cfg *config.Config, list []generation.Content, from *generation.Manifest) (warnings []string, err error) {
 	var bad []error
 	found := lint.Check(cfg)
 	for _, s := range list {
@@ -218,12 +202,12 @@ func (in *Installer) check(ctx context.Context, d Desired, cfg *config.Config, l
 }
 
 // same reports whether the current generation has the same file.
-func same(s source, from *generation.Manifest) bool {
+func same(s generation.Content, from *generation.Manifest) bool {
 	return from != nil && slices.Contains(from.Files, s.File)
 }
 
-func (in *Installer) checkExecutable(ctx context.Context, d Desired, cfg *config.Config, s source) (list []finding.Finding) {
-	for _, f := range lint.Binary(s.from) {
+func (in *Installer) checkExecutable(ctx context.Context, d Desired, cfg *config.Config, s generation.Content) (list []finding.Finding) {
+	for _, f := range lint.Binary(s.From) {
 		if f.Severity == finding.SeverityError && d.SkipExec {
 			f.Severity = finding.SeverityWarning
 		}
@@ -234,13 +218,13 @@ func (in *Installer) checkExecutable(ctx context.Context, d Desired, cfg *config
 	if d.SkipExec || i < 0 || len(list) > 0 {
 		return list
 	}
-	in.say("trying %s", s.from)
-	command := cfg.Providers[i].Command(filepath.Dir(s.from))
-	command.Path = s.from
+	in.say("trying %s", s.From)
+	command := cfg.Providers[i].Command(filepath.Dir(s.From))
+	command.Path = s.From
 	command.Timeout = 10 * time.Second
 	for _, f := range plugintest.Run(ctx, command, plugintest.Options{Only: quickChecks()}) {
 		if f.Severity.Compare(finding.SeverityWarning) >= 0 {
-			list = append(list, finding.Finding{Severity: f.Severity, File: s.from, Message: fmt.Sprintf("%s (regcred plugin test explains %s)", f.Message, f.Rule)})
+			list = append(list, finding.Finding{Severity: f.Severity, File: s.From, Message: fmt.Sprintf("%s (regcred plugin test explains %s)", f.Message, f.Rule)})
 		}
 	}
 	return list

@@ -48,7 +48,7 @@ func (in *Installer) Install(ctx context.Context, d Desired, o Options) (*Plan, 
 	if p.To.Number, err = in.Store.Next(p.To.Previous); err != nil {
 		return p, err
 	}
-	return p, c.run(ctx, func() error { return in.Store.Create(ctx, p.To, contents(p.files)) })
+	return p, c.run(ctx, func() error { return in.Store.Create(ctx, p.To, p.files) })
 }
 
 // onlyRestart restarts the kubelet of a node that is otherwise up to date.

@@ -30,7 +30,7 @@ type Plan struct {
 	Nothing  bool   // the node is up to date
 
 	want   []entries.Entry // that the providers need
-	files  []source
+	files  []generation.Content
 	number int // that To will have
 }
 
@@ -266,7 +266,7 @@ func (in *Installer) diffs(ctx context.Context, p *Plan) (list []Diff, err error
 	}
 	if p.From != nil {
 		for _, f := range p.From.Files {
-			if !slices.ContainsFunc(p.files, func(s source) bool { return s.Name == f.Name }) {
+			if !slices.ContainsFunc(p.files, func(s generation.Content) bool { return s.Name == f.Name }) {
 				list = append(list, Diff{Name: f.Name, Text: fmt.Sprintf("--- generation %d/%s\n+++ /dev/null\n", p.From.Number, f.Name)})
 			}
 		}
@@ -319,7 +319,7 @@ func (in *Installer) hostDiff(ctx context.Context, from, m *generation.Manifest,
 
 // contentDiff returns the diff of a file of the next generation. It does not show the
 // content of a configuration, which may have secrets.
-func (p *Plan) contentDiff(s source) string {
+func (p *Plan) contentDiff(s generation.Content) string {
 	was := "/dev/null"
 	if p.From != nil && slices.ContainsFunc(p.From.Files, func(f generation.File) bool { return f.Name == s.Name }) {
 		was = fmt.Sprintf("generation %d/%s", p.From.Number, s.Name)

@@ -55,7 +55,7 @@ func (in *Installer) reusable(ctx context.Context, p *Plan) (m *generation.Manif
 func sameContent(m *generation.Manifest, p *Plan) bool {
 	return m.Owner == p.To.Owner && m.MaxStale == p.To.MaxStale && m.AnyImage == p.To.AnyImage && slices.Equal(m.Reserve, p.To.Reserve) &&
 		reflect.DeepEqual(m.Layout, p.To.Layout) && len(m.Files) == len(p.files) &&
-		!slices.ContainsFunc(p.files, func(s source) bool { return !same(s, m) })
+		!slices.ContainsFunc(p.files, func(s generation.Content) bool { return !same(s, m) })
 }
 
 // sameHost compares two lists, ignoring their order.

@@ -16,6 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/layout"
 	"github.com/regcred/regcred/internal/login"
 	"github.com/regcred/regcred/internal/remote"
 )
@@ -215,7 +216,7 @@ func (r *Runtime) persist(ctx context.Context, call func(context.Context) error)
 		if ctx.Err() != nil {
 			return err
 		}
-		return local(fmt.Errorf("%w (%w), and the runtime was not available again within %s", ErrRuntimeGone, err, r.patience()))
+		return &layout.Error{Err: fmt.Errorf("%w (%w), and the runtime was not available again within %s", ErrRuntimeGone, err, r.patience())}
 	}
 	return call(ctx)
 }

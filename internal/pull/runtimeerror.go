@@ -19,6 +19,7 @@ import (
 	crierrors "k8s.io/cri-api/pkg/errors"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/layout"
 )
 
 // maxMessage bounds a response of the runtime, in bytes. kubelet: cri-client
@@ -33,7 +34,6 @@ type runtimeError struct {
 
 	status int    // HTTP status of the registry; 0 if the text has none
 	kind   string // one of CRI's own errors, e.g. "RegistryUnavailable"
-	unsent bool   // the credential was not sent to the host that refused
 	cause  error  // for errors.Is
 }
 
@@ -56,7 +56,7 @@ func newRuntimeError(ctx context.Context, err error) *runtimeError {
 	case e.code == codes.ResourceExhausted && strings.HasPrefix(e.text, "grpc: received message"):
 		e.text = fmt.Sprintf("the runtime's response exceeds the kubelet's limit of %d MiB: %s", maxMessage>>20, e.text)
 	case strings.Contains(e.text, "no space left on device"):
-		e.cause = local(syscall.ENOSPC)
+		e.cause = &layout.Error{Err: syscall.ENOSPC}
 		e.text += " (free up space on the runtime's file system)"
 	default:
 		e.status = statusIn(e.code, e.text)
@@ -130,7 +130,7 @@ func (e *runtimeError) pinnedTo(host string, cred *regcred.Credential) *runtimeE
 	if cred == nil || e.status != http.StatusUnauthorized || !other && !strings.Contains(e.text, "no basic auth credentials") {
 		return e
 	}
-	e.unsent, e.status = true, 0
+	e.status = 0
 	e.text += fmt.Sprintf(" (this credential is only for %q and was not sent to the host that refused access)", host)
 	return e
 }

@@ -11,7 +11,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
@@ -110,4 +112,27 @@ func (s *session) getManifest(ctx context.Context, id string) (manifest, error) 
 		return manifest{}, err
 	}
 	return manifest{raw, v1.Descriptor{MediaType: mediaType, Size: int64(len(raw)), Digest: digest}}, nil
+}
+
+// target is an image and its registry.
+type target struct {
+	login.Target
+	ref  name.Reference
+	name string // full reference; docker.io for Docker Hub, as in the kubelet
+}
+
+func parseTarget(image string, insecure bool) (target, error) {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return target{}, fmt.Errorf("not an image reference (want registry/repository:tag or @digest): %w", err)
+	}
+	t := target{ref: ref, name: ref.Name()}
+	repo := ref.Context()
+	if t.Target, err = login.NewTarget(repo.Registry, repo.Scope(transport.PullScope), insecure); err != nil {
+		return target{}, err
+	}
+	if rest, ok := strings.CutPrefix(t.name, name.DefaultRegistry+"/"); ok {
+		t.name = "docker.io/" + rest
+	}
+	return t, nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/layout"
 	"github.com/regcred/regcred/internal/login"
 )
 
@@ -84,4 +85,11 @@ func inTurn(ctx context.Context, s *login.Secrets, image string, creds []regcred
 		}
 	}
 	return nil, nil, &Error{Image: image, Tries: failed, Untried: len(tries) - len(failed)}
+}
+
+// isLocal reports whether an error is one of this machine, for which other credentials do
+// not help.
+func isLocal(err error) bool {
+	_, ok := errors.AsType[*layout.Error](err)
+	return ok
 }
