@@ -25,6 +25,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/textedit"
 	"github.com/regcred/regcred/plugin"
 )
@@ -241,11 +242,13 @@ func (c *conversion) noteLostComments(f *source) {
 
 // render returns a file with some of the providers.
 func (c *conversion) render(first, count int, format Format) []byte {
-	doc := document{APIVersion: config.V1, Kind: config.Kind, Providers: []entry{}}
-	for i := first; i < first+count; i++ {
-		doc.Providers = append(doc.Providers, newEntry(c.res.Providers[i], c.res.Source.Providers[i].APIVersion == plugin.OutOfTree))
+	var outOfTree []int
+	for i, p := range c.res.Source.Providers[first:][:count] {
+		if p.APIVersion == plugin.OutOfTree {
+			outOfTree = append(outOfTree, i)
+		}
 	}
-	return doc.render(format)
+	return encode(entries.NewDocument(c.res.Providers[first:][:count]), outOfTree, format)
 }
 
 // fileName returns a name that sorts in the provider's order: "10-ecr" for the

@@ -8,95 +8,28 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// document is a configuration to write.
-type document struct {
-	APIVersion string  `json:"apiVersion" yaml:"apiVersion"`
-	Kind       string  `json:"kind" yaml:"kind"`
-	Providers  []entry `json:"providers" yaml:"providers"`
-}
-
-// entry is a provider to write, without empty fields and with args and env in
-// clear text.
-type entry struct {
-	Name                 string           `json:"name" yaml:"name"`
-	MatchImages          []string         `json:"matchImages,omitempty" yaml:"matchImages,omitempty"`
-	DefaultCacheDuration string           `json:"defaultCacheDuration,omitempty" yaml:"defaultCacheDuration,omitempty"`
-	APIVersion           string           `json:"apiVersion,omitempty" yaml:"apiVersion,omitempty"`
-	Args                 []string         `json:"args,omitempty" yaml:"args,omitempty"`
-	Env                  []variable       `json:"env,omitempty" yaml:"env,omitempty"`
-	TokenAttributes      *tokenAttributes `json:"tokenAttributes,omitempty" yaml:"tokenAttributes,omitempty"`
-
-	outOfTree bool // of the out-of-tree proposal
-}
-
-type variable struct {
-	Name  string `json:"name" yaml:"name"`
-	Value string `json:"value" yaml:"value"`
-}
-
-type tokenAttributes struct {
-	Audience              string                `json:"serviceAccountTokenAudience,omitempty" yaml:"serviceAccountTokenAudience,omitempty"`
-	CacheType             config.TokenCacheType `json:"cacheType,omitempty" yaml:"cacheType,omitempty"`
-	RequireServiceAccount *bool                 `json:"requireServiceAccount,omitempty" yaml:"requireServiceAccount,omitempty"`
-	RequiredKeys          []string              `json:"requiredServiceAccountAnnotationKeys,omitempty" yaml:"requiredServiceAccountAnnotationKeys,omitempty"`
-	OptionalKeys          []string              `json:"optionalServiceAccountAnnotationKeys,omitempty" yaml:"optionalServiceAccountAnnotationKeys,omitempty"`
-}
-
-func newEntry(p config.Provider, outOfTree bool) entry {
-	e := entry{Name: p.Name, MatchImages: p.MatchImages, APIVersion: p.APIVersion, outOfTree: outOfTree}
-	if p.DefaultCacheDuration != nil {
-		e.DefaultCacheDuration = duration(*p.DefaultCacheDuration)
-	}
-	for _, arg := range p.Args {
-		e.Args = append(e.Args, arg.Reveal())
-	}
-	for _, v := range p.Env {
-		e.Env = append(e.Env, variable{v.Name, v.Value.Reveal()})
-	}
-	if t := p.TokenAttributes; t != nil {
-		e.TokenAttributes = &tokenAttributes{
-			t.ServiceAccountTokenAudience, t.CacheType, t.RequireServiceAccount,
-			t.RequiredServiceAccountAnnotationKeys, t.OptionalServiceAccountAnnotationKeys,
-		}
-	}
-	return e
-}
-
-// duration formats a duration without trailing zero units.
-func duration(d time.Duration) string {
-	s := d.String()
-	for _, zeros := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(s, zeros) {
-			s = s[:len(s)-2]
-		}
-	}
-	return s
-}
-
-// render returns the text of a document, or nothing if it cannot be encoded,
-// which the check of the result then finds.
-func (d document) render(format Format) []byte {
+// encode returns the text of a document, or nothing if it cannot be encoded, which the
+// check of the result then finds. outOfTree are the indices of providers of the out-of-tree
+// proposal.
+func encode(doc entries.Document, outOfTree []int, format Format) []byte {
 	if format == JSON {
-		return []byte(textedit.EncodeJSON(d, "", "  ") + "\n")
+		return []byte(textedit.EncodeJSON(doc, "", "  ") + "\n")
 	}
 	var out bytes.Buffer
 	var n yaml.Node
-	if n.Encode(d) != nil {
+	if n.Encode(doc) != nil {
 		return nil
 	}
 	quote(&n)
-	for i, e := range d.Providers {
-		if e.outOfTree {
-			explainDuration(textedit.Item(textedit.Field(&n, "providers"), i))
-		}
+	for _, i := range outOfTree {
+		explainDuration(textedit.Item(textedit.Field(&n, "providers"), i))
 	}
 	enc := yaml.NewEncoder(&out)
 	enc.SetIndent(2)

@@ -5,51 +5,94 @@ package entries
 
 import (
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// wire is an entry in a file.
-type wire struct {
-	Name                 string      `json:"name"`
-	MatchImages          []string    `json:"matchImages"`
-	DefaultCacheDuration string      `json:"defaultCacheDuration"`
-	APIVersion           string      `json:"apiVersion"`
-	TokenAttributes      *wireTokens `json:"tokenAttributes,omitempty"`
+// Document is a configuration to write.
+type Document struct {
+	APIVersion string   `json:"apiVersion" yaml:"apiVersion"`
+	Kind       string   `json:"kind" yaml:"kind"`
+	Providers  []Fields `json:"providers" yaml:"providers"`
 }
 
-// wireTokens omits empty fields, because kubelet 1.33 rejects a cacheType.
-type wireTokens struct {
-	Audience     string                `json:"serviceAccountTokenAudience"`
-	CacheType    config.TokenCacheType `json:"cacheType,omitempty"`
-	Require      *bool                 `json:"requireServiceAccount,omitempty"`
-	RequiredKeys []string              `json:"requiredServiceAccountAnnotationKeys,omitempty"`
-	OptionalKeys []string              `json:"optionalServiceAccountAnnotationKeys,omitempty"`
+// Fields are the fields of a provider to write, without empty ones and with args and env in
+// clear text.
+type Fields struct {
+	Name                 string           `json:"name" yaml:"name"`
+	MatchImages          []string         `json:"matchImages,omitempty" yaml:"matchImages,omitempty"`
+	DefaultCacheDuration string           `json:"defaultCacheDuration,omitempty" yaml:"defaultCacheDuration,omitempty"`
+	APIVersion           string           `json:"apiVersion,omitempty" yaml:"apiVersion,omitempty"`
+	Args                 []string         `json:"args,omitempty" yaml:"args,omitempty"`
+	Env                  []variable       `json:"env,omitempty" yaml:"env,omitempty"`
+	TokenAttributes      *tokenAttributes `json:"tokenAttributes,omitempty" yaml:"tokenAttributes,omitempty"`
 }
 
-func (e *Entry) wire() wire {
-	w := wire{Name: e.Name, MatchImages: e.MatchImages, DefaultCacheDuration: "0s", APIVersion: e.APIVersion}
-	if t := e.TokenAttributes; t != nil {
-		w.TokenAttributes = &wireTokens{
+type variable struct {
+	Name  string `json:"name" yaml:"name"`
+	Value string `json:"value" yaml:"value"`
+}
+
+// tokenAttributes omits an empty cacheType, because kubelet 1.33 rejects the field.
+type tokenAttributes struct {
+	Audience              string                `json:"serviceAccountTokenAudience,omitempty" yaml:"serviceAccountTokenAudience,omitempty"`
+	CacheType             config.TokenCacheType `json:"cacheType,omitempty" yaml:"cacheType,omitempty"`
+	RequireServiceAccount *bool                 `json:"requireServiceAccount,omitempty" yaml:"requireServiceAccount,omitempty"`
+	RequiredKeys          []string              `json:"requiredServiceAccountAnnotationKeys,omitempty" yaml:"requiredServiceAccountAnnotationKeys,omitempty"`
+	OptionalKeys          []string              `json:"optionalServiceAccountAnnotationKeys,omitempty" yaml:"optionalServiceAccountAnnotationKeys,omitempty"`
+}
+
+// NewDocument returns a configuration with these providers.
+func NewDocument(providers []config.Provider) Document {
+	doc := Document{APIVersion: config.V1, Kind: config.Kind, Providers: []Fields{}}
+	for _, p := range providers {
+		doc.Providers = append(doc.Providers, newFields(p))
+	}
+	return doc
+}
+
+func newFields(p config.Provider) Fields {
+	f := Fields{Name: p.Name, MatchImages: p.MatchImages, APIVersion: p.APIVersion, Args: p.Arguments()}
+	if p.DefaultCacheDuration != nil {
+		f.DefaultCacheDuration = duration(*p.DefaultCacheDuration)
+	}
+	for _, v := range p.Env {
+		f.Env = append(f.Env, variable{v.Name, v.Value.Reveal()})
+	}
+	if t := p.TokenAttributes; t != nil {
+		f.TokenAttributes = &tokenAttributes{
 			t.ServiceAccountTokenAudience, t.CacheType, t.RequireServiceAccount,
 			t.RequiredServiceAccountAnnotationKeys, t.OptionalServiceAccountAnnotationKeys,
 		}
 	}
-	return w
+	return f
+}
+
+// duration formats a duration without trailing zero units.
+func duration(d time.Duration) string {
+	s := d.String()
+	for _, zeros := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(s, zeros) {
+			s = s[:len(s)-2]
+		}
+	}
+	return s
 }
 
 func newItems(list []Entry) []textedit.NewItem {
 	items := make([]textedit.NewItem, len(list))
 	for i := range list {
-		items[i] = textedit.NewItem{Lines: list[i].lines(), Value: list[i].wire()}
+		items[i] = textedit.NewItem{Lines: list[i].lines(), Value: newFields(list[i].Provider())}
 	}
 	return items
 }
 
 // lines returns e as an item of a block sequence in YAML, without indentation.
 func (e *Entry) lines() []string {
-	w := e.wire()
+	w := newFields(e.Provider())
 	list := append([]string{"- name: " + w.Name, "  matchImages:"}, items("  ", w.MatchImages)...)
 	list = append(list, "  defaultCacheDuration: "+textedit.EncodeJSON(w.DefaultCacheDuration, "", ""), "  apiVersion: "+w.APIVersion)
 	t := w.TokenAttributes
@@ -60,8 +103,8 @@ func (e *Entry) lines() []string {
 	if t.CacheType != "" {
 		list = append(list, "    cacheType: "+textedit.EncodeJSON(t.CacheType, "", ""))
 	}
-	if t.Require != nil {
-		list = append(list, "    requireServiceAccount: "+strconv.FormatBool(*t.Require))
+	if t.RequireServiceAccount != nil {
+		list = append(list, "    requireServiceAccount: "+strconv.FormatBool(*t.RequireServiceAccount))
 	}
 	if len(t.RequiredKeys) > 0 {
 		list = append(append(list, "    requiredServiceAccountAnnotationKeys:"), items("    ", t.RequiredKeys)...)
@@ -84,13 +127,5 @@ func items(indent string, texts []string) []string {
 
 // created returns the text of a new file.
 func created(list []Entry) []byte {
-	doc := struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-		Providers  []wire `json:"providers"`
-	}{config.V1, config.Kind, nil}
-	for _, e := range list {
-		doc.Providers = append(doc.Providers, e.wire())
-	}
-	return []byte(textedit.EncodeJSON(doc, "", "  ") + "\n")
+	return []byte(textedit.EncodeJSON(NewDocument(providersOf(list)), "", "  ") + "\n")
 }

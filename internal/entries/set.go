@@ -224,7 +224,7 @@ func same(a, b []config.Provider) bool {
 func byHand(ours []Entry) string {
 	texts := make([]string, len(ours))
 	for i := range ours {
-		texts[i] = textedit.EncodeJSON(ours[i].wire(), "", "")
+		texts[i] = textedit.EncodeJSON(newFields(ours[i].Provider()), "", "")
 	}
 	return "append to the providers list manually: " + strings.Join(texts, ", ")
 }

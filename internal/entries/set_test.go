@@ -226,8 +226,8 @@ func TestSetMeanwhile(t *testing.T) {
 		},
 		"rewritten in JSON": func(s string) (string, string) {
 			c, _ := config.Parse("f", []byte(s))
-			return string(created([]Entry{{Name: "regcred-credential-provider", APIVersion: "credentialprovider.kubelet.k8s.io/v1", MatchImages: c.Providers[1].MatchImages}, {Name: "ecr"}})),
-				"{\n  \"apiVersion\": \"kubelet.config.k8s.io/v1\",\n  \"kind\": \"CredentialProviderConfig\",\n  \"providers\": [\n    {\n      \"name\": \"ecr\",\n      \"matchImages\": null,\n      \"defaultCacheDuration\": \"0s\",\n      \"apiVersion\": \"\"\n    }\n  ]\n}\n"
+			return string(created([]Entry{{Name: "regcred-credential-provider", APIVersion: "credentialprovider.kubelet.k8s.io/v1", MatchImages: c.Providers[1].MatchImages}, {Name: "ecr", APIVersion: "v", MatchImages: []string{"r.example"}}})),
+				"{\n  \"apiVersion\": \"kubelet.config.k8s.io/v1\",\n  \"kind\": \"CredentialProviderConfig\",\n  \"providers\": [\n    {\n      \"name\": \"ecr\",\n      \"matchImages\": [\n        \"r.example\"\n      ],\n      \"defaultCacheDuration\": \"0s\",\n      \"apiVersion\": \"v\"\n    }\n  ]\n}\n"
 		},
 	}
 	installed, err := Set("f", []byte(corpus["lines"]), token, nil)

@@ -52,11 +52,7 @@ func (in *Installer) putLink(h generation.HostFile) (changed bool, err error) {
 
 // putFile writes a file that belongs to regcred.
 func (in *Installer) putFile(ctx context.Context, h generation.HostFile) (changed bool, err error) {
-	name, err := in.target(h.Path)
-	if err != nil {
-		return false, err
-	}
-	now, err := in.content(ctx, name)
+	name, now, err := in.read(ctx, h.Path)
 	if err != nil || bytes.Equal(now, []byte(h.Content)) && now != nil {
 		return false, err
 	}
@@ -84,11 +80,7 @@ func (in *Installer) mine(ctx context.Context, name string, now []byte) bool {
 // putEntries sets regcred's entries in the node's own file, and keeps its mode, owner and
 // label. nil removes them.
 func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list []entries.Entry) (changed bool, err error) {
-	name, err := in.target(h.Path)
-	if err != nil {
-		return false, err
-	}
-	now, err := in.content(ctx, name)
+	name, now, err := in.read(ctx, h.Path)
 	if err != nil {
 		return false, err
 	}
@@ -218,6 +210,14 @@ func (in *Installer) target(name string) (string, error) {
 		return name, nil
 	}
 	return real, err
+}
+
+// read returns a file's target and content.
+func (in *Installer) read(ctx context.Context, name string) (target string, now []byte, err error) {
+	if target, err = in.target(name); err == nil {
+		now, err = in.content(ctx, target)
+	}
+	return target, now, err
 }
 
 // content returns a file's content, nil if it does not exist.

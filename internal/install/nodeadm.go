@@ -19,7 +19,7 @@ func nodeConfigOf(args []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return "# Made by regcred install; regcred uninstall takes it away.\n" +
+	return header +
 		"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: " + string(list) + "\n", nil
 }
 

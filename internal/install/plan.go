@@ -61,7 +61,7 @@ func (in *Installer) Plan(ctx context.Context, d Desired) (*Plan, error) {
 		return nil, err
 	}
 	// Each step uses what the steps before it have set.
-	for _, step := range []func(context.Context, *Plan) error{in.planEntries, in.planLayout, in.planHost, in.planRestart, in.planDiffs, in.planReuse} {
+	for _, step := range []func(context.Context, *Plan) error{in.planHost, in.planRestart, in.planDiffs, in.planReuse} {
 		if err := step(ctx, p); err != nil {
 			return nil, err
 		}
@@ -146,27 +146,21 @@ func (in *Installer) wantedEntries(ctx context.Context, p *Plan, cfg *config.Con
 	})
 }
 
-// planEntries keeps the current entries if they cover the wanted ones, so that the
-// kubelet need not be restarted.
-func (in *Installer) planEntries(_ context.Context, p *Plan) error {
+// planHost sets the next generation's entries, layout and host files. It keeps the current
+// entries if they cover the wanted ones, so that the kubelet need not be restarted.
+func (in *Installer) planHost(ctx context.Context, p *Plan) (err error) {
 	p.To.Entries = p.want
 	if p.samePatterns() && len(entries.Uncovered(p.From.Entries, p.want)) == 0 {
 		p.To.Entries = p.From.Entries
 	}
-	return nil
-}
-
-func (in *Installer) planLayout(_ context.Context, p *Plan) (err error) {
 	if p.From != nil {
 		p.To.Layout = p.From.Layout
 	} else if p.To.Layout, err = in.layoutOf(); err != nil {
 		return err
 	}
-	p.To.Layout.Dirs, err = in.dirs(p.To.Layout)
-	return err
-}
-
-func (in *Installer) planHost(ctx context.Context, p *Plan) (err error) {
+	if p.To.Layout.Dirs, err = in.dirs(p.To.Layout); err != nil {
+		return err
+	}
 	p.To.Host, err = in.hostOf(ctx, p.To)
 	return err
 }
@@ -294,11 +288,7 @@ func (in *Installer) hostDiff(ctx context.Context, from, m *generation.Manifest,
 		d.Text = fmt.Sprintf("--- /dev/null\n+++ %s -> %s\n", d.Name, h.Target)
 		return d, nil
 	}
-	name, err := in.target(h.Path)
-	if err != nil {
-		return d, err
-	}
-	now, err := in.content(ctx, name)
+	_, now, err := in.read(ctx, h.Path)
 	if err != nil {
 		return d, err
 	}

@@ -5,8 +5,8 @@ package install
 
 import (
 	"context"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/regcred/regcred/internal/generation"
@@ -23,11 +23,15 @@ func (in *Installer) Rollback(ctx context.Context, number int, o Options) (to *g
 	if err := in.recover(ctx); err != nil {
 		return nil, err
 	}
-	from, err := in.rollbackFrom(ctx)
+	numbers, err := in.Store.Numbers()
 	if err != nil {
 		return nil, err
 	}
-	if to, err = in.rollbackTo(ctx, from, number); err != nil {
+	from, err := in.rollbackFrom(ctx, numbers)
+	if err != nil {
+		return nil, err
+	}
+	if to, err = in.rollbackTo(ctx, from, numbers, number); err != nil {
 		return nil, err
 	}
 	why, err := in.restartFor(ctx, to.Layout, to.Entries)
@@ -46,11 +50,7 @@ func (in *Installer) Rollback(ctx context.Context, number int, o Options) (to *g
 
 // rollbackFrom returns the current generation; nil if it is damaged, which a rollback
 // repairs.
-func (in *Installer) rollbackFrom(ctx context.Context) (*generation.Manifest, error) {
-	numbers, err := in.Store.Numbers()
-	if err != nil {
-		return nil, err
-	}
+func (in *Installer) rollbackFrom(ctx context.Context, numbers []int) (*generation.Manifest, error) {
 	if len(numbers) == 0 {
 		if err := in.checkOrphaned(); err != nil {
 			return nil, err
@@ -68,11 +68,7 @@ func (in *Installer) rollbackFrom(ctx context.Context) (*generation.Manifest, er
 }
 
 // rollbackTo returns the generation to activate.
-func (in *Installer) rollbackTo(ctx context.Context, from *generation.Manifest, number int) (*generation.Manifest, error) {
-	numbers, err := in.Store.Numbers()
-	if err != nil {
-		return nil, err
-	}
+func (in *Installer) rollbackTo(ctx context.Context, from *generation.Manifest, numbers []int, number int) (*generation.Manifest, error) {
 	if number == 0 && from != nil {
 		if number = from.Previous; number == 0 {
 			return nil, withHint("regcred uninstall removes regcred from this node", "the current generation (%d) has no previous generation", from.Number)
@@ -94,21 +90,17 @@ func (in *Installer) rollbackTo(ctx context.Context, from *generation.Manifest, 
 	return m, nil
 }
 
-// generationsExist lists the generations of a node: "generations 1, 2 and 3 exist".
+// generationsExist lists generations, at least one: "generations 1, 2 and 3 exist".
 func generationsExist(numbers []int) string {
-	text := "generation"
-	for i, n := range numbers {
-		switch {
-		case i == 0 && len(numbers) > 1:
-			text += "s"
-		case i > 0 && i == len(numbers)-1:
-			text += " and"
-		case i > 0:
-			text += ","
-		}
-		text += fmt.Sprintf(" %d", n)
+	var texts []string
+	for _, n := range numbers {
+		texts = append(texts, strconv.Itoa(n))
 	}
-	return text + map[bool]string{true: " exists", false: " exist"}[len(numbers) == 1]
+	last := len(texts) - 1
+	if last == 0 {
+		return "generation " + texts[0] + " exists"
+	}
+	return "generations " + strings.Join(texts[:last], ", ") + " and " + texts[last] + " exist"
 }
 
 // Uninstall removes everything that regcred installed on the node.
