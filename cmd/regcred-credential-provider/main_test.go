@@ -170,7 +170,7 @@ func (n *testNode) create(providers ...config.Provider) *generation.Manifest {
 // has makes a generation current.
 func (n *testNode) has(providers ...config.Provider) {
 	n.Helper()
-	n.must(n.store.Flip(n.create(providers...).Number))
+	n.must(n.store.Activate(n.create(providers...).Number))
 }
 
 // command runs the dispatcher as a kubelet does.
@@ -268,8 +268,8 @@ func TestFaults(t *testing.T) {
 		entry string
 		want  string // "" means that it answers
 	}{
-		{"no generation", func(n *testNode) { n.must(n.store.Unflip()) }, "", "current does not exist, so this node has no generation"},
-		{"link to nothing", func(n *testNode) { n.must(n.store.Flip(7)) }, "", "current points to generation 7, which cannot be opened"},
+		{"no generation", func(n *testNode) { n.must(n.store.Deactivate()) }, "", "current does not exist, so this node has no generation"},
+		{"link to nothing", func(n *testNode) { n.must(n.store.Activate(7)) }, "", "current points to generation 7, which cannot be opened"},
 		{"generation deleted", func(n *testNode) { n.must(os.RemoveAll(n.store.GenerationPath(1))) }, "", "regcred status"},
 		{"manifest broken", func(n *testNode) { n.write(n.store.GenerationPath(1, "manifest.json"), "{") }, "", "manifest.json is damaged"},
 		{"manifest of later", func(n *testNode) { n.write(n.store.GenerationPath(1, "manifest.json"), `{"schemaVersion":99}`) }, "", "schemaVersion 99"},
@@ -420,7 +420,7 @@ func TestFlips(t *testing.T) {
 	var flipper, askers sync.WaitGroup
 	flipper.Go(func() {
 		for ctx.Err() == nil || flips < 1000 {
-			if err := n.store.Flip(1 + flips%2*(second-1)); err != nil {
+			if err := n.store.Activate(1 + flips%2*(second-1)); err != nil {
 				t.Error(err)
 				return
 			}

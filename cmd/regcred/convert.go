@@ -199,10 +199,10 @@ func (a *app) noteConversion(res *convert.Result) {
 		a.Note("nothing to convert: %s", terminal.Count(len(res.Files), "file")+" in kubelet.config.k8s.io/v1 already")
 	}
 	a.noteProtocol(res)
-	for _, p := range res.Cut {
+	for _, p := range res.SecondDocuments {
 		a.Warn("%s:%d: the second YAML document, which begins here, is not converted because kubelets ignore it", p.File, p.Line)
 	}
-	for _, file := range res.Lost {
+	for _, file := range res.LostComments {
 		a.Warn("%s: comments were lost in the conversion", file)
 	}
 }

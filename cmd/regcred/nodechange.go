@@ -126,7 +126,7 @@ func (a *app) installer(ctx context.Context, c *changeFlags) (*install.Installer
 	}
 	in := &install.Installer{
 		Store: generation.Store{FS: inroot.FS{Root: c.root}, Dir: path.Clean(c.stateDir)},
-		Setup: setup, Look: look, Version: buildVersion(), Want: service.Want{Health: setup.Health.URL, Within: c.within, Stable: c.stable},
+		Setup: setup, ReadSetup: look, Version: buildVersion(), Criteria: service.Criteria{Health: setup.Health.URL, Within: c.within, Stable: c.stable},
 		Say: func(text string) { a.Note("%s", text) },
 	}
 	if c.root == "" {

@@ -69,7 +69,7 @@ func (a *app) nodes(ctx context.Context, n *nodesFlags) error {
 	}
 	bar := a.Counter("node %d of %d")
 	q.Progress = func(_, total int) { bar.Next(total) }
-	seen, err := client.Look(ctx, q)
+	seen, err := client.Status(ctx, q)
 	bar.Close()
 	if err != nil {
 		return err

@@ -74,8 +74,8 @@ func decodeChange(command string, stdout []byte, code int, good ...report.Change
 	return a, nil
 }
 
-// decodeSaved decodes the result of a change that an earlier container started; nil if
-// there is none. Its exit code is unknown and derived from the result.
+// decodeSaved decodes the result of a change that an earlier container started; or
+// nil. Its exit code is unknown and derived from the result.
 func decodeSaved(command string, stdout []byte, good ...report.ChangeOutcome) *changeResponse {
 	var a changeResponse
 	if json.Unmarshal(stdout, &a) != nil {

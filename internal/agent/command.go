@@ -59,8 +59,8 @@ func (w work) uninstalls() command {
 	return command{append(args, w.Install.where()...), []report.ChangeOutcome{report.ChangeUninstalled, report.ChangeUnchanged}}
 }
 
-// make changes the node.
-func (w work) make(ctx context.Context, c command) (*changeResponse, error) {
+// runChange changes the node.
+func (w work) runChange(ctx context.Context, c command) (*changeResponse, error) {
 	w.publish(w.Install.within())
 	out, code, err := w.run(ctx, w.Install.within(), c.args...)
 	w.logged = true // as it may have
@@ -79,9 +79,9 @@ type unclearError struct{ why error }
 
 func (e *unclearError) Error() string { return e.why.Error() }
 
-// look reads the node's state and updates the status except for the phase. The time limit
+// readStatus reads the node's state and updates the status except for the phase. The time limit
 // includes a change that is running.
-func (w work) look(ctx context.Context, within time.Duration) (*statusResponse, error) {
+func (w work) readStatus(ctx context.Context, within time.Duration) (*statusResponse, error) {
 	out, code, err := w.run(ctx, within, append([]string{"status", "-o", "json", "--quiet"}, w.Install.where()...)...)
 	if err != nil {
 		return nil, err

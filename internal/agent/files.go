@@ -72,8 +72,8 @@ type memory struct {
 	Begun string `json:"begun,omitempty"` // the goal of a change whose result is not known yet
 	Tries int    `json:"tries,omitempty"` // how often that change was started
 
-	Spent string `json:"spent,omitempty"` // the goal of a change that failed after it restarted the kubelet: it is not retried
-	Why   string `json:"why,omitempty"`   // why that change failed
+	GivenUp    string `json:"spent,omitempty"` // the goal of a change that failed after it restarted the kubelet: it is not retried
+	GivenUpWhy string `json:"why,omitempty"`   // why that change failed
 }
 
 const memoryVersion = 1
@@ -96,7 +96,7 @@ func remember(ctx context.Context, work string) (m memory, err error) {
 }
 
 // forget allows all changes again.
-func (m *memory) forget() { m.Begun, m.Tries, m.Spent, m.Why = "", 0, "", "" }
+func (m *memory) forget() { m.Begun, m.Tries, m.GivenUp, m.GivenUpWhy = "", 0, "", "" }
 
 // putOwn replaces one of the agent's own files.
 func putOwn(name string, v any) error {

@@ -54,7 +54,7 @@ func TestNotReached(t *testing.T) {
 	}{
 		"no systemd":           {&hostrun.NoSystemdError{Socket: "/run/systemd/private", Err: fs.ErrNotExist}, agent.Unsupported, agent.Removed},
 		"not mounted":          {&hostrun.NotMountedError{Dir: "/run/systemd", Err: fs.ErrNotExist}, agent.Failed, agent.NotRemoved},
-		"no answer":            {&hostrun.NotAnsweringError{Socket: "/run/systemd/private", Err: fs.ErrNotExist}, agent.Failed, agent.NotRemoved},
+		"no answer":            {&hostrun.NotRespondingError{Socket: "/run/systemd/private", Err: fs.ErrNotExist}, agent.Failed, agent.NotRemoved},
 		"not for this process": {&hostrun.DeniedError{UID: 65532, Err: fs.ErrPermission}, agent.Failed, agent.NotRemoved},
 	} {
 		for state, want := range map[string]agent.Phase{"present": tt.present, "absent": tt.absent} {

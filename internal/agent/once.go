@@ -28,29 +28,29 @@ func (w work) goal() string {
 	return w.sum
 }
 
-// once makes a change that may restart the kubelet. A change that an earlier container
-// of this pod started has continued without it: once waits for it and returns its
+// changeOnce makes a change that may restart the kubelet. A change that an earlier container
+// of this pod started has continued without it: changeOnce waits for it and returns its
 // result. A change that failed after it restarted the kubelet is not retried by this
 // pod, which is saved before anything else is done.
-func (w work) once(ctx context.Context, c command) (*changeResponse, error) {
+func (w work) changeOnce(ctx context.Context, c command) (*changeResponse, error) {
 	answer, err := w.resume(ctx, c)
 	if answer == nil && err == nil {
-		answer, err = w.try(ctx, c)
+		answer, err = w.startChange(ctx, c)
 	}
 	if err != nil {
 		return nil, err
 	}
 	w.memory.Begun, w.memory.Tries = "", 0
 	if answer.Restarted {
-		w.spend(answer.reason())
+		w.giveUp(answer.reason())
 	}
 	w.keepMemory()
 	return answer, nil
 }
 
-// try makes a change, and saves before that it has. An earlier change's result is
+// startChange makes a change, and saves before that it has. An earlier change's result is
 // removed first, so that it is not mistaken for this one's.
-func (w work) try(ctx context.Context, c command) (*changeResponse, error) {
+func (w work) startChange(ctx context.Context, c command) (*changeResponse, error) {
 	if err := os.Remove(filepath.Join(w.Work, resultName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("nothing was started: %w", err)
 	}
@@ -59,7 +59,7 @@ func (w work) try(ctx context.Context, c command) (*changeResponse, error) {
 	}
 	w.memory.Tries++
 	w.keepMemory()
-	answer, err := w.make(ctx, c)
+	answer, err := w.runChange(ctx, c)
 	if err != nil && ctx.Err() == nil && !mayHaveRun(err) {
 		w.memory.Begun, w.memory.Tries = "", 0
 	}
@@ -76,14 +76,14 @@ func mayHaveRun(err error) bool {
 	return overdue || killed || lost || begun || unclear
 }
 
-// resume waits for a change that an earlier container started, and returns its result;
-// nil if there is none.
+// resume waits for a change that an earlier container started, and returns its result,
+// or nil.
 func (w work) resume(ctx context.Context, c command) (*changeResponse, error) {
 	if w.memory.Begun == "" || w.memory.Begun != w.goal() {
 		return nil, nil
 	}
 	w.publish(w.Install.within())
-	if _, err := w.look(ctx, w.Install.within()); err != nil { // status waits for the change that is running
+	if _, err := w.readStatus(ctx, w.Install.within()); err != nil { // status waits for the change that is running
 		return nil, err
 	}
 	data, err := regularfile.Read(ctx, filepath.Join(w.Work, resultName), maxResult)
@@ -103,15 +103,15 @@ func (w work) resume(ctx context.Context, c command) (*changeResponse, error) {
 	return nil, nil
 }
 
-// spend saves that this pod does not retry the current goal.
-func (w work) spend(why string) {
-	w.memory.Spent, w.memory.Why = w.goal(), short(w.redact(why), maxReason)
+// giveUp saves that this pod does not retry the current goal.
+func (w work) giveUp(why string) {
+	w.memory.GivenUp, w.memory.GivenUpWhy = w.goal(), short(w.redact(why), maxReason)
 	w.keepMemory()
 }
 
-func (w work) spent() bool { return w.memory.Spent != "" && w.memory.Spent == w.goal() }
+func (w work) gaveUp() bool { return w.memory.GivenUp != "" && w.memory.GivenUp == w.goal() }
 
-// spentReason returns why the current goal is not retried.
-func (w work) spentReason() string {
-	return "this pod will not retry, to avoid further kubelet restarts: " + w.memory.Why
+// gaveUpReason returns why the current goal is not retried.
+func (w work) gaveUpReason() string {
+	return "this pod will not retry, to avoid further kubelet restarts: " + w.memory.GivenUpWhy
 }

@@ -36,7 +36,7 @@ type Agent struct {
 	memory       memory
 	kept         memory // as saved in the file
 	wanted       string // the desired state that was read last
-	sum          string // of what was shared with the node last
+	sum          string // checksum of the files that were shared with the node last
 	installed    int    // the generation that this chart installed; 0 if unknown
 	settled      bool   // the node is known to be in the desired state
 	settledAs    Status // phase and reason of a settled node that is no longer checked
@@ -157,7 +157,7 @@ func (a *Agent) turn(ctx context.Context) {
 		w.plan(ctx)
 	default:
 		a.noteSum(s.sum())
-		w.keep(ctx)
+		w.maintain(ctx)
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// Names of what is shared with the node, below Work.
+// Names of files that are shared with the node, below Work.
 const (
 	sharedDir = "host"
 	configDir = "config"

@@ -21,14 +21,14 @@ type work struct {
 	stage *stage
 }
 
-// keep makes the node have what the chart specifies: it installs first, then checks the
+// maintain makes the node have what the chart specifies: it installs first, then checks the
 // node each turn, and installs again if the node differs.
-func (w work) keep(ctx context.Context) {
+func (w work) maintain(ctx context.Context) {
 	if !w.settled {
 		w.begin(ctx)
 		return
 	}
-	look, err := w.look(ctx, lookWithin)
+	look, err := w.readStatus(ctx, lookWithin)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -37,7 +37,7 @@ func (w work) keep(ctx context.Context) {
 		w.change(func(s *Status) { s.Drift = w.redactAll(w.differences(look)) })
 		w.repair(ctx)
 	default:
-		w.clean()
+		w.markInstalled()
 	}
 }
 
@@ -45,8 +45,8 @@ func (w work) keep(ctx context.Context) {
 func (w work) begin(ctx context.Context) {
 	w.apply(ctx, Failed)
 	if p := w.phase(); ctx.Err() == nil && (p == Failed || p == Unsupported) {
-		w.publish(0)                   // look may take long if systemd hangs
-		_, _ = w.look(ctx, lookWithin) // to update the rest of the status; apply has reported the error
+		w.publish(0)                         // look may take long if systemd hangs
+		_, _ = w.readStatus(ctx, lookWithin) // to update the rest of the status; apply has reported the error
 	}
 }
 
@@ -66,8 +66,8 @@ func (w work) repair(ctx context.Context) {
 	}
 }
 
-// clean records that the node is as it was installed.
-func (w work) clean() {
+// markInstalled records that the node is as it was installed.
+func (w work) markInstalled() {
 	w.settled, w.retry = true, retry{}
 	w.memory.forget()
 	if time.Since(w.repairs.at) > lastRetry {
@@ -84,7 +84,7 @@ const maxFailedChecks = 3
 func (w work) noteFailedCheck(err error) {
 	w.logf("check the node: %v", err)
 	if w.failedChecks++; w.failedChecks >= maxFailedChecks {
-		w.note(err)
+		w.recordError(err)
 		w.setPhase(Failed, "the node's state is unknown: "+w.redact(err.Error()))
 	}
 }
@@ -93,8 +93,8 @@ func (w work) noteFailedCheck(err error) {
 // becomes otherwise.
 func (w work) apply(ctx context.Context, otherwise Phase) {
 	switch {
-	case w.spent():
-		w.setPhase(otherwise, w.spentReason())
+	case w.gaveUp():
+		w.setPhase(otherwise, w.gaveUpReason())
 		return
 	case !w.retry.due():
 		w.setPhase(w.retry.phase, w.retry.reason)
@@ -105,7 +105,7 @@ func (w work) apply(ctx context.Context, otherwise Phase) {
 		return
 	}
 	w.setPhase(Applying, "an install is running")
-	answer, err := w.once(ctx, w.installs())
+	answer, err := w.changeOnce(ctx, w.installs())
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -126,7 +126,7 @@ func (w work) applied(ctx context.Context, answer *changeResponse) {
 		w.memory.LastApply = time.Now().UTC().Truncate(time.Second)
 	}
 	w.installed = answer.Generation
-	look, err := w.look(ctx, lookWithin)
+	look, err := w.readStatus(ctx, lookWithin)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -136,11 +136,11 @@ func (w work) applied(ctx context.Context, answer *changeResponse) {
 		w.settled = true
 		w.change(func(s *Status) { s.Drift = w.redactAll(w.differences(look)) })
 		if len(answer.Restart) > 0 {
-			w.spend(why)
+			w.giveUp(why)
 		}
 		w.fail(ctx, Drifted, errors.New(why))
 	default:
-		w.clean()
+		w.markInstalled()
 	}
 }
 
@@ -170,7 +170,7 @@ func (w work) refused(answer *changeResponse) {
 
 // plan reports once what an install would do.
 func (w work) plan(ctx context.Context) {
-	if _, err := w.look(ctx, lookWithin); err != nil && ctx.Err() == nil && !w.unsupported(err) {
+	if _, err := w.readStatus(ctx, lookWithin); err != nil && ctx.Err() == nil && !w.unsupported(err) {
 		w.logf("check the node: %v", err)
 	}
 	if ctx.Err() != nil || w.idle() {
@@ -180,7 +180,7 @@ func (w work) plan(ctx context.Context) {
 		w.fail(ctx, Failed, err)
 		return
 	}
-	answer, err := w.make(ctx, w.installs("--dry-run"))
+	answer, err := w.runChange(ctx, w.installs("--dry-run"))
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -228,8 +228,8 @@ func (w work) remove(ctx context.Context) {
 	if w.idle() {
 		return
 	}
-	if w.spent() {
-		w.setPhase(NotRemoved, w.spentReason())
+	if w.gaveUp() {
+		w.setPhase(NotRemoved, w.gaveUpReason())
 		return
 	}
 	if err := w.stage.putRegcred(ctx); err != nil {
@@ -241,7 +241,7 @@ func (w work) remove(ctx context.Context) {
 		return
 	}
 	w.setPhase(Applying, "an uninstall is running")
-	answer, err := w.once(ctx, w.uninstalls())
+	answer, err := w.changeOnce(ctx, w.uninstalls())
 	switch {
 	case ctx.Err() != nil:
 	case w.unsupported(err):
@@ -259,7 +259,7 @@ func (w work) remove(ctx context.Context) {
 
 // wouldRemove reports in a dry run whether there is something to uninstall.
 func (w work) wouldRemove(ctx context.Context) {
-	look, err := w.look(ctx, lookWithin)
+	look, err := w.readStatus(ctx, lookWithin)
 	switch {
 	case ctx.Err() != nil:
 	case w.unsupported(err):
@@ -298,8 +298,8 @@ func (w work) fail(ctx context.Context, p Phase, err error) {
 		return
 	}
 	w.memory.Failures++
-	w.note(err)
-	if w.setPhase(p, w.memory.LastError.Message); !w.spent() {
+	w.recordError(err)
+	if w.setPhase(p, w.memory.LastError.Message); !w.gaveUp() {
 		w.later(p, w.memory.LastError.Message)
 	}
 }
@@ -311,8 +311,8 @@ func (w work) later(p Phase, reason string) {
 	w.setPhase(p, reason)
 }
 
-// note records the last error.
-func (w work) note(err error) {
+// recordError records the last error.
+func (w work) recordError(err error) {
 	w.memory.LastError = &Error{time.Now().UTC().Truncate(time.Second), short(w.redact(err.Error()), maxReason)}
 }
 

@@ -61,7 +61,7 @@ func noResponse(ctx context.Context, err error) *Failure {
 	return &Failure{Err: cause(ctx, err), brokeOff: brokeOff(err)}
 }
 
-// cause returns why there is no response, without anything that was sent or received.
+// cause returns why a response is missing, without anything that was sent or received.
 func cause(ctx context.Context, err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {

@@ -86,11 +86,11 @@ func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Name) }
 
 // Result is a converted configuration.
 type Result struct {
-	Source    *config.Config
-	Providers []config.Provider // after the conversion, in the source's order
-	Files     []File            // in lexical order
-	Lost      []string          // source files whose comments no result file has
-	Cut       []config.Position // where second YAML documents begin, which kubelets ignore
+	Source          *config.Config
+	Providers       []config.Provider // after the conversion, in the source's order
+	Files           []File            // in lexical order
+	LostComments    []string          // source files whose comments no result file has
+	SecondDocuments []config.Position // where second YAML documents begin, which kubelets ignore
 
 	dir bool // the result is a directory, even with one file
 }
@@ -115,7 +115,7 @@ func Convert(path string, layout Layout, o Options) (*Result, error) {
 		c.files = append(c.files, s)
 		outOfTree = outOfTree || f.Kind != config.Kind
 		if s.secondDocument > 0 {
-			c.res.Cut = append(c.res.Cut, config.Position{File: f.Name, Line: s.secondDocument})
+			c.res.SecondDocuments = append(c.res.SecondDocuments, config.Position{File: f.Name, Line: s.secondDocument})
 		}
 	}
 	if outOfTree {
@@ -236,7 +236,7 @@ func (c *conversion) split() {
 // noteLostComments records a file whose comments are lost.
 func (c *conversion) noteLostComments(f *source) {
 	if f.hasComments() {
-		c.res.Lost = append(c.res.Lost, f.Name)
+		c.res.LostComments = append(c.res.LostComments, f.Name)
 	}
 }
 

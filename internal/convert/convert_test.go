@@ -140,8 +140,8 @@ func TestConvertEdits(t *testing.T) {
 			if got, want := res.Files[0].Changed(), tt.want != tt.source; got != want {
 				t.Errorf("Changed: got %v, want %v", got, want)
 			}
-			if len(res.Lost) > 0 {
-				t.Errorf("lost: %v", res.Lost)
+			if len(res.LostComments) > 0 {
+				t.Errorf("lost: %v", res.LostComments)
 			}
 		})
 	}

@@ -90,7 +90,7 @@ func TestConvertPredecessor(t *testing.T) {
 	res := convert(t, former, Keep, Options{})
 	compare(t, formerConverted, contents(res))
 	want := []string{res.Source.Files()[0].Name}
-	if diff := cmp.Diff(want, res.Lost); diff != "" {
+	if diff := cmp.Diff(want, res.LostComments); diff != "" {
 		t.Errorf("lost: -want +got\n%s", diff)
 	}
 	if got := versions(res.Providers); got != "v1 v1" {
@@ -119,8 +119,8 @@ func TestConvertIsIdempotent(t *testing.T) {
 				once := contents(convert(t, text, Single, Options{Format: format}))
 				again := convert(t, once, Single, Options{Format: format})
 				compare(t, once, contents(again))
-				if again.Files[0].Changed() || len(again.Lost) > 0 {
-					t.Errorf("changed: %v, lost: %v", again.Files[0].Changed(), again.Lost)
+				if again.Files[0].Changed() || len(again.LostComments) > 0 {
+					t.Errorf("changed: %v, lost: %v", again.Files[0].Changed(), again.LostComments)
 				}
 			})
 		}
@@ -152,7 +152,7 @@ func TestConvertSingle(t *testing.T) {
 	if names := providerNames(res.Providers); names != "ecr second ecr-creds two last:*?" {
 		t.Errorf("providers: %s", names)
 	}
-	if diff := cmp.Diff([]string{filepath.Join(dir, "10-beta.yaml"), filepath.Join(dir, "20-former.yml")}, res.Lost); diff != "" {
+	if diff := cmp.Diff([]string{filepath.Join(dir, "10-beta.yaml"), filepath.Join(dir, "20-former.yml")}, res.LostComments); diff != "" {
 		t.Errorf("lost: -want +got\n%s", diff)
 	}
 	if res.Files[0].Name != "converted.yaml" {
@@ -228,7 +228,7 @@ func TestConvertSecondDocument(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// The head has seven lines, the last of them empty.
 			res := convert(t, "---\n# one\n"+oneLine+"\n\n"+tt.tail, Keep, Options{})
-			if diff := cmp.Diff(tt.want, lines(res.Cut)); diff != "" {
+			if diff := cmp.Diff(tt.want, lines(res.SecondDocuments)); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
@@ -259,12 +259,12 @@ providers:%s
 			file := fmt.Sprintf(text, tt.on, tt.after)
 			for _, layout := range []Layout{Keep, Split} {
 				res := convert(t, file, layout, Options{Format: JSON})
-				if got := len(res.Lost) == 1; got != tt.want {
-					t.Errorf("layout %v: lost %v, want %v", layout, res.Lost, tt.want)
+				if got := len(res.LostComments) == 1; got != tt.want {
+					t.Errorf("layout %v: lost %v, want %v", layout, res.LostComments, tt.want)
 				}
 			}
-			if res := convert(t, file, Keep, Options{}); len(res.Lost) > 0 {
-				t.Errorf("an edit: lost %v", res.Lost)
+			if res := convert(t, file, Keep, Options{}); len(res.LostComments) > 0 {
+				t.Errorf("an edit: lost %v", res.LostComments)
 			}
 		})
 	}

@@ -20,7 +20,7 @@ type source struct {
 	*textedit.Lines
 	format         Format
 	top            *yaml.Node // nil if the file cannot be parsed
-	secondDocument int        // its line, 0 if there is none
+	secondDocument int        // its line, or 0
 }
 
 func newSource(f *config.File) *source {

@@ -127,7 +127,7 @@ func validate(list []Entry, target config.Target) error {
 	return nil
 }
 
-// SinceCacheType sets a cacheType in tokenAttributes that have none, which only
+// SinceCacheType sets a cacheType in tokenAttributes without one, which only
 // kubelet 1.33 accepts. The type is the one that makes later kubelets behave
 // the same: a plugin may return the token as password. It copies what it
 // changes.

@@ -16,7 +16,7 @@ import (
 // Set returns a CredentialProviderConfig with our entries after all other
 // providers, and without the entries named in previous, which regcred wrote
 // before. All other bytes stay, so setting entries and then none restores data.
-// Data is nil if there is no file; the result is nil if only Set wrote to it.
+// Data is nil if the file is missing; the result is nil if only Set wrote to it.
 // Name is the file's, for errors.
 //
 // It fails if a kubelet would not read the file; if an entry has one of our

@@ -9,7 +9,7 @@ import (
 )
 
 // Attributes identify the content of a file without reading it. The zero value
-// means that there is no file.
+// means that the file is missing.
 type Attributes struct{ info fs.FileInfo }
 
 // Stat returns the attributes of path or, if there is no such file, of path with

@@ -66,7 +66,7 @@ func foreign(head []byte) Format {
 }
 
 // isText reports whether head is UTF-8, except for a truncated last character, and has no
-// control characters except those of texts.
+// control characters except white space and escape.
 func isText(head []byte) bool {
 	for len(head) > 0 {
 		r, size := utf8.DecodeRune(head)

@@ -19,8 +19,8 @@ const maxEntries = 4096
 
 // Near searches dir for a file that may be meant by a name that does not exist: one in
 // another case, with .exe, a version or a platform appended, in a directory or an archive
-// of that name, or misspelled. It returns its path relative to dir and how to fix it; ""
-// if there is none. It skips names for which taken returns true.
+// of that name, or misspelled. It returns its path relative to dir and how to fix it; or
+// "". It skips names for which taken returns true.
 func Near(dir, name string, taken func(string) bool) (near, cure string) {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -25,7 +25,7 @@ var reads = []struct{ lines, bytes int64 }{{20, 256 << 10}, {2000, 3 << 20}}
 // maxPhase limits the length of a phase of a later version.
 const maxPhase = 32
 
-// status returns a pod's last status, nil if its log has none.
+// status returns a pod's last status, or nil
 func (c *Client) status(ctx context.Context, pod *corev1.Pod) (*agent.Status, error) {
 	var last *agent.Status
 	for _, read := range reads {

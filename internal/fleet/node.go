@@ -37,7 +37,7 @@ type Node struct {
 	Owner   string        `json:"owner,omitempty"`   // NAMESPACE/RELEASE of the chart
 	Kubelet string        `json:"kubelet,omitempty"` // its version
 	Ready   string        `json:"ready,omitempty"`   // the node's condition: True, False, Unknown; "" without the permission to list nodes
-	Pod     *Pod          `json:"pod,omitempty"`     // nil if there is none
+	Pod     *Pod          `json:"pod,omitempty"`     // nil if missing
 	State   State         `json:"state"`
 	Well    bool          `json:"well"`             // there is nothing left to do
 	Behind  bool          `json:"behind,omitempty"` // its pod is from an older version of the DaemonSet
@@ -60,10 +60,10 @@ type Pod struct {
 
 // newNode returns a node's state for its pod, the nodes by name (nil if unknown), the pod's
 // last status, and the error of reading the log.
-func newNode(pod *corev1.Pod, nodes map[string]*corev1.Node, said *agent.Status, failed error, now time.Time) Node {
+func newNode(pod *corev1.Pod, nodes map[string]*corev1.Node, reported *agent.Status, failed error, now time.Time) Node {
 	node := nodes[nodeOf(pod)]
 	n := Node{
-		Name: nodeOf(pod), Owner: release(pod), Status: said,
+		Name: nodeOf(pod), Owner: release(pod), Status: reported,
 		Pod: &Pod{
 			Namespace: pod.Namespace, Name: pod.Name, Phase: string(pod.Status.Phase), Created: pod.CreationTimestamp.Time,
 			Revision: argument(&pod.Spec, "--revision"), Image: image(&pod.Spec),
@@ -74,30 +74,30 @@ func newNode(pod *corev1.Pod, nodes map[string]*corev1.Node, said *agent.Status,
 	}
 	_, n.Pod.Ready = condition(pod, corev1.PodReady)
 	n.setMachine(node)
-	if said != nil && n.Kubelet == "" {
-		n.Kubelet = said.Kubelet
+	if reported != nil && n.Kubelet == "" {
+		n.Kubelet = reported.Kubelet
 	}
 	switch w := waiting(pod); {
 	case nodes != nil && node == nil && n.Name != "":
 		n.State, n.Reason = Deleted, "the node no longer exists; its pod will be deleted"
-	case said != nil && said.Phase == agent.Removed: // even if it is old, or the pod has ended since
-		n.setSaid(said)
+	case reported != nil && reported.Phase == agent.Removed: // even if it is old, or the pod has ended since
+		n.setReported(reported)
 	case failed != nil:
 		n.setFailed(failed, node)
 	case n.Ready == string(corev1.ConditionUnknown) && w.why != "": // then the pod's status is old too
 		n.State, n.Reason, n.Since = Away, notReady(node), readySince(node)
 	case w.why != "":
 		n.State, n.Reason, n.Since = NotRunning, w.why, w.since
-	case said == nil && now.Sub(w.since) < 30*time.Second:
+	case reported == nil && now.Sub(w.since) < 30*time.Second:
 		n.State, n.Reason, n.Since = State(agent.Starting), "its pod has just started", w.since
-	case said == nil:
+	case reported == nil:
 		n.State, n.Since = Silent, w.since
 		n.Reason = "its pod is running, but its log shows no state yet; after log rotation, the log can be empty for up to ten minutes"
-	case now.Sub(said.Time) > maxSilence:
-		n.State, n.Since = Silent, said.Time
-		n.Reason = fmt.Sprintf("its pod is running but has not reported anything since phase %s", said.Phase)
+	case now.Sub(reported.Time) > maxSilence:
+		n.State, n.Since = Silent, reported.Time
+		n.Reason = fmt.Sprintf("its pod is running but has not reported anything since phase %s", reported.Phase)
 	default:
-		n.setSaid(said)
+		n.setReported(reported)
 	}
 	return n
 }
@@ -123,23 +123,23 @@ func (n *Node) setMachine(node *corev1.Node) {
 	}
 }
 
-// setSaid sets the fields from the pod's status.
-func (n *Node) setSaid(said *agent.Status) {
-	n.State, n.Reason, n.Since, n.Well = State(said.Phase), oneLine(said.Reason), said.LastApply, said.Phase.Done()
-	if said.Phase.Done() && said.Phase != agent.Unsupported {
+// setReported sets the fields from the pod's status.
+func (n *Node) setReported(reported *agent.Status) {
+	n.State, n.Reason, n.Since, n.Well = State(reported.Phase), oneLine(reported.Reason), reported.LastApply, reported.Phase.Done()
+	if reported.Phase.Done() && reported.Phase != agent.Unsupported {
 		n.Reason = ""
 	}
 	if n.Reason == "" && !n.Well {
-		n.Reason = oneLine(strings.Join(said.Drift, "; "))
+		n.Reason = oneLine(strings.Join(reported.Drift, "; "))
 	}
-	if e := said.LastError; e != nil && !n.Well {
+	if e := reported.LastError; e != nil && !n.Well {
 		n.Since = e.Time
 		if n.Reason == "" {
 			n.Reason = oneLine(e.Message)
 		}
 	}
 	if n.Since.IsZero() {
-		n.Since = said.Time
+		n.Since = reported.Time
 	}
 }
 

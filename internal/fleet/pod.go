@@ -84,8 +84,8 @@ func stuck(s *corev1.ContainerStatus) string {
 	last := cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated)
 	if last != nil && last.ExitCode != 0 {
 		text += fmt.Sprintf("; exit code %d", last.ExitCode)
-		if said := lastLine(last.Message); said != "" {
-			text += ": " + said
+		if reported := lastLine(last.Message); reported != "" {
+			text += ": " + reported
 		}
 	}
 	return text
@@ -124,7 +124,7 @@ func argument(spec *corev1.PodSpec, name string) string {
 // image returns the agent's image.
 func image(spec *corev1.PodSpec) string { return agentContainer(spec).Image }
 
-// agentContainer returns the agent's container, empty if there is none.
+// agentContainer returns the agent's container, or an empty one.
 func agentContainer(spec *corev1.PodSpec) (c corev1.Container) {
 	if i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == container }); i >= 0 {
 		c = spec.Containers[i]

@@ -114,13 +114,13 @@ func (r *removal) setAbsent(ctx context.Context) (there bool, err error) {
 		_, err = r.do(ctx, q)
 		switch {
 		case err == nil:
-			r.answered(nil)
+			r.noteResponse(nil)
 			return true, nil
 		case codeOf(err) == http.StatusNotFound:
 			r.note("ConfigMap %s/%s does not exist", r.Namespace, r.ConfigMap)
 			return false, nil
 		}
-		if err := r.fatal(err); err != nil {
+		if err := r.permanent(err); err != nil {
 			return false, err
 		}
 		if !remote.Pause(ctx, time.Second) {
@@ -129,8 +129,8 @@ func (r *removal) setAbsent(ctx context.Context) (there bool, err error) {
 	}
 }
 
-// fatal returns an error that a retry cannot fix, and records others.
-func (r *removal) fatal(err error) error {
+// permanent returns an error that a retry cannot fix, and records others.
+func (r *removal) permanent(err error) error {
 	r.last = err
 	e, ok := errors.AsType[*kube.Error](err)
 	switch {
@@ -145,14 +145,14 @@ func (r *removal) fatal(err error) error {
 		}
 		return err
 	case e.Unanswered(), e.Code == http.StatusUnauthorized, e.Code == http.StatusConflict:
-		r.answered(err)
+		r.noteResponse(err)
 		return nil
 	}
 	return err
 }
 
-// answered reports when the API server stops responding, and when it responds again.
-func (r *removal) answered(err error) {
+// noteResponse reports when the API server stops responding, and when it responds again.
+func (r *removal) noteResponse(err error) {
 	switch {
 	case err != nil && !r.down:
 		r.note("retrying: %v", err)
@@ -197,14 +197,14 @@ func (r *removal) look(ctx context.Context) (complete bool, err error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, r.fatal(err)
+		return false, r.permanent(err)
 	}
 	pods = current(slices.DeleteFunc(pods, r.ofAnother))
 	ask := slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool {
-		known := r.places[placeOf(&p)]
+		known := r.places[keyOf(&p)]
 		return known != nil && known.removed() && known.uid == string(p.UID)
 	})
-	said, failed := r.readAll(ctx, ask, nil)
+	reported, failed := r.readAll(ctx, ask, nil)
 	if ctx.Err() != nil {
 		return false, nil
 	}
@@ -212,21 +212,21 @@ func (r *removal) look(ctx context.Context) (complete bool, err error) {
 		r.readable = r.readable || err == nil && runs(&ask[i])
 	}
 	for _, err := range failed {
-		if codeOf(err) == http.StatusForbidden && !r.readable || lost(err) {
-			return false, r.fatal(err)
+		if codeOf(err) == http.StatusForbidden && !r.readable || isServerFailure(err) {
+			return false, r.permanent(err)
 		}
 	}
-	r.answered(nil)
+	r.noteResponse(nil)
 	r.seen = true
 	for i := range ask {
-		if name := placeOf(&ask[i]); r.places[name] == nil {
+		if name := keyOf(&ask[i]); r.places[name] == nil {
 			r.places[name] = &place{}
 		}
 	}
 	for i := range ask {
-		r.take(&ask[i], nodes, said[i], failed[i])
+		r.update(&ask[i], nodes, reported[i], failed[i])
 	}
-	r.takePodless(pods, nodes)
+	r.updatePodless(pods, nodes)
 	return true, nil
 }
 
@@ -241,9 +241,9 @@ func (r *removal) ofAnother(pod corev1.Pod) bool {
 	return false
 }
 
-// lost reports whether the API server itself did not respond, rather than a node's
-// kubelet behind it.
-func lost(err error) bool {
+// isServerFailure reports whether the API server itself did not respond, rather than a node's
+// kubelet.
+func isServerFailure(err error) bool {
 	e, ok := errors.AsType[*kube.Error](err)
 	return ok && e.Err != nil && !errors.Is(e.Err, context.DeadlineExceeded)
 }
@@ -260,27 +260,27 @@ func (r *removal) nodesIfAllowed(ctx context.Context) (map[string]*corev1.Node, 
 	return nodes, err
 }
 
-// placeOf returns the name of a pod's node, or a name for the pod if it has no node.
-func placeOf(pod *corev1.Pod) string { return cmp.Or(nodeOf(pod), "pod "+pod.Name) }
+// keyOf returns the name of a pod's node, or a name for the pod if it has no node.
+func keyOf(pod *corev1.Pod) string { return cmp.Or(nodeOf(pod), "pod "+pod.Name) }
 
-// take updates a node from its pod's status.
-func (r *removal) take(pod *corev1.Pod, nodes map[string]*corev1.Node, said *agent.Status, failed error) {
-	n := newNode(pod, nodes, said, failed, time.Now())
-	n.Name = placeOf(pod)
+// update updates a node from its pod's status.
+func (r *removal) update(pod *corev1.Pod, nodes map[string]*corev1.Node, reported *agent.Status, failed error) {
+	n := newNode(pod, nodes, reported, failed, time.Now())
+	n.Name = keyOf(pod)
 	p := r.places[n.Name]
 	was := p.State
-	if p.removed() && n.State != Deleted && (said == nil || said.Phase == agent.Starting) {
+	if p.removed() && n.State != Deleted && (reported == nil || reported.Phase == agent.Starting) {
 		n.State = was // a new pod on a node without regcred
 	}
 	*p = place{Node: n, uid: string(pod.UID)}
-	r.tell(p, was)
+	r.notify(p, was)
 }
 
-// takePodless updates nodes that no longer have a pod.
-func (r *removal) takePodless(pods []corev1.Pod, nodes map[string]*corev1.Node) {
+// updatePodless updates nodes that no longer have a pod.
+func (r *removal) updatePodless(pods []corev1.Pod, nodes map[string]*corev1.Node) {
 	now := time.Now()
 	for name, p := range r.places {
-		if p.done() || slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return placeOf(&pod) == name }) {
+		if p.done() || slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return keyOf(&pod) == name }) {
 			continue
 		}
 		was := p.State
@@ -295,12 +295,12 @@ func (r *removal) takePodless(pods []corev1.Pod, nodes map[string]*corev1.Node) 
 			p.State = Deleted
 			r.note("%s: its pod was deleted a minute ago and not replaced: the node was probably deleted or is no longer selected", name)
 		}
-		r.tell(p, was)
+		r.notify(p, was)
 	}
 }
 
-// tell reports a node's new state.
-func (r *removal) tell(p *place, was State) {
+// notify reports a node's new state.
+func (r *removal) notify(p *place, was State) {
 	if p.State == was || r.Changed == nil {
 		return
 	}

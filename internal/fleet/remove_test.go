@@ -44,7 +44,7 @@ func newRemoving(t *testing.T, nodes ...string) *removing {
 	return &removing{cluster: c}
 }
 
-func (r *removing) tell(text string) {
+func (r *removing) notify(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told = append(r.told, text)
@@ -61,8 +61,8 @@ func (r *removing) hook() *Client {
 func (r *removing) options() RemoveOptions {
 	return RemoveOptions{
 		Namespace: "kube-system", ConfigMap: "regcred-state", Selector: Selector, Timeout: 4 * time.Minute,
-		Changed: func(n Node, removed, all int) { r.tell(fmt.Sprintf("%s %s %d/%d", n.Name, n.State, removed, all)) },
-		Note:    r.tell,
+		Changed: func(n Node, removed, all int) { r.notify(fmt.Sprintf("%s %s %d/%d", n.Name, n.State, removed, all)) },
+		Note:    r.notify,
 	}
 }
 

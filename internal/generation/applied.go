@@ -34,7 +34,7 @@ type Applied struct {
 }
 
 // readApplied returns the entries that a kubelet may have in memory in addition
-// to those of the current generation.
+// to the current generation's.
 func readApplied(dir string) (list []entries.Entry, err error) {
 	name := filepath.Join(dir, AppliedFile)
 	data, err := regularfile.Read(context.Background(), name, maxManifest)

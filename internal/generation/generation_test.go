@@ -74,7 +74,7 @@ func check(c *generation.Current) error {
 func TestFlips(t *testing.T) {
 	s := newStore(t)
 	const keep = 3
-	if err := s.Flip(create(t, s, 0).Number); err != nil {
+	if err := s.Activate(create(t, s, 0).Number); err != nil {
 		t.Fatal(err)
 	}
 	var reads atomic.Int64
@@ -105,7 +105,7 @@ func TestFlips(t *testing.T) {
 		if numbers, _ := s.Numbers(); i%20 == 0 || !slices.Contains(numbers, next) {
 			next = create(t, s, current).Number
 		}
-		if err := errors.Join(s.Flip(next), s.Sweep(ctx, keep)); err != nil {
+		if err := errors.Join(s.Activate(next), s.Sweep(ctx, keep)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,7 +120,7 @@ func TestFlips(t *testing.T) {
 // TestSweepLeavesWhatIsInUse: a generation stays while somebody has it open.
 func TestSweepLeavesWhatIsInUse(t *testing.T) {
 	s := newStore(t)
-	if err := s.Flip(create(t, s, 0).Number); err != nil {
+	if err := s.Activate(create(t, s, 0).Number); err != nil {
 		t.Fatal(err)
 	}
 	c, err := generation.Open(s.Dir)
@@ -128,7 +128,7 @@ func TestSweepLeavesWhatIsInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := 1; n < 5; n++ {
-		if err := errors.Join(s.Flip(create(t, s, n).Number), s.Sweep(t.Context(), 1)); err != nil {
+		if err := errors.Join(s.Activate(create(t, s, n).Number), s.Sweep(t.Context(), 1)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -151,11 +151,11 @@ func TestBrokenStates(t *testing.T) {
 		spoil func(s generation.Store) error
 		says  string
 	}{
-		{"nothing", func(s generation.Store) error { return s.Unflip() }, "current does not exist, so this node has no generation (regcred install creates one)"},
-		{"to nothing", func(s generation.Store) error { return s.Flip(7) }, "current points to generation 7, which cannot be opened: no such file or directory; regcred status lists the generations"},
+		{"nothing", func(s generation.Store) error { return s.Deactivate() }, "current does not exist, so this node has no generation (regcred install creates one)"},
+		{"to nothing", func(s generation.Store) error { return s.Activate(7) }, "current points to generation 7, which cannot be opened: no such file or directory; regcred status lists the generations"},
 		{"elsewhere", func(s generation.Store) error { return s.FS.Link("/etc", s.Path("current")) }, `current points to "/etc", which is not a regcred generation`},
 		{"no link", func(s generation.Store) error {
-			return errors.Join(s.Unflip(), os.Mkdir(s.Path("current"), 0o700))
+			return errors.Join(s.Deactivate(), os.Mkdir(s.Path("current"), 0o700))
 		}, "current is not a symbolic link: remove it, then run regcred rollback N"},
 		{"no manifest", func(s generation.Store) error { return s.FS.Remove(s.GenerationPath(1, "manifest.json")) }, "this generation is damaged"},
 		{"half a manifest", func(s generation.Store) error {
@@ -171,7 +171,7 @@ func TestBrokenStates(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newStore(t)
-			if err := errors.Join(s.Flip(create(t, s, 0).Number), tt.spoil(s)); err != nil {
+			if err := errors.Join(s.Activate(create(t, s, 0).Number), tt.spoil(s)); err != nil {
 				t.Fatal(err)
 			}
 			_, err := generation.Open(s.Dir)

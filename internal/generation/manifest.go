@@ -13,7 +13,7 @@
 //	STATE/generations/7/bin/              the executables of its providers
 //
 // The dispatcher is outside the generations, so that a kubelet starts whatever
-// happens to them. Each generation has a copy of its own dispatcher next to its
+// happens to them. Each generation has a copy of its dispatcher next to its
 // manifest.
 //
 //	current, err := generation.Open(generation.DefaultDir)
@@ -94,9 +94,9 @@ type HostFile struct {
 type Stage int
 
 const (
-	BeforeFlip Stage = iota // not used yet: directories, links to the dispatcher
-	AfterFlip               // files that the Last stage requires
-	Last                    // activates it: the kubelet's flags or configuration
+	BeforeActivation Stage = iota // not used yet: directories, links to the dispatcher
+	AfterActivation               // files that the Last stage requires
+	Last                          // activates it: the kubelet's flags or configuration
 )
 
 // File is a file of a generation.
@@ -153,7 +153,7 @@ func decode(name string, data []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// ConfigKind says what the configuration file with the entries is.
+// ConfigKind is the kind of the configuration file with the entries.
 type ConfigKind string
 
 const (
@@ -169,7 +169,7 @@ type Layout struct {
 	Config   string     `json:"config"` // the file that has the entries
 	Kind     ConfigKind `json:"kind"`
 	Original string     `json:"original,omitempty"` // the file that Config links to or copies
-	Flag     string     `json:"flag"`               // what the kubelet's flag names: Config or its directory
+	Flag     string     `json:"flag"`               // the path in the kubelet's flag: Config or its directory
 
 	BinDir  string `json:"binDir"`
 	LinksOf string `json:"linksOf,omitempty"` // the bin dir to whose executables BinDir has links

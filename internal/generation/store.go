@@ -59,8 +59,8 @@ func (s Store) Lock(ctx context.Context) (unlock func(), err error) {
 	return flock.Dir(ctx, s.FS.Host("/"))
 }
 
-// Current returns the number of the current generation. It is an
-// [fs.ErrNotExist] if there is no link.
+// Current returns the number of the current generation. The error
+// is an [fs.ErrNotExist] if the link is missing.
 func (s Store) Current() (number int, err error) {
 	return readCurrent(s.Path(currentLink), s.FS.Readlink)
 }
@@ -253,22 +253,22 @@ func (s Store) add(ctx context.Context, dir string, m *Manifest, c Content) erro
 	return nil
 }
 
-// Flip makes a generation current, with one rename.
-func (s Store) Flip(number int) error {
+// Activate makes a generation current, with one rename.
+func (s Store) Activate(number int) error {
 	if err := s.FS.Link(generationsDir+"/"+strconv.Itoa(number), s.Path(currentLink)); err != nil {
 		return fmt.Errorf("make generation %d current: %w", number, err)
 	}
 	return nil
 }
 
-// Unflip removes the link.
-func (s Store) Unflip() error { return s.FS.Remove(s.Path(currentLink)) }
+// Deactivate removes the link.
+func (s Store) Deactivate() error { return s.FS.Remove(s.Path(currentLink)) }
 
 // UseDispatcher installs the dispatcher of a generation. A dispatcher can read
 // earlier generations, so a later one is installed before the flip, and an
 // earlier one after it.
 func (s Store) UseDispatcher(number int) error {
-	return s.FS.Same(s.GenerationPath(number, Dispatcher), s.DispatcherPath())
+	return s.FS.HardLink(s.GenerationPath(number, Dispatcher), s.DispatcherPath())
 }
 
 // Sweep removes all but keep generations, except those in use. It keeps the

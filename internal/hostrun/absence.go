@@ -34,7 +34,7 @@ func absentIn(mounts, socket string, err error) error {
 	case !isMountPoint(mounts, dir):
 		return &NotMountedError{dir, err}
 	case isThere(socket), isThere(dir + "/system"): // as sd_booted(3) checks
-		return &NotAnsweringError{socket, err}
+		return &NotRespondingError{socket, err}
 	}
 	return &NoSystemdError{socket, err}
 }

@@ -20,8 +20,8 @@ import (
 
 // Errors are one line for the cluster's administrator, and include the fix.
 
-// NoSystemdError means that the node has no systemd: the directory is mounted, and has
-// none of systemd's files.
+// NoSystemdError means that the node has no systemd: the directory is mounted, and does
+// not contain systemd's files.
 type NoSystemdError struct {
 	Socket string
 	Err    error
@@ -49,19 +49,19 @@ func (e *NotMountedError) Error() string {
 // Unwrap returns the failure.
 func (e *NotMountedError) Unwrap() error { return e.Err }
 
-// NotAnsweringError means that the node has systemd, and that it does not respond.
-type NotAnsweringError struct {
+// NotRespondingError means that the node has systemd, and that it does not respond.
+type NotRespondingError struct {
 	Socket string
 	Err    error
 }
 
-func (e *NotAnsweringError) Error() string {
+func (e *NotRespondingError) Error() string {
 	return fmt.Sprintf("this node has systemd (%s exists), but it does not respond at %s (%v): if this continues, check systemctl status on the node, "+
 		"and make sure that the pod mounts the whole %[1]s directory, as in the chart", path.Dir(e.Socket), e.Socket, e.Err)
 }
 
 // Unwrap returns the failure.
-func (e *NotAnsweringError) Unwrap() error { return e.Err }
+func (e *NotRespondingError) Unwrap() error { return e.Err }
 
 // DeniedError means that this process has no permission to use systemd.
 type DeniedError struct {
@@ -84,7 +84,7 @@ func (e *DeniedError) Unwrap() error { return e.Err }
 // NotStartedError means that systemd could not start a program.
 type NotStartedError struct {
 	Path   string
-	Status int    // of systemd.exec(5); 0 if there is none
+	Status int    // of systemd.exec(5), or 0
 	Result string // of the unit
 }
 

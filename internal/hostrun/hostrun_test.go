@@ -163,8 +163,8 @@ func TestAbsence(t *testing.T) {
 		{"mounted elsewhere", func(dir string) string { return mounted(dir + "/system") }, nil, "*hostrun.NotMountedError", "is not mounted into this pod"},
 		{"of a node without systemd, made by the kubelet", mounted, nil, "*hostrun.NoSystemdError", "this node does not run systemd: "},
 		{"of a node with elogind", mounted, []string{"seats", "sessions"}, "*hostrun.NoSystemdError", "this node does not run systemd: "},
-		{"systemd without a socket", mounted, []string{"system"}, "*hostrun.NotAnsweringError", "this node has systemd ("},
-		{"a socket where nobody listens", mounted, []string{"private"}, "*hostrun.NotAnsweringError", "does not respond at "},
+		{"systemd without a socket", mounted, []string{"system"}, "*hostrun.NotRespondingError", "this node has systemd ("},
+		{"a socket where nobody listens", mounted, []string{"private"}, "*hostrun.NotRespondingError", "does not respond at "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()

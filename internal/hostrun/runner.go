@@ -67,7 +67,7 @@ const (
 // unit is running already, Run first waits until it has ended.
 //
 // An error means that the program could not be run, or ended without an exit code: a
-// [*NoSystemdError], [*NotMountedError], [*NotAnsweringError], [*DeniedError],
+// [*NoSystemdError], [*NotMountedError], [*NotRespondingError], [*DeniedError],
 // [*NotStartedError], [*KilledError], [*LostError], [*UnitFileError], or, also if a
 // writer fails, a [*BegunError]. When ctx ends, Run returns its cause at once and the
 // program continues; its further output is lost, but its writes succeed.

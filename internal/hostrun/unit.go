@@ -74,7 +74,7 @@ type state struct{ systemd.Unit }
 // ours reports whether the run with this token has started the unit.
 func (s state) ours(token string) bool { return strings.Contains(s.Description, "("+token+")") }
 
-// foreign returns the path of the node's own unit file of that name, "" if there is none.
+// foreign returns the path of the node's own unit file of that name, or "".
 func (s state) foreign() string {
 	if s.Transient {
 		return ""

@@ -17,7 +17,7 @@ import (
 // Attr has the attributes of a new file.
 type Attr struct {
 	Mode  fs.FileMode // permissions
-	Like  fs.FileInfo // has the owner and group; nil means those of the process
+	Like  fs.FileInfo // has the owner and group; nil means the process's
 	Label string      // SELinux label, as in security.selinux; "" means the directory's default
 }
 
@@ -174,9 +174,9 @@ func (f FS) Link(target, name string) error {
 	})
 }
 
-// Same makes a second name (a hard link) of a file, or replaces the file or link
+// HardLink makes a second name (a hard link) of a file, or replaces the file or link
 // of that name.
-func (f FS) Same(name, as string) error {
+func (f FS) HardLink(name, as string) error {
 	return f.at(name, func(from string) error {
 		return f.replace(as, func(temp string) error {
 			if err := f.step("link", as); err != nil {

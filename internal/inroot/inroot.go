@@ -76,8 +76,8 @@ func (f FS) Open(name string) (*os.File, error) {
 	return get(f.follow, name, func(at string) (*os.File, error) { return os.OpenFile(at, os.O_RDONLY|nonblock, 0) })
 }
 
-// Real returns the node's name of a file after all links are resolved. It is an
-// [fs.ErrNotExist] if there is no file.
+// Real returns the node's name of a file after all links are resolved. The error is
+// an [fs.ErrNotExist] if the file is missing.
 func (f FS) Real(name string) (string, error) { return get(f.follow, name, f.nameOf) }
 
 // Exists reports whether a file, or a dangling symlink, has this name.

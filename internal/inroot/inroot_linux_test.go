@@ -77,7 +77,7 @@ func TestEveryStepFails(t *testing.T) {
 				return f.Put(name("file"), strings.NewReader("new"), inroot.Attr{Mode: 0o644})
 			},
 			"link": func(f inroot.FS) error { return f.Link("elsewhere", name("file")) },
-			"same": func(f inroot.FS) error { return f.Same(name("other"), name("file")) },
+			"same": func(f inroot.FS) error { return f.HardLink(name("other"), name("file")) },
 			"move": func(f inroot.FS) error { return f.Move(name("other"), name("file")) },
 		}
 		for what, change := range changes {

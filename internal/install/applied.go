@@ -59,7 +59,7 @@ func (in *Installer) recordEntries(ctx context.Context, m *generation.Manifest) 
 	if n := len(list); n > 0 && sameEntries(list[n-1], next) || n == 0 && m == nil {
 		return nil
 	}
-	return in.writeJSON(generation.AppliedFile, append(in.mayMatter(list, now.Boot), next))
+	return in.writeJSON(generation.AppliedFile, append(in.stillRelevant(list, now.Boot), next))
 }
 
 func sameEntries(a, b generation.Applied) bool {
@@ -70,7 +70,7 @@ func sameEntries(a, b generation.Applied) bool {
 
 // forget drops records that no running kubelet can have loaded.
 func (in *Installer) forget(ctx context.Context) error {
-	if err := in.look(ctx); err != nil {
+	if err := in.rereadSetup(ctx); err != nil {
 		return err
 	}
 	list, _, err := in.records(ctx)
@@ -81,15 +81,15 @@ func (in *Installer) forget(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if left := in.mayMatter(list, now.Boot); len(left) < len(list) {
+	if left := in.stillRelevant(list, now.Boot); len(left) < len(list) {
 		return in.writeJSON(generation.AppliedFile, left)
 	}
 	return nil
 }
 
-// mayMatter returns the records that the running kubelet may have loaded, and the last
+// stillRelevant returns the records that the running kubelet may have loaded, and the last
 // one, which the next kubelet will load.
-func (in *Installer) mayMatter(list []generation.Applied, boot string) (left []generation.Applied) {
+func (in *Installer) stillRelevant(list []generation.Applied, boot string) (left []generation.Applied) {
 	if len(list) == 0 {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (in *Installer) mayHaveRead(list []generation.Applied, boot string) (read [
 	return read
 }
 
-// memory is what the running kubelet may have loaded.
+// memory lists the entries that the running kubelet may have loaded.
 type memory struct {
 	known bool
 	may   []generation.Applied // one of these, the most likely first; empty if no kubelet runs

@@ -54,7 +54,7 @@ func (c *change) run(ctx context.Context, prepare func() error) error {
 	if err := prepare(); err != nil {
 		return c.abort(ctx, err)
 	}
-	err := c.drive(ctx)
+	err := c.apply(ctx)
 	if err == nil && c.to != nil {
 		err = c.probe(ctx)
 	}
@@ -115,7 +115,7 @@ func (c *change) revert(ctx context.Context) error {
 		return errors.New("the previous generation is damaged")
 	}
 	back := &change{Installer: c.Installer, action: c.action, from: c.to, to: c.from, restart: c.restarted, again: true}
-	if err := back.drive(ctx); err != nil {
+	if err := back.apply(ctx); err != nil {
 		return err
 	}
 	return c.discard(ctx)

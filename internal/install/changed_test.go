@@ -76,7 +76,7 @@ func TestChangedByOthers(t *testing.T) {
 		{name: "plugin replaced", layout: "json", change: overwrite(gen+"/1/bin/alpha", "#!/bin/sh\n# mine\n"), status: "alpha has been changed since it was installed", rollback: "generation 1 was modified after it was created"},
 		{name: "generation deleted", layout: "json", change: remove(gen + "/1"), status: "the current generation is damaged", install: "the current generation is damaged",
 			rollback: "there is no generation on this node", uninstall: "the current generation is damaged"},
-		{name: "current to nothing", layout: "json", change: func(c *changing) error { return c.store().Flip(7) }, status: "the current generation is damaged", install: "the current generation is damaged"},
+		{name: "current to nothing", layout: "json", change: func(c *changing) error { return c.store().Activate(7) }, status: "the current generation is damaged", install: "the current generation is damaged"},
 		{name: "current elsewhere", layout: "json", change: func(c *changing) error { return c.fs().Link("/etc", stateDir+"/current") }, status: "which is not a regcred generation", install: "which is not a regcred generation"},
 		{name: "current gone", layout: "json", change: remove("var/lib/regcred/current"), status: "does not exist, so no generation is current", install: "does not exist, so no generation is current"},
 		{name: "manifest cut", layout: "json", change: overwrite(gen+"/1/manifest.json", `{"schemaVersion":1,`), status: "manifest.json is damaged", install: "manifest.json is damaged",

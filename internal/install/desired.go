@@ -230,8 +230,8 @@ func (in *Installer) checkExecutable(ctx context.Context, d Desired, cfg *config
 	return list
 }
 
-// OwnConfig sets Config to regcred's own configuration, if d has none and there is no
-// current generation.
+// OwnConfig sets Config to regcred's own configuration, unless d has one or a generation is
+// current.
 func (in *Installer) OwnConfig(d *Desired) {
 	if d.Config != "" || in.fs().Exists(in.Store.Path("current")) {
 		return

@@ -56,7 +56,7 @@ func (in *Installer) putFile(ctx context.Context, h generation.HostFile) (change
 	if err != nil || bytes.Equal(now, []byte(h.Content)) && now != nil {
 		return false, err
 	}
-	if now != nil && !in.mine(ctx, h.Path, now) {
+	if now != nil && !in.isWritten(ctx, h.Path, now) {
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
@@ -67,9 +67,9 @@ func (in *Installer) putFile(ctx context.Context, h generation.HostFile) (change
 	return true, in.fs().Put(name, strings.NewReader(h.Content), inroot.Attr{Mode: h.Mode, Label: in.fs().Label(name)})
 }
 
-// mine reports whether some generation has that content for a host file. If ctx has
+// isWritten reports whether some generation has that content for a host file. If ctx has
 // ended, it may wrongly return false.
-func (in *Installer) mine(ctx context.Context, name string, now []byte) bool {
+func (in *Installer) isWritten(ctx context.Context, name string, now []byte) bool {
 	numbers, _ := in.Store.Numbers()
 	return slices.ContainsFunc(numbers, func(n int) bool {
 		m, err := in.Store.Manifest(ctx, n)
@@ -99,7 +99,7 @@ func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list
 		if err != nil {
 			return false, err
 		}
-		if err := in.remember(ctx, h.Path, now, without, next); err != nil {
+		if err := in.saveOriginal(ctx, h.Path, now, without, next); err != nil {
 			return false, err
 		}
 	}
@@ -273,7 +273,7 @@ func (in *Installer) removeFile(ctx context.Context, h generation.HostFile) (cha
 	if err != nil || now == nil {
 		return false, err
 	}
-	if string(now) == h.Content || in.mine(ctx, h.Path, now) {
+	if string(now) == h.Content || in.isWritten(ctx, h.Path, now) {
 		return true, in.fs().Remove(h.Path)
 	}
 	if err := ctx.Err(); err != nil {

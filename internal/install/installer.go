@@ -36,12 +36,12 @@ type Installer struct {
 	Store generation.Store
 	Setup *node.Setup // the node before the change
 
-	// Look reads Setup again under the lock; if nil, Setup is kept.
-	Look func(ctx context.Context) (*node.Setup, error)
+	// ReadSetup reads Setup again under the lock; if nil, Setup is kept.
+	ReadSetup func(ctx context.Context) (*node.Setup, error)
 
 	// Service is the kubelet's unit. Without a Manager nothing is restarted.
-	Service service.Service
-	Want    service.Want
+	Service  service.Service
+	Criteria service.Criteria
 
 	// Probe, if not nil, is a test pull after a change, with the same time limit as the
 	// kubelet's health check.
@@ -86,18 +86,18 @@ func (in *Installer) lock(ctx context.Context) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("wait for another regcred process on this node: %w", err)
 	}
-	if err := in.look(ctx); err != nil {
+	if err := in.rereadSetup(ctx); err != nil {
 		unlock()
 		return nil, err
 	}
 	return unlock, nil
 }
 
-func (in *Installer) look(ctx context.Context) error {
-	if in.Look == nil {
+func (in *Installer) rereadSetup(ctx context.Context) error {
+	if in.ReadSetup == nil {
 		return nil
 	}
-	s, err := in.Look(ctx)
+	s, err := in.ReadSetup(ctx)
 	if err == nil {
 		in.Setup = s
 	}
@@ -123,7 +123,7 @@ func (in *Installer) missingDirs(dir string) (missing []string, err error) {
 	}
 }
 
-// current returns the manifest of the current generation, nil if there is none.
+// current returns the manifest of the current generation, or nil.
 func (in *Installer) current(ctx context.Context) (*generation.Manifest, error) {
 	number, err := in.Store.Current()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -156,5 +156,5 @@ func numberOf(m *generation.Manifest) int {
 	return m.Number
 }
 
-// stamp returns the time for manifests and the journal.
-func stamp() time.Time { return time.Now().UTC().Truncate(time.Second) }
+// timestamp returns the time for manifests and the journal.
+func timestamp() time.Time { return time.Now().UTC().Truncate(time.Second) }

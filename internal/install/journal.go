@@ -52,7 +52,7 @@ func (in *Installer) journal(ctx context.Context) (j journal, err error) {
 }
 
 func (in *Installer) begin(a action, from, to int) error {
-	return in.writeJSON(journalFile, journal{a, from, to, stamp()})
+	return in.writeJSON(journalFile, journal{a, from, to, timestamp()})
 }
 
 func (in *Installer) end() error { return in.fs().Remove(in.Store.Path(journalFile)) }

@@ -284,8 +284,8 @@ func (w *world) installer(before func(step, name string) error) (*install.Instal
 	store := w.store()
 	store.FS.Before = before
 	return &install.Installer{
-		Store: store, Setup: s, Look: w.setup, Now: w.now, Version: "test",
-		Service: service.Service{Manager: manager{world: w}, Name: "kubelet.service", Poll: time.Millisecond},
-		Want:    service.Want{Stable: time.Nanosecond, Within: 10 * time.Second},
+		Store: store, Setup: s, ReadSetup: w.setup, Now: w.now, Version: "test",
+		Service:  service.Service{Manager: manager{world: w}, Name: "kubelet.service", Poll: time.Millisecond},
+		Criteria: service.Criteria{Stable: time.Nanosecond, Within: 10 * time.Second},
 	}, nil
 }

@@ -24,7 +24,7 @@ const (
 	kubeletDir = "kubelet" // below the state directory, if regcred cannot use the kubelet's directories
 )
 
-// layoutOf decides where files go on a node: to the kubelet's configured paths if they
+// layoutOf decides the location of files on a node: to the kubelet's configured paths if they
 // are writable and persistent, otherwise below the state directory, with a drop-in that
 // sets the kubelet's flags.
 func (in *Installer) layoutOf() (generation.Layout, error) {
@@ -155,7 +155,7 @@ func (in *Installer) configuration(ctx context.Context, m *generation.Manifest) 
 	if l.Kind == generation.ConfigShared {
 		return []generation.HostFile{{Kind: generation.HostEntries, Path: l.Config, Mode: 0o644, Stage: sharedStage(l)}}, nil
 	}
-	own := generation.HostFile{Kind: generation.HostFileOwn, Path: l.Config, Mode: 0o644, Stage: generation.AfterFlip}
+	own := generation.HostFile{Kind: generation.HostFileOwn, Path: l.Config, Mode: 0o644, Stage: generation.AfterActivation}
 	var data []byte
 	name := l.Config
 	switch l.Kind {
@@ -181,7 +181,7 @@ func sharedStage(l generation.Layout) generation.Stage {
 	if l.DropIn != "" {
 		return generation.Last
 	}
-	return generation.AfterFlip
+	return generation.AfterActivation
 }
 
 // flagsStage returns when the flags are changed.
@@ -189,7 +189,7 @@ func flagsStage(l generation.Layout) generation.Stage {
 	if l.Kind != generation.ConfigShared {
 		return generation.Last
 	}
-	return generation.AfterFlip
+	return generation.AfterActivation
 }
 
 // flags returns the files that set the kubelet's flags.

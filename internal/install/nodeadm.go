@@ -24,7 +24,7 @@ func nodeConfigOf(args []string) (string, error) {
 }
 
 // nodeadmEnvironment is the file to which nodeadm writes the kubelet's flags at each boot:
-// its own, then those of drop-ins (awslabs/amazon-eks-ami: nodeadm).
+// first its own, then the drop-ins' (awslabs/amazon-eks-ami: nodeadm).
 const nodeadmEnvironment = "/etc/eks/kubelet/environment"
 
 // removeNodeadmFlags removes regcred's flags from what nodeadm wrote at the last boot,

@@ -13,7 +13,7 @@ import (
 
 // copiesNode reports whether a host file copies or links to something of the node: the
 // unit's command, the kubelet's configuration, or plugins. It must match the node's
-// current state, not that of an earlier generation.
+// current state, not an earlier generation's.
 func (in *Installer) copiesNode(l generation.Layout, h generation.HostFile) bool {
 	switch h.Kind {
 	case generation.HostFileOwn:
@@ -67,8 +67,8 @@ func (in *Installer) asInstalled(ctx context.Context, m *generation.Manifest, h 
 		return string(now) == h.Content
 	}
 	if h.Path != m.Layout.Config {
-		return in.mine(ctx, h.Path, now)
+		return in.isWritten(ctx, h.Path, now)
 	}
 	next, err := in.setEntries(ctx, h.Path, now, m.Entries)
-	return err == nil && bytes.Equal(next, now) && in.mine(ctx, h.Path, now)
+	return err == nil && bytes.Equal(next, now) && in.isWritten(ctx, h.Path, now)
 }

@@ -30,9 +30,9 @@ func (in *Installer) originals(ctx context.Context) (map[string]original, error)
 	return list, err
 }
 
-// remember saves a file's content without regcred's entries before the file is rewritten.
+// saveOriginal saves a file's content without regcred's entries before the file is rewritten.
 // This includes changes that others made in the meantime.
-func (in *Installer) remember(ctx context.Context, name string, now, without, next []byte) error {
+func (in *Installer) saveOriginal(ctx context.Context, name string, now, without, next []byte) error {
 	list, err := in.originals(ctx)
 	if err != nil {
 		return err

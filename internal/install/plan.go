@@ -17,9 +17,9 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// Plan is what an install would change, and why.
+// Plan lists the changes of an install and their reasons.
 type Plan struct {
-	From *generation.Manifest // the current generation; nil if there is none
+	From *generation.Manifest // the current generation, or nil
 	To   *generation.Manifest // the next; its Number is not known yet unless Reactivate is set
 
 	Reactivate bool // To exists: it is the current generation or an earlier one
@@ -72,8 +72,8 @@ func (in *Installer) Plan(ctx context.Context, d Desired) (*Plan, error) {
 	return p, in.checkWritable(p)
 }
 
-// startingPoint returns the current generation, nil if there is none. If generations
-// exist and none is current it returns the latest, and an error that says so.
+// startingPoint returns the current generation, or nil. If generations exist and none is
+// current, it returns the latest one and an error for that.
 func (in *Installer) startingPoint(ctx context.Context) (from *generation.Manifest, unlinked, err error) {
 	if from, err = in.current(ctx); err == nil {
 		err = in.checkInterrupted(ctx)
@@ -114,15 +114,15 @@ func (in *Installer) checkAllowed(d Desired, from *generation.Manifest) error {
 	return nil
 }
 
-// nextManifest returns a manifest with what is desired. What is not set is as in the
-// current generation.
+// nextManifest returns a manifest with what is desired. Other settings are
+// those of the current generation.
 func (in *Installer) nextManifest(d Desired, from *generation.Manifest) *generation.Manifest {
 	was := from
 	if was == nil {
 		was = &generation.Manifest{}
 	}
 	m := &generation.Manifest{
-		Previous: was.Number, Created: stamp(), Version: in.Version, Owner: d.Owner, Source: cmp.Or(sourceOf(d), was.Source),
+		Previous: was.Number, Created: timestamp(), Version: in.Version, Owner: d.Owner, Source: cmp.Or(sourceOf(d), was.Source),
 		MaxStale: cmp.Or(generation.Duration(d.MaxStale), was.MaxStale, generation.Duration(generation.DefaultMaxStale)),
 		Reserve:  d.Reserve, AnyImage: was.AnyImage,
 	}
@@ -297,7 +297,7 @@ func (in *Installer) hostDiff(ctx context.Context, from, m *generation.Manifest,
 		if next, err = in.nextEntries(ctx, h.Path, now, m.Entries); err != nil {
 			return d, err
 		}
-	} else if now != nil && !in.mine(ctx, h.Path, now) && !in.removed(from, now) {
+	} else if now != nil && !in.isWritten(ctx, h.Path, now) && !in.removed(from, now) {
 		return d, withHint("move it away", "%s already exists and differs from regcred's file", d.Name)
 	}
 	if h.Path == m.Layout.Config { // it may have secrets of others

@@ -18,7 +18,8 @@ import (
 
 // reusable returns an existing generation with the planned content, as
 // [Installer.Rollback] would activate it, and why the kubelet must be restarted for it.
-// It returns nil if there is none, or only one that needs a restart that the plan does not.
+// It returns nil if no generation qualifies, or only one that needs a restart that the plan
+// does not.
 func (in *Installer) reusable(ctx context.Context, p *Plan) (m *generation.Manifest, restart []string, err error) {
 	numbers, err := in.Store.Numbers()
 	if err != nil || p.From == nil {
@@ -64,7 +65,7 @@ func sameHost(a, b []generation.HostFile) bool {
 	return slices.Equal(slices.SortedStableFunc(slices.Values(a), byPath), slices.SortedStableFunc(slices.Values(b), byPath))
 }
 
-// latest returns the latest readable generation, nil if there is none.
+// latest returns the latest readable generation, or nil.
 func (in *Installer) latest(ctx context.Context) (*generation.Manifest, error) {
 	numbers, err := in.Store.Numbers()
 	if err != nil {

@@ -55,7 +55,7 @@ func (in *Installer) recover(ctx context.Context) error {
 		}
 	}
 	if c.from != nil || c.to != nil {
-		if err := c.drive(ctx); err != nil {
+		if err := c.apply(ctx); err != nil {
 			return fmt.Errorf("%s was interrupted and cannot be finished: %w", j, err)
 		}
 	}

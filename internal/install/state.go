@@ -17,7 +17,7 @@ import (
 )
 
 // own reports whether a name in the state directory is one of regcred's.
-func own(name string) bool {
+func isOwnName(name string) bool {
 	names := []string{"current", "generations", generation.Dispatcher, generation.AppliedFile, originalsFile, journalFile, kubeletDir}
 	return slices.Contains(names, name) || inroot.IsTemporary(name)
 }
@@ -58,7 +58,7 @@ func (in *Installer) checkStateDir() error {
 		return err
 	}
 	for _, e := range list {
-		if !in.Present() || !own(e.Name()) {
+		if !in.Present() || !isOwnName(e.Name()) {
 			return withHint("--state-dir must be a new or empty directory",
 				"nothing was changed: %s is not a regcred state directory, because it contains %q", in.fs().Host(in.Store.Dir), e.Name())
 		}
@@ -83,7 +83,7 @@ func (in *Installer) clear() error {
 	for _, e := range list {
 		switch {
 		case e.Name() == journalFile:
-		case !own(e.Name()), e.Name() == kubeletDir && in.hasFiles(in.Store.Path(kubeletDir)):
+		case !isOwnName(e.Name()), e.Name() == kubeletDir && in.hasFiles(in.Store.Path(kubeletDir)):
 			foreign = append(foreign, e.Name())
 		default:
 			if err := in.fs().RemoveAll(in.Store.Path(e.Name())); err != nil {

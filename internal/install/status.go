@@ -18,8 +18,8 @@ import (
 
 // Status is the state of a node.
 type Status struct {
-	Current     *generation.Manifest // nil if there is none, or it is unreadable
-	Generations []Known              // the earliest first
+	Current     *generation.Manifest // nil if missing or unreadable
+	Generations []Generation         // the earliest first
 
 	BrokenOff string   // an interrupted change; "" if none
 	Problems  []string // differences from the installed state
@@ -28,8 +28,8 @@ type Status struct {
 	Memory int // the generation whose entries the running kubelet has loaded; 0 if none
 }
 
-// Known is a generation that exists.
-type Known struct {
+// Generation is an installed generation.
+type Generation struct {
 	Number   int
 	Manifest *generation.Manifest // nil if it is unreadable
 	Err      error                // why it is unreadable
@@ -44,7 +44,7 @@ func (in *Installer) Status(ctx context.Context) (*Status, error) {
 	}
 	for _, n := range numbers {
 		m, err := in.Store.Manifest(ctx, n)
-		s.Generations = append(s.Generations, Known{n, m, err})
+		s.Generations = append(s.Generations, Generation{n, m, err})
 	}
 	if j, err := in.journal(ctx); err != nil {
 		s.problem("%v", err)
@@ -166,7 +166,7 @@ func (in *Installer) compareHost(ctx context.Context, m *generation.Manifest, h 
 	return ""
 }
 
-// compareCopy reports changes in what was copied or linked.
+// compareCopy reports changes in files that were copied or linked.
 func (in *Installer) compareCopy(ctx context.Context, s *Status) {
 	l := s.Current.Layout
 	if l.Kind == generation.ConfigCopied {

@@ -33,7 +33,7 @@ type fetcher struct {
 func (f *fetcher) fetch(ctx context.Context, pl *plan) error {
 	f.reused = make([]bool, len(pl.blobs))
 	for _, b := range pl.blobs {
-		f.tell(EventQueued, b, 0, false)
+		f.report(EventQueued, b, 0, false)
 	}
 	first := 0
 	if !pl.forPlatform { // an image that is not from an index: its configuration comes first
@@ -83,14 +83,14 @@ func (f *fetcher) checkPlatform(ctx context.Context, pl *plan) error {
 	if have.OS == "" || have.Architecture == "" {
 		return nil // some builders omit it
 	}
-	if !pl.want.takes(have) {
+	if !pl.want.matches(have) {
 		return fmt.Errorf("no image for platform %s; available: %s", pl.want, have)
 	}
 	pl.root.Platform = &v1.Platform{OS: have.OS, Architecture: have.Architecture, Variant: have.Variant}
 	return nil
 }
 
-func (f *fetcher) tell(kind EventKind, b blob, n int64, reused bool) {
+func (f *fetcher) report(kind EventKind, b blob, n int64, reused bool) {
 	if f.progress != nil {
 		f.progress(Event{Kind: kind, Digest: b.Digest.String(), Config: b.config, Size: b.Size, Bytes: n, Reused: reused})
 	}
@@ -98,21 +98,21 @@ func (f *fetcher) tell(kind EventKind, b blob, n int64, reused bool) {
 
 // blob stores one blob, and downloads it if necessary, with retries.
 func (f *fetcher) blob(ctx context.Context, i int, b blob) error {
-	f.tell(EventStart, b, 0, false)
+	f.report(EventStart, b, 0, false)
 	have, err := f.layout.Verify(ctx, b.Descriptor)
 	if err != nil {
 		return err
 	}
 	if have {
 		f.reused[i] = true
-		f.tell(EventDone, b, b.Size, true)
+		f.report(EventDone, b, b.Size, true)
 		return nil
 	}
 	for n := 1; ; n++ {
 		err := f.download(ctx, b)
 		if err == nil {
 			f.bytes.Add(b.Size)
-			f.tell(EventDone, b, b.Size, false)
+			f.report(EventDone, b, b.Size, false)
 			return nil
 		}
 		// A broken proxy or disk corrupts bytes repeatedly; once may be chance.
@@ -120,7 +120,7 @@ func (f *fetcher) blob(ctx context.Context, i int, b blob) error {
 		if ctx.Err() != nil || isLocal(err) || !again || !f.session.Budget.Pause(ctx, n, 0) {
 			return fmt.Errorf("blob %s: %w", b.Digest, f.explain(b, err))
 		}
-		f.tell(EventRestart, b, 0, false)
+		f.report(EventRestart, b, 0, false)
 	}
 }
 
@@ -173,7 +173,7 @@ func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.Reader.Read(p)
 	if n > 0 {
 		m.n += int64(n)
-		m.f.tell(EventAdvance, m.b, min(m.n, m.b.Size), false)
+		m.f.report(EventAdvance, m.b, min(m.n, m.b.Size), false)
 	}
 	return n, err
 }

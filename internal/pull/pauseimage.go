@@ -45,7 +45,7 @@ func (r *Runtime) PauseImage(ctx context.Context) (image, from string, err error
 
 // pauseImageOfStatus returns "" if the status does not name it.
 func (r *Runtime) pauseImageOfStatus(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.opts.greeting())
+	ctx, cancel := context.WithTimeout(ctx, r.opts.firstCallTimeout())
 	defer cancel()
 	resp, err := runtimeapi.NewRuntimeServiceClient(r.conn).Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
 	if err != nil {

@@ -72,7 +72,7 @@ func (s *session) choose(ctx context.Context, index manifest, want platform) (ma
 		if d.Platform == nil || !d.MediaType.IsImage() {
 			continue
 		}
-		if want.takes(*d.Platform) {
+		if want.matches(*d.Platform) {
 			return s.child(ctx, d)
 		}
 		if d.Platform.OS != "unknown" { // attestations

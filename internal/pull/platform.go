@@ -48,6 +48,6 @@ func normal(p v1.Platform) v1.Platform {
 	return p
 }
 
-func (p platform) takes(have v1.Platform) bool {
+func (p platform) matches(have v1.Platform) bool {
 	return p.all || normal(have).Satisfies(p.Platform)
 }

@@ -121,7 +121,7 @@ func (p *Puller) Pull(ctx context.Context, image string, creds []regcred.Credent
 		Transport: p.Transport, Idle: p.IdleTimeout, Budget: login.NewBudget(p.Retry),
 	}}
 	var res *Result
-	used, failed, err := inTurn(ctx, j.registry.Secrets, t.name, creds, p.Refused, func(cred *regcred.Credential) (err error) {
+	used, failed, err := tryEach(ctx, j.registry.Secrets, t.name, creds, p.Refused, func(cred *regcred.Credential) (err error) {
 		res, err = j.try(ctx, cred)
 		return err
 	})

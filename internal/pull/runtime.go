@@ -122,7 +122,7 @@ func (r *Runtime) newPull(image string) (*runtimePull, error) {
 	if err != nil {
 		return nil, fmt.Errorf("not an image reference: %w", err)
 	}
-	// kubelet: the tag is appended to what the user wrote
+	// kubelet: the tag is appended to the given name
 	// (applyDefaultImageTag), so that the runtime resolves short names.
 	full := image
 	if reference.IsNameOnly(named) {
@@ -137,7 +137,7 @@ func (r *Runtime) newPull(image string) (*runtimePull, error) {
 
 // isPresent reports whether the runtime has the image.
 func (p *runtimePull) isPresent(ctx context.Context, res *RuntimeResult) (found bool, err error) {
-	err = p.r.persist(ctx, func(ctx context.Context) error {
+	err = p.r.callAgain(ctx, func(ctx context.Context) error {
 		got, err := p.r.status(ctx, p.spec)
 		if err == nil && got != nil {
 			found, res.Ref, res.Size, res.Pinned = true, got.Id, int64(got.Size), got.Pinned
@@ -168,7 +168,7 @@ func (p *runtimePull) tryAll(ctx context.Context, res *RuntimeResult, lookup fun
 	if err != nil {
 		return err
 	}
-	res.Credential, res.Failed, err = inTurn(ctx, &login.Secrets{}, res.Image, creds, p.r.opts.Refused, func(cred *regcred.Credential) error {
+	res.Credential, res.Failed, err = tryEach(ctx, &login.Secrets{}, res.Image, creds, p.r.opts.Refused, func(cred *regcred.Credential) error {
 		return p.try(ctx, cred, res)
 	})
 	if err != nil {
@@ -192,7 +192,7 @@ func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *Ru
 		// containerd compares the host in the address, also for plain HTTP.
 		req.Auth = &runtimeapi.AuthConfig{Username: cred.Username, Password: cred.Password.Reveal(), ServerAddress: "https://" + p.host}
 	}
-	return p.r.persist(ctx, func(ctx context.Context) error {
+	return p.r.callAgain(ctx, func(ctx context.Context) error {
 		got, err := p.r.images.PullImage(ctx, req)
 		if err != nil {
 			return newRuntimeError(ctx, err).pinnedTo(p.host, cred)
@@ -205,27 +205,27 @@ func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *Ru
 	})
 }
 
-// persist makes a call, and again if the runtime went away during it and came
+// callAgain makes a call, and again if the runtime went away during it and came
 // back.
-func (r *Runtime) persist(ctx context.Context, call func(context.Context) error) error {
+func (r *Runtime) callAgain(ctx context.Context, call func(context.Context) error) error {
 	err := call(ctx)
 	if !isAway(err) || ctx.Err() != nil {
 		return err
 	}
-	if r.await(ctx) != nil {
+	if r.waitUntilReady(ctx) != nil {
 		if ctx.Err() != nil {
 			return err
 		}
-		return &layout.Error{Err: fmt.Errorf("%w (%w), and the runtime was not available again within %s", ErrRuntimeGone, err, r.patience())}
+		return &layout.Error{Err: fmt.Errorf("%w (%w), and the runtime was not available again within %s", ErrRuntimeGone, err, r.returnTimeout())}
 	}
 	return call(ctx)
 }
 
-func (r *Runtime) patience() time.Duration { return cmp.Or(r.opts.Return, 30*time.Second) }
+func (r *Runtime) returnTimeout() time.Duration { return cmp.Or(r.opts.Return, 30*time.Second) }
 
-// await waits until the runtime responds again.
-func (r *Runtime) await(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, r.patience())
+// waitUntilReady waits until the runtime responds again.
+func (r *Runtime) waitUntilReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, r.returnTimeout())
 	defer cancel()
 	// Any image will do. A runtime that only begins to serve its socket does
 	// not respond.

@@ -49,7 +49,7 @@ func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Ru
 	// kubelet: the same reconnection, so that a restarted runtime is found as
 	// soon. But gRPC must not give up a silent socket before greet does, since
 	// it would not report why.
-	retry := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 2 * opts.greeting()}
+	retry := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 2 * opts.firstCallTimeout()}
 	retry.Backoff.BaseDelay, retry.Backoff.MaxDelay = 100*time.Millisecond, 3*time.Second
 	conn, err := grpc.NewClient("passthrough:///"+socket,
 		grpc.WithContextDialer(dialer),
@@ -61,7 +61,7 @@ func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Ru
 		return nil, fmt.Errorf("connect to the container runtime at %s: %w", socket, err)
 	}
 	r := &Runtime{opts: opts, socket: socket, conn: conn, images: runtimeapi.NewImageServiceClient(conn)}
-	if err := r.greet(ctx); err != nil {
+	if err := r.identify(ctx); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("query the version of the container runtime at %s: %w", socket, login.Said(err))
 	}
@@ -122,13 +122,15 @@ func explainDenied(err error) error {
 	return err
 }
 
-// greeting returns the timeout of the first call.
-func (o RuntimeOptions) greeting() time.Duration { return min(cmp.Or(o.Timeout, maxDial), maxDial) }
+// firstCallTimeout returns the timeout of the first call.
+func (o RuntimeOptions) firstCallTimeout() time.Duration {
+	return min(cmp.Or(o.Timeout, maxDial), maxDial)
+}
 
-// greet finds out which runtime serves the socket, and whether it serves images
+// identify finds out which runtime serves the socket, and whether it serves images
 // in CRI v1.
-func (r *Runtime) greet(ctx context.Context) error {
-	wait := r.opts.greeting()
+func (r *Runtime) identify(ctx context.Context) error {
+	wait := r.opts.firstCallTimeout()
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("no response within %s: the server hangs or is not a CRI runtime: %w", wait, context.DeadlineExceeded))
 	defer cancel()
 	v, err := r.version(ctx)

@@ -93,7 +93,7 @@ func TestDialRuntimeFails(t *testing.T) {
 // which less than the 10 seconds is enough here.
 func TestDialRuntimeDeaf(t *testing.T) {
 	t.Parallel()
-	if got := (RuntimeOptions{}).greeting(); got != 10*time.Second {
+	if got := (RuntimeOptions{}).firstCallTimeout(); got != 10*time.Second {
 		t.Errorf("by default it waits for %s, want 10s", got)
 	}
 	dir, err := os.MkdirTemp("", "cri")

@@ -32,7 +32,7 @@ type runtimeError struct {
 	code codes.Code
 	text string // in one line
 
-	status int    // HTTP status of the registry; 0 if the text has none
+	status int    // HTTP status of the registry in the text, or 0
 	kind   string // one of CRI's own errors, e.g. "RegistryUnavailable"
 	cause  error  // for errors.Is
 }

@@ -53,10 +53,10 @@ func (e *Error) Unwrap() []error {
 	return list
 }
 
-// inTurn tries credentials as a kubelet does: without any, once anonymously;
+// tryEach tries credentials as a kubelet does: without any, once anonymously;
 // otherwise with each until one works, and not anonymously after that. s
 // collects the credentials that are tried.
-func inTurn(ctx context.Context, s *login.Secrets, image string, creds []regcred.Credential, refused func(regcred.Credential), try func(*regcred.Credential) error) (used *regcred.Credential, failed []Try, err error) {
+func tryEach(ctx context.Context, s *login.Secrets, image string, creds []regcred.Credential, refused func(regcred.Credential), try func(*regcred.Credential) error) (used *regcred.Credential, failed []Try, err error) {
 	tries := []*regcred.Credential{nil} // anonymous
 	if len(creds) > 0 {
 		tries = tries[:0]

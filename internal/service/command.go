@@ -33,10 +33,10 @@ func output(ctx context.Context, name string, args ...string) (string, error) {
 	return stdout.String(), programError(name, err, stderr.String())
 }
 
-// carryThrough runs a program that changes something. The program continues when ctx or
+// runDetached runs a program that changes something. The program continues when ctx or
 // this process ends. Its output goes to a file, because a pipe without a reader would
 // stop it.
-func carryThrough(ctx context.Context, name string, args ...string) error {
+func runDetached(ctx context.Context, name string, args ...string) error {
 	printed, err := os.CreateTemp("", "regcred-")
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func carryThrough(ctx context.Context, name string, args ...string) error {
 		return err
 	}
 	cmd := exec.Command(name, args...)
-	cmd.Env, cmd.SysProcAttr = plainEnviron(), apart()
+	cmd.Env, cmd.SysProcAttr = plainEnviron(), ownProcessGroup()
 	cmd.Stdout, cmd.Stderr = printed, printed
 	if err := cmd.Start(); err != nil {
 		return err
@@ -73,7 +73,7 @@ func programError(name string, err error, stderr string) error {
 		return nil
 	}
 	if lines := trimmed(strings.Split(stderr, "\n")); len(lines) > 0 {
-		return fmt.Errorf("%s: %w: %s", name, err, fit(lines[len(lines)-1]))
+		return fmt.Errorf("%s: %w: %s", name, err, redactAndShorten(lines[len(lines)-1]))
 	}
 	if errors.Is(err, exec.ErrNotFound) {
 		return err // which names the program
@@ -81,7 +81,7 @@ func programError(name string, err error, stderr string) error {
 	return fmt.Errorf("%s: %w", shown.Line(name), err)
 }
 
-// head keeps the start of what is written to it.
+// head is a writer that keeps the first bytes.
 type head struct {
 	kept []byte
 	more bool
@@ -102,7 +102,7 @@ func (h *head) String() string {
 	return string(h.kept)
 }
 
-// tail keeps the end of what is written to it.
+// tail is a writer that keeps the last bytes.
 type tail struct{ kept []byte }
 
 func (t *tail) Write(p []byte) (int, error) {

@@ -7,4 +7,4 @@ package service
 
 import "syscall"
 
-func apart() *syscall.SysProcAttr { return nil }
+func ownProcessGroup() *syscall.SysProcAttr { return nil }

@@ -7,5 +7,5 @@ package service
 
 import "syscall"
 
-// apart makes a program one that a terminal's ^C does not reach.
-func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// ownProcessGroup makes a program one that a terminal's ^C does not reach.
+func ownProcessGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -36,9 +36,9 @@ func HealthURL(bindAddress string, port int) string {
 // askWithin is the time limit of a health check.
 const askWithin = 5 * time.Second
 
-// ask checks that a kubelet's health endpoint responds with 200. It uses no proxy and
+// checkHealth checks that a kubelet's health endpoint responds with 200. It uses no proxy and
 // follows no redirect.
-func ask(ctx context.Context, url string) error {
+func checkHealth(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, askWithin, timeout("timed out after "+askWithin.String()))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -51,7 +51,7 @@ func ask(ctx context.Context, url string) error {
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return unanswered(ctx, err)
+		return responseError(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
@@ -60,8 +60,8 @@ func ask(ctx context.Context, url string) error {
 	return nil
 }
 
-// unanswered returns why there was no response.
-func unanswered(ctx context.Context, err error) error {
+// responseError returns why there was no response.
+func responseError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("no response: %w", context.Cause(ctx))
 	}

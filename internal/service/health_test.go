@@ -86,10 +86,10 @@ func TestAsk(t *testing.T) {
 		}, "malformed HTTP"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			check(t, ask(t.Context(), serve(t, tt.address, tt.handler)), tt.want, "")
+			check(t, checkHealth(t.Context(), serve(t, tt.address, tt.handler)), tt.want, "")
 		})
 	}
-	check(t, ask(t.Context(), "http://127.0.0.1:1/healthz"), "connection refused", "")
+	check(t, checkHealth(t.Context(), "http://127.0.0.1:1/healthz"), "connection refused", "")
 }
 
 // TestAskSilent: who accepts and says nothing is given up with the context.
@@ -97,11 +97,11 @@ func TestAskSilent(t *testing.T) {
 	url := serve(t, "127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	check(t, ask(ctx, url), context.DeadlineExceeded.Error(), "")
+	check(t, checkHealth(ctx, url), context.DeadlineExceeded.Error(), "")
 }
 
 // TestAskDirectly: no proxy of the environment is asked for what is on this machine.
 func TestAskDirectly(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
-	check(t, ask(t.Context(), serve(t, "127.0.0.1:0", answer(http.StatusOK))), "", "")
+	check(t, checkHealth(t.Context(), serve(t, "127.0.0.1:0", answer(http.StatusOK))), "", "")
 }

@@ -37,7 +37,7 @@ func (s Service) Log(ctx context.Context, since time.Time) (lines []string, err 
 		}
 		return err
 	})
-	return telling(lines), err
+	return selectLines(lines), err
 }
 
 // log returns the log of the processes that were started since the wait began. The
@@ -56,8 +56,8 @@ func (w *watch) log(ctx context.Context) []string {
 // flagLine matches the lines that a kubelet with --v=1 writes at its start for each flag.
 var flagLine = regexp.MustCompile(`^I\d{4} \S+ +\d+ flags\.go:\d+\] FLAG: `)
 
-// telling picks the lines to show: the most informative one, then the last ones.
-func telling(lines []string) (picked []string) {
+// selectLines picks the lines to show: the most informative one, then the last ones.
+func selectLines(lines []string) (picked []string) {
 	lines = slices.DeleteFunc(slices.Clone(lines), flagLine.MatchString)
 	lines = sinceLastEnd(lines)
 	best, most := -1, 0
@@ -72,7 +72,7 @@ func telling(lines []string) (picked []string) {
 	}
 	picked = append(picked, lines[max(0, len(lines)-shownLines+len(picked)):]...)
 	for i, line := range picked {
-		picked[i] = fit(line)
+		picked[i] = redactAndShorten(line)
 	}
 	return picked
 }
@@ -124,9 +124,9 @@ func weight(line string) int {
 	return 0
 }
 
-// fit redacts and shortens a line. It redacts first, because part of a secret is a secret.
-func fit(line string) string {
-	line = masked(line)
+// redactAndShorten redacts and shortens a line. It redacts first, because part of a secret is a secret.
+func redactAndShorten(line string) string {
+	line = redact(line)
 	if len(line) > lineBytes {
 		line = strings.ToValidUTF8(line[:lineBytes], "") + "…"
 	}
@@ -152,15 +152,15 @@ func fileLog(name string, since time.Time) ([]string, error) {
 	if info.Size() > readBytes {
 		lines = lines[1:] // incomplete
 	}
-	return trimmed(young(lines, since)), nil
+	return trimmed(linesSince(lines, since)), nil
 }
 
-// young returns the lines from the first one with a timestamp at or after since, whose
+// linesSince returns the lines from the first one with a timestamp at or after since, whose
 // year it assumes.
-func young(lines []string, since time.Time) []string {
+func linesSince(lines []string, since time.Time) []string {
 	since = since.Truncate(time.Second)
 	for i, line := range lines {
-		if at := written(line, since); !at.IsZero() && !at.Before(since) {
+		if at := timestampOf(line, since); !at.IsZero() && !at.Before(since) {
 			return lines[i:]
 		}
 	}
@@ -170,8 +170,8 @@ func young(lines []string, since time.Time) []string {
 // logrus matches the start of a line of k3s and rke2.
 var logrus = regexp.MustCompile(`^time="([^"]{1,64})"`)
 
-// written returns a line's timestamp, zero if it has none.
-func written(line string, since time.Time) (at time.Time) {
+// timestampOf returns a line's timestamp, or zero.
+func timestampOf(line string, since time.Time) (at time.Time) {
 	if m := logrus.FindStringSubmatch(line); m != nil {
 		at, _ = time.Parse(time.RFC3339, m[1]) // zero if it has another format
 	}

@@ -36,23 +36,23 @@ func TestTelling(t *testing.T) {
 		"long ago":              {slices.Concat([]string{auth}, lines), auth},
 		"others after it":       {slices.Concat([]string{auth, other}, lines, []string{other, soft}), auth},
 		"an error of many":      {slices.Concat([]string{other}, lines, []string{soft}), other},
-		"the last of the worst": {[]string{unknown + "1", unknown + "2", info(1)}, fit(unknown + "2")},
+		"the last of the worst": {[]string{unknown + "1", unknown + "2", info(1)}, redactAndShorten(unknown + "2")},
 		"panic":                 {slices.Concat([]string{"panic: x"}, lines, []string{other}), "panic: x"},
 		"nothing":               {nil, ""},
 	} {
-		got := telling(tt.lines)
+		got := selectLines(tt.lines)
 		if len(got) != min(len(tt.lines), 20) || len(got) > 0 && got[0] != tt.first {
 			t.Errorf("%s: got %d lines, %q…", name, len(got), got[:min(1, len(got))])
 		}
 	}
 	flag := "I1123 23:20:03.541004     236 flags.go:64] FLAG: --seccomp-default=\"false\""
-	if got := telling(slices.Concat([]string{other, auth}, slices.Repeat([]string{flag}, 180))); !slices.Equal(got, []string{auth, other}) {
+	if got := selectLines(slices.Concat([]string{other, auth}, slices.Repeat([]string{flag}, 180))); !slices.Equal(got, []string{auth, other}) {
 		t.Errorf("flags of the next process: %q", got)
 	}
 	// The provider's fault was mended, and then the kubelet ended of another one.
 	const later = `E1123 00:00:09.000000     300 run.go:72] "command failed" err="failed to run Kubelet: x"`
 	runs := `I1123 00:00:12.000000     400 x.go:1] "runs"`
-	if got := telling([]string{auth, other, later, runs}); !slices.Equal(got, []string{later, runs}) {
+	if got := selectLines([]string{auth, other, later, runs}); !slices.Equal(got, []string{later, runs}) {
 		t.Errorf("two that ended: %q", got)
 	}
 	// Of what ended the next one not all lines say which process it was.
@@ -65,16 +65,16 @@ func TestTelling(t *testing.T) {
 		{[]string{`time="2026-11-23T00:00:09Z" level=fatal msg="starting kubernetes: x"`}, `time="2026-11-23T00:00:09Z" level=fatal msg="starting kubernetes: x"`},
 		{[]string{`time="2026-11-23T00:00:09Z" level=error msg="kubelet exited: x"`, `time="2026-11-23T00:00:09Z" level=fatal msg="context canceled"`}, `time="2026-11-23T00:00:09Z" level=error msg="kubelet exited: x"`},
 	} {
-		got := telling(slices.Concat([]string{auth, other, begun}, tt.end))
+		got := selectLines(slices.Concat([]string{auth, other, begun}, tt.end))
 		if len(got) != 1+len(tt.end) || got[0] != tt.want || slices.Index(got, begun) != 1 {
 			t.Errorf("ended with %q: %q", tt.end, got)
 		}
 	}
 	// Nor is it any other that it may be of, if none says whose it is.
-	if got := telling([]string{"a", "panic: x"}); !slices.Equal(got, []string{"panic: x", "a"}) {
+	if got := selectLines([]string{"a", "panic: x"}); !slices.Equal(got, []string{"panic: x", "a"}) {
 		t.Errorf("of no process: %q", got)
 	}
-	if got := telling(slices.Concat([]string{auth}, lines)); got[1] != info(81) || got[19] != info(99) {
+	if got := selectLines(slices.Concat([]string{auth}, lines)); got[1] != info(81) || got[19] != info(99) {
 		t.Errorf("not the last lines: %q", got)
 	}
 }

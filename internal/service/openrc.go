@@ -39,11 +39,11 @@ func (OpenRC) Reload(context.Context) error { return nil }
 // crashed until its state is reset ("zap").
 func (o OpenRC) Restart(ctx context.Context, unit string) error {
 	if s, err := o.State(ctx, unit); err == nil && s.Active == "failed" {
-		if err := carryThrough(ctx, o.command(), unit, "zap"); err != nil {
+		if err := runDetached(ctx, o.command(), unit, "zap"); err != nil {
 			return err
 		}
 	}
-	return carryThrough(ctx, o.command(), unit, "restart")
+	return runDetached(ctx, o.command(), unit, "restart")
 }
 
 // State runs "rc-service UNIT status", and reads OpenRC's records of the processes.

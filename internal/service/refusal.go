@@ -41,7 +41,7 @@ func explain(ctx context.Context, err error) error {
 // refused converts an error that systemd or the bus returned.
 func refused(e dbus.Error) error {
 	name := e.Name[strings.LastIndexByte(e.Name, '.')+1:]
-	err := errors.New(shown.Line(strings.TrimSpace(said(e) + " (" + name + ")")))
+	err := errors.New(shown.Line(strings.TrimSpace(errorText(e) + " (" + name + ")")))
 	switch name {
 	case "AccessDenied", "InteractiveAuthorizationRequired", "AuthFailed":
 		return &Error{err, deniedHint(err.Error())}
@@ -57,8 +57,8 @@ func refused(e dbus.Error) error {
 	return err
 }
 
-// said returns the text of an error, shortened.
-func said(e dbus.Error) string {
+// errorText returns the text of an error, shortened.
+func errorText(e dbus.Error) string {
 	const most = 512 // bytes
 	text := e.Error()
 	if len(text) > most {

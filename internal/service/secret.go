@@ -9,9 +9,9 @@ import (
 	"github.com/regcred/regcred/internal/scrub"
 )
 
-// masked redacts what looks like a secret in a log line: kubelets log their flags, k3s
+// redact redacts what looks like a secret in a log line: kubelets log their flags, k3s
 // its token, and both log other programs' errors.
-func masked(line string) string {
+func redact(line string) string {
 	for _, s := range secretForms() {
 		line = s.ReplaceAllString(line, "${1}"+scrub.Mask+"${2}")
 	}

@@ -29,7 +29,7 @@ func TestMasked(t *testing.T) {
 		`open /var/lib/kubelet/config.yaml: no such file or directory`:              `open /var/lib/kubelet/config.yaml: no such file or directory`,
 		`listen tcp 127.0.0.1:10248: bind: address already in use, see a@b.example`: `listen tcp 127.0.0.1:10248: bind: address already in use, see a@b.example`,
 	} {
-		got := fit(line)
+		got := redactAndShorten(line)
 		if strings.Contains(got, "hunter2") || strings.Contains(got, "012345678") || !strings.Contains(got, want) {
 			t.Errorf("%s\ngot  %s\nwant %s", line, got, want)
 		}

@@ -7,7 +7,7 @@
 //	before, err := s.State(ctx)
 //	err = s.Reload(ctx)  // a unit or drop-in has changed
 //	err = s.Restart(ctx)
-//	now, err := s.WaitHealthy(ctx, before, service.Want{Health: service.HealthURL("127.0.0.1", 10248)})
+//	now, err := s.WaitHealthy(ctx, before, service.Criteria{Health: service.HealthURL("127.0.0.1", 10248)})
 //
 // The unit's state is not enough: with systemd's Type=simple, a kubelet that exits after
 // a second is "active" and then "activating". A kubelet is healthy if its process is a

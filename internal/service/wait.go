@@ -12,7 +12,7 @@ import (
 )
 
 // Want defines when a kubelet is healthy.
-type Want struct {
+type Criteria struct {
 	// Health is a URL that must respond with 200. If it is "" (healthzPort 0), only the
 	// process is checked.
 	Health string
@@ -23,9 +23,9 @@ type Want struct {
 }
 
 // Deadline returns Within or its default.
-func (w Want) Deadline() time.Duration { return cmp.Or(w.Within, 4*time.Minute) }
+func (w Criteria) Deadline() time.Duration { return cmp.Or(w.Within, 4*time.Minute) }
 
-func (w Want) withDefaults() Want {
+func (w Criteria) withDefaults() Criteria {
 	w.Stable = cmp.Or(w.Stable, 10*time.Second)
 	w.Within = w.Deadline()
 	w.Restarts = cmp.Or(w.Restarts, 3)
@@ -59,7 +59,7 @@ func (e *UnhealthyError) Unwrap() error { return e.Why }
 // WaitHealthy waits until the unit runs another process than before, which is healthy
 // for as long as want.Stable. It returns the unit's last state. An error is an
 // [*UnhealthyError]; it is returned early if the unit has ended or keeps restarting.
-func (s Service) WaitHealthy(ctx context.Context, before State, want Want) (State, error) {
+func (s Service) WaitHealthy(ctx context.Context, before State, want Criteria) (State, error) {
 	want = want.withDefaults()
 	begin := time.Now()
 	bounded, cancel := context.WithTimeoutCause(ctx, want.Within, timeout("timed out"))
@@ -78,7 +78,7 @@ func (s Service) WaitHealthy(ctx context.Context, before State, want Want) (Stat
 // watch is the progress of a WaitHealthy.
 type watch struct {
 	service  Service
-	want     Want
+	want     Criteria
 	before   State
 	previous State
 
@@ -101,14 +101,14 @@ func (w *watch) run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return w.unmet(context.Cause(ctx))
+			return w.timeoutError(context.Cause(ctx))
 		case <-tick.C:
 		}
 	}
 }
 
-// unmet returns the error of a wait that timed out or was canceled.
-func (w *watch) unmet(cause error) error {
+// timeoutError returns the error of a wait that timed out or was canceled.
+func (w *watch) timeoutError(cause error) error {
 	if w.lacking == nil {
 		return fmt.Errorf("%w; the unit has not yet stayed healthy for %s", cause, w.want.Stable)
 	}
@@ -151,7 +151,7 @@ func (w *watch) note(state State) error {
 		w.since = state.Started
 	}
 	w.previous = state
-	return w.over()
+	return w.hopeless()
 }
 
 // count counts restarts: as the manager counts them, and by new processes, because not
@@ -171,8 +171,8 @@ func (w *watch) count(state State) {
 	w.process = state
 }
 
-// over returns why further waiting is useless, nil if it is not.
-func (w *watch) over() error {
+// hopeless returns why further waiting is useless, nil if it is not.
+func (w *watch) hopeless() error {
 	restarts := max(w.restarts, w.others)
 	switch s := w.previous; {
 	case s.Unusable(w.service.Name) != nil:
@@ -198,7 +198,7 @@ func (w *watch) healthy(ctx context.Context, s State) error {
 		return fmt.Errorf("the old process %d is still running", s.MainPID)
 	}
 	if w.want.Health != "" {
-		if err := ask(ctx, w.want.Health); err != nil {
+		if err := checkHealth(ctx, w.want.Health); err != nil {
 			return fmt.Errorf("%s: %w", w.want.Health, err)
 		}
 	}

@@ -31,11 +31,11 @@ const (
 	farewell = "I1123 00:00:00.000003       1 server.go:1] \"bye\"\n"
 )
 
-var quick = Want{Stable: 5 * time.Millisecond, Within: time.Minute, Restarts: 3}
+var quick = Criteria{Stable: 5 * time.Millisecond, Within: time.Minute, Restarts: 3}
 
 // waitFor waits for a unit that is seen so, one look after the other; process 7 is
 // that of before.
-func waitFor(t *testing.T, want Want, look func(int) map[string]any) (State, *UnhealthyError) {
+func waitFor(t *testing.T, want Criteria, look func(int) map[string]any) (State, *UnhealthyError) {
 	t.Helper()
 	f := &faulty{look: look}
 	s := f.service(t)
@@ -87,7 +87,7 @@ func TestWaitHealthy(t *testing.T) {
 // TestWaitHealthyFlaps: one failing answer, and the time begins anew.
 func TestWaitHealthyFlaps(t *testing.T) {
 	var asked atomic.Int64
-	want := Want{Within: time.Minute, Stable: 3 * time.Millisecond}
+	want := Criteria{Within: time.Minute, Stable: 3 * time.Millisecond}
 	want.Health = serve(t, "127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if n := asked.Add(1); n <= 20 && n%2 == 1 { // 500, 200, 500, …
 			w.WriteHeader(http.StatusInternalServerError)

@@ -8,7 +8,7 @@
 //	defer c.Close()
 //	unit, err := c.Unit(ctx, "kubelet.service")
 //
-// Errors that systemd returns are a dbus.Error. What they mean to a user is up to the caller.
+// Errors that systemd returns are a dbus.Error. Callers explain them to the user.
 package systemd
 
 import (
@@ -49,7 +49,7 @@ type Client struct {
 const (
 	responseTimeout = 25 * time.Second
 	reexecTimeout   = time.Minute     // while systemd re-executes itself
-	absentTimeout   = 3 * time.Second // if there has been no response and there is no socket
+	absentTimeout   = 3 * time.Second // before the first response, without a socket
 	retryInterval   = 50 * time.Millisecond
 )
 

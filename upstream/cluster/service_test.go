@@ -35,7 +35,7 @@ type came struct {
 	Took        time.Duration
 }
 
-func (u unitAt) do(ctx context.Context, what string, before service.State, want service.Want) (c came, err error) {
+func (u unitAt) do(ctx context.Context, what string, before service.State, want service.Criteria) (c came, err error) {
 	request, err := json.Marshal(map[string]any{"Before": before, "Want": want})
 	if err != nil {
 		return c, err
@@ -47,7 +47,7 @@ func (u unitAt) do(ctx context.Context, what string, before service.State, want 
 	return c, json.Unmarshal(said, &c)
 }
 
-func (u unitAt) must(t *testing.T, what string, before service.State, want service.Want) came {
+func (u unitAt) must(t *testing.T, what string, before service.State, want service.Criteria) came {
 	t.Helper()
 	c, err := u.do(t.Context(), what, before, want)
 	if err != nil {
@@ -59,7 +59,7 @@ func (u unitAt) must(t *testing.T, what string, before service.State, want servi
 // state looks at the unit.
 func (u unitAt) state(t *testing.T) service.State {
 	t.Helper()
-	c := u.must(t, "state", service.State{}, service.Want{})
+	c := u.must(t, "state", service.State{}, service.Criteria{})
 	if c.Error != "" {
 		t.Fatal(c.Error)
 	}
@@ -112,7 +112,7 @@ func TestService(t *testing.T) {
 // cannot go well.
 func restartKubelet(t *testing.T, m *node.Machine) {
 	u := unitAt{m, "kubelet.service"}
-	want := service.Want{Health: service.HealthURL("127.0.0.1", 10248), Stable: 3 * time.Second}
+	want := service.Criteria{Health: service.HealthURL("127.0.0.1", 10248), Stable: 3 * time.Second}
 	restart := func() (before service.State, c came) {
 		t.Helper()
 		before = u.state(t)
@@ -173,7 +173,7 @@ func expect(t *testing.T, what, got, want string) {
 
 // restartUnits restarts what goes wrong, and what then does not.
 func restartUnits(t *testing.T, m *node.Machine) {
-	want := service.Want{Stable: 500 * time.Millisecond, Within: time.Minute, Restarts: 8} // more than systemd does of "limited"
+	want := service.Criteria{Stable: 500 * time.Millisecond, Within: time.Minute, Restarts: 8} // more than systemd does of "limited"
 	for _, tt := range []struct{ name, restart, wait string }{
 		{"sleeps", "", ""},
 		{"exits", "", "it exited and was not restarted; the unit is inactive (dead); its log: bye"},

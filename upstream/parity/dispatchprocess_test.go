@@ -59,7 +59,7 @@ func TestDispatchProcess(t *testing.T) {
 	}
 	for i, want := range [][]string{{"one"}, {"one", "two"}, {"one"}} {
 		number := 1 + i%2
-		if err := store.Flip(number); err != nil {
+		if err := store.Activate(number); err != nil {
 			t.Fatal(err)
 		}
 		if got := users(lookup("registry.io/app", "")); !slices.Equal(got, want) {

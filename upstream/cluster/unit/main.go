@@ -21,7 +21,7 @@ import (
 // request holds the parameters of "log" and "wait".
 type request struct {
 	Before service.State
-	Want   service.Want
+	Want   service.Criteria
 }
 
 // result is the JSON output.

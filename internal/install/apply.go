@@ -12,9 +12,9 @@ import (
 	"github.com/regcred/regcred/internal/service"
 )
 
-// drive makes another generation, or none, current, including its files on the host. The
+// apply makes another generation, or none, current, including its files on the host. The
 // kubelet can start after each step.
-func (c *change) drive(ctx context.Context) error {
+func (c *change) apply(ctx context.Context) error {
 	if c.to == nil {
 		return c.removeAll(ctx)
 	}
@@ -32,13 +32,13 @@ func (c *change) drive(ctx context.Context) error {
 	}
 	return inOrder(
 		func() error { return useDispatcher(later) },
-		func() error { return c.putStage(ctx, generation.BeforeFlip) },
-		func() error { return c.Store.Flip(number) },
+		func() error { return c.putStage(ctx, generation.BeforeActivation) },
+		func() error { return c.Store.Activate(number) },
 		func() error { return c.recordEntries(ctx, c.to) },
-		func() error { return c.putStage(ctx, generation.AfterFlip) },
+		func() error { return c.putStage(ctx, generation.AfterActivation) },
 		func() error { return c.putStage(ctx, generation.Last) },
 		func() error { return c.removeStage(ctx, generation.Last) },
-		func() error { return c.removeStage(ctx, generation.AfterFlip) },
+		func() error { return c.removeStage(ctx, generation.AfterActivation) },
 		func() error { return useDispatcher(!later) },
 		func() error { return c.restartIfNeeded(ctx, before) },
 	)
@@ -65,11 +65,11 @@ func (c *change) removeAll(ctx context.Context) error {
 		func() error { return c.removeStage(ctx, generation.Last) },
 		func() error { return c.removeNodeadmFlags(ctx, c.from.Layout) },
 		func() error { return c.recordEntries(ctx, nil) },
-		func() error { return c.removeStage(ctx, generation.AfterFlip) },
+		func() error { return c.removeStage(ctx, generation.AfterActivation) },
 		func() error { return c.restartIfNeeded(ctx, before) },
 		func() error { return c.removeStrays(ctx, c.from.Layout.BinDir, nil) },
-		func() error { return c.removeStage(ctx, generation.BeforeFlip) },
-		c.Store.Unflip,
+		func() error { return c.removeStage(ctx, generation.BeforeActivation) },
+		c.Store.Deactivate,
 	)
 }
 
@@ -176,7 +176,7 @@ func (in *Installer) restartKubelet(ctx context.Context, before service.State) e
 		return err
 	}
 	in.say("waiting for the kubelet to become healthy")
-	_, err := in.Service.WaitHealthy(ctx, before, in.Want)
+	_, err := in.Service.WaitHealthy(ctx, before, in.Criteria)
 	return err
 }
 
@@ -186,7 +186,7 @@ func (in *Installer) probe(ctx context.Context) error {
 		return nil
 	}
 	in.say("waiting for a test pull")
-	limit := in.Want.Deadline()
+	limit := in.Criteria.Deadline()
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timed out after %v: %w", limit, context.DeadlineExceeded))
 	defer cancel()
 	err := in.Probe(ctx)

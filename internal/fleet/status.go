@@ -8,7 +8,7 @@
 // the permission to list pods and read logs. DaemonSets and nodes add details.
 //
 //	client, err := fleet.New(rest)
-//	seen, err := client.Look(ctx, fleet.Query{})
+//	seen, err := client.Status(ctx, fleet.Query{})
 //	for _, n := range seen.Nodes {
 //		fmt.Println(n.Name, n.State, n.Reason)
 //	}
@@ -51,9 +51,9 @@ type Fleet struct {
 	Notes     []string  // what could not be read, and why
 }
 
-// Look reads the nodes' state: it lists pods, DaemonSets and nodes, and reads the log of
+// Status reads the nodes' state: it lists pods, DaemonSets and nodes, and reads the log of
 // each running pod. Only a failure to list pods is an error; others are notes.
-func (c *Client) Look(ctx context.Context, q Query) (*Fleet, error) {
+func (c *Client) Status(ctx context.Context, q Query) (*Fleet, error) {
 	f := &Fleet{Namespace: q.Namespace}
 	selector := cmp.Or(q.Selector, Selector)
 	pods, err := c.pods(ctx, f.Namespace, selector)
@@ -77,11 +77,11 @@ func (c *Client) Look(ctx context.Context, q Query) (*Fleet, error) {
 		}
 	}
 	pods = current(pods)
-	said, failed := c.readAll(ctx, pods, q.Progress)
+	reported, failed := c.readAll(ctx, pods, q.Progress)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	f.fill(pods, sets, nodes, said, failed)
+	f.fill(pods, sets, nodes, reported, failed)
 	return f, nil
 }
 
@@ -130,15 +130,15 @@ func better(a, b *corev1.Pod) bool {
 }
 
 // readAll reads the last status of each running pod, some concurrently.
-func (c *Client) readAll(ctx context.Context, pods []corev1.Pod, progress func(done, total int)) (said []*agent.Status, failed []error) {
-	said, failed = make([]*agent.Status, len(pods)), make([]error, len(pods))
+func (c *Client) readAll(ctx context.Context, pods []corev1.Pod, progress func(done, total int)) (reported []*agent.Status, failed []error) {
+	reported, failed = make([]*agent.Status, len(pods)), make([]error, len(pods))
 	var done atomic.Int64
 	var g errgroup.Group
 	g.SetLimit(atOnce)
 	for i := range pods {
 		g.Go(func() error {
 			if ctx.Err() == nil && runs(&pods[i]) {
-				said[i], failed[i] = c.status(ctx, &pods[i])
+				reported[i], failed[i] = c.status(ctx, &pods[i])
 			}
 			if n := int(done.Add(1)); progress != nil {
 				progress(n, len(pods))
@@ -147,11 +147,11 @@ func (c *Client) readAll(ctx context.Context, pods []corev1.Pod, progress func(d
 		})
 	}
 	_ = g.Wait() // the errors are in failed
-	return said, failed
+	return reported, failed
 }
 
 // fill sets Nodes and Rollouts.
-func (f *Fleet) fill(pods []corev1.Pod, sets []appsv1.DaemonSet, nodes map[string]*corev1.Node, said []*agent.Status, failed []error) {
+func (f *Fleet) fill(pods []corev1.Pod, sets []appsv1.DaemonSet, nodes map[string]*corev1.Node, reported []*agent.Status, failed []error) {
 	now := time.Now()
 	of := map[string][]Node{} // by ownerOf
 	byOwner := map[string]*appsv1.DaemonSet{}
@@ -160,7 +160,7 @@ func (f *Fleet) fill(pods []corev1.Pod, sets []appsv1.DaemonSet, nodes map[strin
 	}
 	var once sync.Once
 	for i := range pods {
-		n := newNode(&pods[i], nodes, said[i], failed[i], now)
+		n := newNode(&pods[i], nodes, reported[i], failed[i], now)
 		if codeOf(failed[i]) == http.StatusForbidden {
 			once.Do(func() { f.Notes = append(f.Notes, fmt.Sprintf("the nodes' state is unknown: %v", failed[i])) })
 		}

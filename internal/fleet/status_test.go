@@ -26,7 +26,7 @@ import (
 
 func look(t *testing.T, c *cluster) *Fleet {
 	t.Helper()
-	f, err := c.client(testkube.Admin).Look(t.Context(), Query{})
+	f, err := c.client(testkube.Admin).Status(t.Context(), Query{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +335,7 @@ func TestForbidden(t *testing.T) {
 						c.Grant("eve", "*", resource)
 					}
 				}
-				f, err := c.client("eve").Look(t.Context(), Query{})
+				f, err := c.client("eve").Status(t.Context(), Query{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -357,12 +357,12 @@ func TestFallback(t *testing.T) {
 		c := newCluster(t)
 		c.pod("n")
 		client := c.client("eve")
-		_, err := client.Look(t.Context(), Query{Fallback: "kube-system"})
+		_, err := client.Status(t.Context(), Query{Fallback: "kube-system"})
 		wantCode(t, err, http.StatusForbidden, "list pods in kube-system")
-		_, err = client.Look(t.Context(), Query{})
+		_, err = client.Status(t.Context(), Query{})
 		wantCode(t, err, http.StatusForbidden, "list pods: ")
 		c.Inject(testkube.Fault{Kind: testkube.Forbidden, Verb: "list", Resource: "pods"})
-		f, err := c.client(testkube.Admin).Look(t.Context(), Query{Fallback: "kube-system"})
+		f, err := c.client(testkube.Admin).Status(t.Context(), Query{Fallback: "kube-system"})
 		if err != nil || f.Namespace != "kube-system" || len(f.Nodes) != 1 || len(f.Notes) != 1 {
 			t.Errorf("%+v, error %v", f, err)
 		}
@@ -390,7 +390,7 @@ func TestMany(t *testing.T) {
 		}()
 		var mu sync.Mutex
 		most := 0
-		f, err := client.Look(t.Context(), Query{Progress: func(done, total int) {
+		f, err := client.Status(t.Context(), Query{Progress: func(done, total int) {
 			mu.Lock()
 			defer mu.Unlock()
 			if most = max(most, done); total != 500 {
@@ -424,7 +424,7 @@ func TestExpired(t *testing.T) {
 		}
 		c.Inject(testkube.Fault{Kind: testkube.Gone, Verb: "list", Resource: "pods", After: 1})
 		c.Inject(testkube.Fault{Kind: testkube.Gone, Verb: "list", Resource: "pods", After: 1})
-		_, err := c.client(testkube.Admin).Look(t.Context(), Query{})
+		_, err := c.client(testkube.Admin).Status(t.Context(), Query{})
 		wantCode(t, err, http.StatusGone)
 	})
 }
@@ -476,7 +476,7 @@ func TestInterrupted(t *testing.T) {
 			c.Inject(testkube.Fault{Kind: testkube.Hang, Resource: resource})
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() { synctest.Wait(); cancel() }()
-			if _, err := c.client(testkube.Admin).Look(ctx, Query{}); !errors.Is(err, context.Canceled) {
+			if _, err := c.client(testkube.Admin).Status(ctx, Query{}); !errors.Is(err, context.Canceled) {
 				t.Errorf("%s: %v", resource, err)
 			}
 		}
@@ -489,7 +489,7 @@ func TestGarbage(t *testing.T) {
 		for _, kind := range []testkube.FaultKind{testkube.Garbage, testkube.BadJSON} {
 			c := newCluster(t)
 			c.Inject(testkube.Fault{Kind: kind, Resource: "pods"})
-			_, err := c.client(testkube.Admin).Look(t.Context(), Query{})
+			_, err := c.client(testkube.Admin).Status(t.Context(), Query{})
 			if err == nil || !strings.Contains(err.Error(), "the response is not a PodList") || strings.Contains(err.Error(), "open-sesame") {
 				t.Error(err)
 			}
