@@ -52,8 +52,7 @@ const (
 	JSON Format = "json"
 )
 
-// Options change more than the version of the files. The zero value changes
-// nothing else.
+// Options change more than the version of the files. The zero value changes nothing else.
 type Options struct {
 	// Format of the result. Empty means the source's; several files become JSON
 	// if all of them are.
@@ -119,9 +118,8 @@ func Convert(path string, layout Layout, o Options) (*Result, error) {
 		}
 	}
 	if outOfTree {
-		// The out-of-tree proposal rejects files that a kubelet accepts, such
-		// as a variable that is set twice. Their conversion would change what
-		// they mean.
+		// The out-of-tree proposal rejects files that a kubelet accepts, such as a variable
+		// that is set twice. Their conversion would change what they mean.
 		if err := src.Validate(); err != nil {
 			return nil, err
 		}
@@ -194,9 +192,8 @@ func (c *conversion) convert(path string, layout Layout) {
 	}
 }
 
-// keep converts a file separately, by editing its text if possible. Edits of
-// unusual texts (aliases, escapes, another encoding) can go wrong, so the
-// result is checked.
+// keep converts a file separately, by editing its text if possible. Edits of unusual texts
+// (aliases, escapes, another encoding) can go wrong, so the result is checked.
 func (c *conversion) keep(f *source) {
 	format, want := c.format(f.format), c.res.Providers[f.First:][:f.Count]
 	data, ok := f.edit(want)

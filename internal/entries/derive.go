@@ -22,13 +22,11 @@ const maxLabels = 16
 // Options change how entries are derived. The zero value is for the newest
 // kubelet, a node without entries, and patterns of the providers only.
 type Options struct {
-	// Known has the entries that a kubelet may have in memory or that a
-	// rollback may restore, the most important first. They keep their names,
-	// and no other tokenAttributes get these: the dispatcher identifies a token
-	// by its own name.
+	// Known has the entries that a kubelet may have in memory or that a rollback may
+	// restore, the most important first. They keep their names, and no other
+	// tokenAttributes get these: the dispatcher identifies a token by its own name.
 	Known []Entry
-	// Reserve has patterns of images whose providers can be added later without
-	// a restart.
+	// Reserve has patterns of images whose providers can be added later without a restart.
 	Reserve []string
 	// AnyImage covers all hosts of up to 16 labels without a port, and with the
 	// ports that patterns name: a pattern cannot match every port.
@@ -36,11 +34,10 @@ type Options struct {
 	Target   config.Target // the kubelet that will read the entries
 }
 
-// Derive returns the entries for the providers of a generation, sorted by name:
-// one for each distinct tokenAttributes. With Reserve or AnyImage, whose
-// patterns every entry gets, there is also an entry without tokens. Patterns
-// that another pattern of the entry covers are left out. It fails if the
-// kubelet would reject an entry.
+// Derive returns the entries for the providers of a generation, sorted by name: one for
+// each distinct tokenAttributes. With Reserve or AnyImage, whose patterns every entry gets,
+// there is also an entry without tokens. Patterns that another pattern of the entry covers
+// are left out. It fails if the kubelet would reject an entry.
 func Derive(providers []config.Provider, o Options) ([]Entry, error) {
 	open, err := o.patterns()
 	if err != nil {
@@ -127,10 +124,9 @@ func validate(list []Entry, target config.Target) error {
 	return nil
 }
 
-// SinceCacheType sets a cacheType in tokenAttributes without one, which only
-// kubelet 1.33 accepts. The type is the one that makes later kubelets behave
-// the same: a plugin may return the token as password. It copies what it
-// changes.
+// SinceCacheType sets a cacheType in tokenAttributes without one, which only kubelet 1.33
+// accepts. The type is the one that makes later kubelets behave the same: a plugin may
+// return the token as password. It copies what it changes.
 func SinceCacheType(providers []config.Provider) {
 	for i := range providers {
 		if p := &providers[i]; p.TokenAttributes != nil && p.TokenAttributes.CacheType == "" {

@@ -12,9 +12,8 @@
 //	…
 //	data, err = entries.Set(path, data, want, previous)
 //
-// It opens no files and does not know about flags and restarts. Its functions
-// and values are safe for concurrent use. An error about a place in a file is a
-// [*config.FieldError].
+// It opens no files and does not know about flags and restarts. Its functions and values
+// are safe for concurrent use. An error about a place in a file is a [*config.FieldError].
 package entries
 
 import (
@@ -35,9 +34,8 @@ const Name = "regcred-credential-provider"
 // ownName matches the names of regcred's entries.
 var ownName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + Name + `(-([2-9]|[1-9][0-9]{1,5}))?$`) }) // compiled on first use, since the dispatcher starts often
 
-// Entry is an entry of a kubelet's configuration that names the dispatcher. A
-// response that sets no duration is not cached, and args and env are empty.
-// Manifests contain its JSON.
+// Entry is an entry of a kubelet's configuration that names the dispatcher. A response that
+// sets no duration is not cached, and args and env are empty. Manifests contain its JSON.
 type Entry struct {
 	Name            string                  `json:"name"`
 	APIVersion      string                  `json:"apiVersion"` // of the exec protocol
@@ -53,9 +51,8 @@ func (e *Entry) Provider() config.Provider {
 	}
 }
 
-// Serves reports whether a provider may be run for e: only if their
-// tokenAttributes are equivalent, so that it gets no token or annotation meant
-// for another provider.
+// Serves reports whether a provider may be run for e: only if their tokenAttributes are
+// equivalent, so that it gets no token or annotation meant for another provider.
 func (e *Entry) Serves(p *config.Provider) bool {
 	return sameTokens(e.TokenAttributes, p.TokenAttributes)
 }
@@ -89,8 +86,7 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Compact(slices.Sorted(slices.Values(a))), slices.Compact(slices.Sorted(slices.Values(b))))
 }
 
-// number returns the number of an entry by its name: 1 for the first, 0 for
-// other names.
+// number returns the number of an entry by its name: 1 for the first, 0 for other names.
 func number(name string) int {
 	m := ownName().FindStringSubmatch(name)
 	switch {

@@ -14,10 +14,9 @@ import (
 // hidden replaces text that must not be shown.
 const hidden = "…"
 
-// Masked returns a configuration for a diff of what [Set] changes. It has as
-// many lines, but entries with args or env, which may be secrets, are reduced
-// to their indentation. So is a whole file that cannot be read. It returns nil
-// for nil.
+// Masked returns a configuration for a diff of what [Set] changes. It has as many lines,
+// but entries with args or env, which may be secrets, are reduced to their indentation. So
+// is a whole file that cannot be read. It returns nil for nil.
 func Masked(data []byte) []byte {
 	if data == nil {
 		return nil

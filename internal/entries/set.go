@@ -13,11 +13,10 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// Set returns a CredentialProviderConfig with our entries after all other
-// providers, and without the entries named in previous, which regcred wrote
-// before. All other bytes stay, so setting entries and then none restores data.
-// Data is nil if the file is missing; the result is nil if only Set wrote to it.
-// Name is the file's, for errors.
+// Set returns a CredentialProviderConfig with our entries after all other providers, and
+// without the entries named in previous, which regcred wrote before. All other bytes stay,
+// so setting entries and then none restores data. Data is nil if the file is missing; the
+// result is nil if only Set wrote to it. Name is the file's, for errors.
 //
 // It fails if a kubelet would not read the file; if an entry has one of our
 // names and is not in previous; if we need tokenAttributes and the file's
@@ -43,9 +42,8 @@ func Set(name string, data []byte, ours []Entry, previous []string) ([]byte, err
 	return f.add(ours)
 }
 
-// Has reports whether a file has exactly our entries, in their order and at any
-// place, and none of the others in previous. It fails if a kubelet would not
-// read the file.
+// Has reports whether a file has exactly our entries, in their order and at any place, and
+// none of the others in previous. It fails if a kubelet would not read the file.
 func Has(name string, data []byte, ours []Entry, previous []string) (bool, error) {
 	if data == nil {
 		return len(ours) == 0, nil
@@ -189,8 +187,7 @@ func (f *file) become(data []byte, want []config.Provider) (file, bool) {
 	return file{f.name, data, f.previous, c}, true
 }
 
-// list returns the list of providers in f's text, or nil if it cannot be
-// located.
+// list returns the list of providers in f's text, or nil if it cannot be located.
 func (f *file) list() textedit.List { return find(f.Config) }
 
 func find(c *config.Config) (list textedit.List) {

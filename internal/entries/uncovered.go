@@ -37,10 +37,9 @@ func (g Gap) String() string {
 	return text
 }
 
-// Uncovered returns the gaps of wanted entries in the entries that a kubelet
-// has. A pattern is covered if a single pattern of the entry with the same name
-// and tokens covers it ([location.Pattern.Covers]). Patterns that do not parse
-// match nothing.
+// Uncovered returns the gaps of wanted entries in the entries that a kubelet has. A pattern
+// is covered if a single pattern of the entry with the same name and tokens covers it
+// ([location.Pattern.Covers]). Patterns that do not parse match nothing.
 func Uncovered(have, want []Entry) (gaps []Gap) {
 	for _, w := range want {
 		i := slices.IndexFunc(have, func(h Entry) bool {

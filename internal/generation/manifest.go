@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package generation stores what regcred installed on a node: numbered,
-// complete directories and a link to the current one. Activating a generation
-// renames one link, so that readers and interrupted changes find either
-// generation and never a mixture.
+// Package generation stores what regcred installed on a node: numbered, complete
+// directories and a link to the current one. Activating a generation renames one link, so
+// that readers and interrupted changes find either generation and never a mixture.
 //
 //	STATE/regcred-credential-provider     the dispatcher, to which the kubelet's bin dir has links
 //	STATE/current -> generations/7        the link
@@ -12,9 +11,8 @@
 //	STATE/generations/7/config/           its CredentialProviderConfig, one file or more
 //	STATE/generations/7/bin/              the executables of its providers
 //
-// The dispatcher is outside the generations, so that a kubelet starts whatever
-// happens to them. Each generation has a copy of its dispatcher next to its
-// manifest.
+// The dispatcher is outside the generations, so that a kubelet starts whatever happens to
+// them. Each generation has a copy of its dispatcher next to its manifest.
 //
 //	current, err := generation.Open(generation.DefaultDir)
 //	if err == nil {
@@ -37,9 +35,8 @@ import (
 // DefaultDir is the state directory of a node.
 const DefaultDir = "/var/lib/regcred"
 
-// Dispatcher is the file name of the dispatcher. The kubelet's entries of
-// regcred have this name, the second and later ones with a suffix "-2" and so
-// on.
+// Dispatcher is the file name of the dispatcher. The kubelet's entries of regcred have this
+// name, the second and later ones with a suffix "-2" and so on.
 const Dispatcher = entries.Name
 
 // DefaultMaxStale bounds how long a kubelet caches a response.

@@ -90,8 +90,7 @@ func (s Store) Manifest(ctx context.Context, number int) (*Manifest, error) {
 	return decode(s.FS.Host(name), data)
 }
 
-// Changed lists the files of a generation that were modified after it was
-// created.
+// Changed lists the files of a generation that were modified after it was created.
 func (s Store) Changed(ctx context.Context, m *Manifest) (list []string) {
 	for _, f := range m.Files {
 		name := s.GenerationPath(m.Number, f.Name)
@@ -264,9 +263,8 @@ func (s Store) Activate(number int) error {
 // Deactivate removes the link.
 func (s Store) Deactivate() error { return s.FS.Remove(s.Path(currentLink)) }
 
-// UseDispatcher installs the dispatcher of a generation. A dispatcher can read
-// earlier generations, so a later one is installed before the flip, and an
-// earlier one after it.
+// UseDispatcher installs the dispatcher of a generation. A dispatcher can read earlier
+// generations, so a later one is installed before the flip, and an earlier one after it.
 func (s Store) UseDispatcher(number int) error {
 	return s.FS.HardLink(s.GenerationPath(number, Dispatcher), s.DispatcherPath())
 }
@@ -330,8 +328,7 @@ func (s Store) Remove(number int) error {
 	if held, err := flock.Hold(f); !held && (err == nil || !errors.Is(err, errors.ErrUnsupported)) {
 		return err // in use; a later Sweep removes it
 	}
-	// A process that opened it before notices that it is gone, and reads the
-	// link again.
+	// A process that opened it before notices that it is gone, and reads the link again.
 	old := s.Path(generationsDir, oldPrefix+strconv.Itoa(number))
 	if err := errors.Join(s.FS.RemoveAll(old), s.FS.Move(dir, old)); err != nil {
 		return err

@@ -194,8 +194,7 @@ func (f FS) Move(from, to string) error {
 	})
 }
 
-// Mkdir creates a directory, with this mode whatever the umask. Its parent must
-// exist.
+// Mkdir creates a directory, with this mode whatever the umask. Its parent must exist.
 func (f FS) Mkdir(name string, mode fs.FileMode) error {
 	return f.at(name, func(at string) error {
 		if err := f.step("mkdir", name); err != nil {

@@ -11,8 +11,7 @@
 //	…
 //	err = node.Put("/etc/kubernetes/credential-providers.yaml", data, inroot.Attr{Mode: 0o644})
 //
-// Files are replaced atomically by a rename, and the file and its directory are
-// synced.
+// Files are replaced atomically by a rename, and the file and its directory are synced.
 package inroot
 
 import (
@@ -26,8 +25,7 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// FS is the file system of a node. The zero value is the file system of this
-// machine.
+// FS is the file system of a node. The zero value is the file system of this machine.
 type FS struct {
 	Root string // a directory of this machine; "" means "/"
 

@@ -28,8 +28,7 @@ func CopyOwner(file *os.File, like fs.FileInfo) bool {
 	return file.Chown(int(want.Uid), int(want.Gid)) == nil
 }
 
-// syncDir makes the entries of a directory survive a power loss, where the file
-// system can.
+// syncDir makes the entries of a directory survive a power loss, where the file system can.
 func syncDir(name string) {
 	dir, err := os.Open(name)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/tally"
 )
 
-// own reports whether a name in the state directory is one of regcred's.
+// isOwnName reports whether a name in the state directory is one of regcred's.
 func isOwnName(name string) bool {
 	names := []string{"current", "generations", generation.Dispatcher, generation.AppliedFile, originalsFile, journalFile, kubeletDir}
 	return slices.Contains(names, name) || inroot.IsTemporary(name)

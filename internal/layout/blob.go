@@ -18,8 +18,7 @@ import (
 
 const blobsDir = "blobs"
 
-// ErrMismatch is wrapped by errors for content that does not match its
-// descriptor.
+// ErrMismatch is wrapped by errors for content that does not match its descriptor.
 var ErrMismatch = errors.New("does not match the manifest")
 
 func blobPath(h v1.Hash) string { return path.Join(blobsDir, h.Algorithm, h.Hex) }

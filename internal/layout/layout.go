@@ -152,9 +152,8 @@ func (l *Layout) fail(what string, err error) error {
 	return &Error{err}
 }
 
-// Name sets the descriptor of a reference in index.json. Where the system has
-// flock(2), other processes may do the same; within a process the caller
-// serializes the calls.
+// Name sets the descriptor of a reference in index.json. Where the system has flock(2),
+// other processes may do the same; within a process the caller serializes the calls.
 func (l *Layout) Name(ctx context.Context, d v1.Descriptor, ref string) error {
 	unlock, err := flock.Dir(ctx, l.dir)
 	if err != nil {
@@ -199,8 +198,7 @@ func parseIndex(raw []byte) (doc map[string]json.RawMessage, list []json.RawMess
 	return doc, list, nil
 }
 
-// withDescriptor adds a descriptor to an index, and removes others with its
-// name.
+// withDescriptor adds a descriptor to an index, and removes others with its name.
 func withDescriptor(raw []byte, d v1.Descriptor) ([]byte, error) {
 	doc, list, err := parseIndex(raw)
 	if err != nil {

@@ -22,9 +22,8 @@ const (
 	tempLen    = 26
 )
 
-// pending is a file that is written under a temporary name, synced and renamed.
-// It is locked until then, to distinguish it from a file that a killed pull
-// left behind.
+// pending is a file that is written under a temporary name, synced and renamed. It is
+// locked until then, to distinguish it from a file that a killed pull left behind.
 type pending struct {
 	l    *Layout
 	file *os.File
@@ -122,8 +121,7 @@ func (l *Layout) syncDirs(dirs ...string) error {
 // be locked. A pull writes to each file at least every few seconds.
 const stale = 24 * time.Hour
 
-// sweep removes files that killed pulls left behind. Errors do not matter to
-// this pull.
+// sweep removes files that killed pulls left behind. Errors do not matter to this pull.
 func (l *Layout) sweep() {
 	dirs := []string{"."}
 	algorithms, _ := fs.ReadDir(l.root.FS(), blobsDir)

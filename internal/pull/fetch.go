@@ -135,8 +135,7 @@ func (f *fetcher) explain(b blob, err error) error {
 
 // download makes one attempt at a blob.
 func (f *fetcher) download(ctx context.Context, b blob) error {
-	// identity: blobs are already compressed, and the digest is of the
-	// compressed bytes.
+	// identity: blobs are already compressed, and the digest is of the compressed bytes.
 	resp, err := f.session.get(ctx, "blobs", b.Digest.String(), http.Header{"Accept": {"*/*"}, "Accept-Encoding": {"identity"}})
 	if err != nil {
 		return err

@@ -19,8 +19,7 @@ type platform struct {
 	v1.Platform
 }
 
-// CheckPlatform returns the error with which a [Puller] would reject s as its
-// Platform.
+// CheckPlatform returns the error with which a [Puller] would reject s as its Platform.
 func CheckPlatform(s string) error {
 	_, err := parsePlatform(s)
 	return err

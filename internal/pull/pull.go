@@ -39,9 +39,8 @@ type Puller struct {
 	// Transport sends the requests; nil means [http.DefaultTransport].
 	Transport http.RoundTripper
 
-	// Platform is "os/architecture" or "os/architecture/variant"; "" means
-	// linux on this program's architecture. "all" stores an index with
-	// everything that it lists.
+	// Platform is "os/architecture" or "os/architecture/variant"; "" means linux on this
+	// program's architecture. "all" stores an index with everything that it lists.
 	Platform string
 
 	// Insecure allows plain HTTP to the image's registry, and only to that
@@ -100,10 +99,9 @@ type Layer struct {
 // It verifies blobs that are already there before it uses them.
 //
 // If every try fails, the error is an [*Error] with all of them. It matches
-// [context.Canceled], [context.DeadlineExceeded] and syscall.ENOSPC with
-// [errors.Is]. Verified blobs stay in dir/blobs for the next pull; index.json
-// does not change. Only a killed process leaves temporary files (".tmp-…"),
-// which the next pull into dir removes.
+// [context.Canceled], [context.DeadlineExceeded] and syscall.ENOSPC with [errors.Is].
+// Verified blobs stay in dir/blobs for the next pull; index.json does not change. Only a
+// killed process leaves temporary files (".tmp-…"), which the next pull into dir removes.
 func (p *Puller) Pull(ctx context.Context, image string, creds []regcred.Credential, dir string) (*Result, error) {
 	t, err := parseTarget(image, p.Insecure)
 	if err != nil {

@@ -46,13 +46,11 @@ type Runtime struct {
 
 // RuntimeOptions configure a [Runtime].
 type RuntimeOptions struct {
-	// Timeout limits each call except pulls; 0 means 2 minutes, as in the
-	// kubelet. The first call has at most 10 seconds. The context limits a
-	// pull.
+	// Timeout limits each call except pulls; 0 means 2 minutes, as in the kubelet. The
+	// first call has at most 10 seconds. The context limits a pull.
 	Timeout time.Duration
 
-	// Return is the time to wait for a runtime that goes away; 0 means 30
-	// seconds.
+	// Return is the time to wait for a runtime that goes away; 0 means 30 seconds.
 	Return time.Duration
 
 	// Refused, if not nil, is called with each credential that the registry
@@ -60,8 +58,7 @@ type RuntimeOptions struct {
 	Refused func(regcred.Credential)
 }
 
-// RuntimeResult is a successful pull into a runtime, or an image that was
-// present.
+// RuntimeResult is a successful pull into a runtime, or an image that was present.
 type RuntimeResult struct {
 	Image      string              // as requested
 	Ref        string              // of the image in the runtime: its ID or a digest, depending on the runtime
@@ -75,21 +72,18 @@ type RuntimeResult struct {
 // errNotPresent reports an image that [PullNever] forbids to pull.
 var errNotPresent = errors.New("the image is not present, and the pull policy is Never")
 
-// ErrRuntimeGone is wrapped by a failure after which the runtime does not
-// respond any more.
+// ErrRuntimeGone is wrapped by a failure after which the runtime does not respond any more.
 var ErrRuntimeGone = errors.New("lost the connection to the container runtime")
 
-// Pull pulls an image with one credential after the other. lookup returns the
-// credentials; it is only called if a pull is necessary. Its error is returned
-// unchanged.
+// Pull pulls an image with one credential after the other. lookup returns the credentials;
+// it is only called if a pull is necessary. Its error is returned unchanged.
 //
 // A credential is sent with the name of the image's registry, so that the
 // runtime sends it to no other host; CRI-O ignores the name. If the runtime
 // goes away, Pull waits for it and repeats the interrupted call once.
 //
 // If every try fails, the error is an [*Error] with all of them. It matches
-// [context.Canceled], [context.DeadlineExceeded] and [ErrRuntimeGone] with
-// [errors.Is].
+// [context.Canceled], [context.DeadlineExceeded] and [ErrRuntimeGone] with [errors.Is].
 func (r *Runtime) Pull(ctx context.Context, image string, policy Policy, lookup func(context.Context) ([]regcred.Credential, error)) (*RuntimeResult, error) {
 	p, err := r.newPull(image)
 	if err != nil {
@@ -205,8 +199,7 @@ func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *Ru
 	})
 }
 
-// callAgain makes a call, and again if the runtime went away during it and came
-// back.
+// callAgain makes a call, and again if the runtime went away during it and came back.
 func (r *Runtime) callAgain(ctx context.Context, call func(context.Context) error) error {
 	err := call(ctx)
 	if !isAway(err) || ctx.Err() != nil {
@@ -227,8 +220,7 @@ func (r *Runtime) returnTimeout() time.Duration { return cmp.Or(r.opts.Return, 3
 func (r *Runtime) waitUntilReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.returnTimeout())
 	defer cancel()
-	// Any image will do. A runtime that only begins to serve its socket does
-	// not respond.
+	// Any image will do. A runtime that only begins to serve its socket does not respond.
 	spec := &runtimeapi.ImageSpec{Image: "registry.invalid/regcred:probe"}
 	for {
 		_, err := r.status(ctx, spec, grpc.WaitForReady(true))

@@ -68,8 +68,7 @@ func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Ru
 	return r, nil
 }
 
-// SocketPath returns the path in a CRI endpoint: unix:///path, or an absolute
-// path.
+// SocketPath returns the path in a CRI endpoint: unix:///path, or an absolute path.
 func SocketPath(endpoint string) (string, error) {
 	if strings.HasPrefix(endpoint, "npipe:") {
 		return "", fmt.Errorf("runtime endpoint %q: only unix sockets are supported, not named pipes", excerpt.Address(endpoint))
@@ -91,8 +90,7 @@ func SocketPath(endpoint string) (string, error) {
 	return socket, nil
 }
 
-// checkSocket reports problems of a socket more clearly than gRPC, which
-// retries.
+// checkSocket reports problems of a socket more clearly than gRPC, which retries.
 func checkSocket(ctx context.Context, socket string) error {
 	info, err := os.Stat(socket)
 	switch {

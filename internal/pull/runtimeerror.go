@@ -66,8 +66,7 @@ func newRuntimeError(ctx context.Context, err error) *runtimeError {
 	return e
 }
 
-// preamble matches the beginning of containerd's messages, which names the
-// image.
+// preamble matches the beginning of containerd's messages, which names the image.
 var preamble = regexp.MustCompile(`^failed to pull and unpack image "[^"]*": (failed to resolve reference "[^"]*": )?`)
 
 // kindIn finds CRI's own errors, which a kubelet also finds by their text.

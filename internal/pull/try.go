@@ -78,8 +78,7 @@ func tryEach(ctx context.Context, s *login.Secrets, image string, creds []regcre
 		if t.Status == http.StatusUnauthorized && cred != nil && refused != nil {
 			refused(*cred)
 		}
-		// Another credential does not help against a full disk or a
-		// cancellation.
+		// Another credential does not help against a full disk or a cancellation.
 		if ctx.Err() != nil || isLocal(err) {
 			break
 		}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Want defines when a kubelet is healthy.
+// Criteria define when a kubelet is healthy.
 type Criteria struct {
 	// Health is a URL that must respond with 200. If it is "" (healthzPort 0), only the
 	// process is checked.
