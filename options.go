@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -29,7 +30,7 @@ type Options struct {
 	Dir string
 
 	// Timeout limits each plugin run, each access to a service account and each
-	// read of a source; 0 means [plugin.DefaultTimeout], one minute.
+	// read of a source; 0 means one minute.
 	Timeout time.Duration
 
 	// MaxOutput limits a plugin's standard output in bytes; 0 means
@@ -82,7 +83,7 @@ type Options struct {
 // withDefaults returns a copy of o with the limits set that are 0.
 func (o Options) withDefaults() Options {
 	if o.Timeout <= 0 {
-		o.Timeout = plugin.DefaultTimeout
+		o.Timeout = protocol.Timeout
 	}
 	if o.MaxCacheEntries <= 0 {
 		o.MaxCacheEntries = 100_000

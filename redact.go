@@ -26,10 +26,8 @@ func (s PullSecret) Format(f fmt.State, _ rune) { io.WriteString(f, s.fullName()
 // LogValue returns the namespace and name of s.
 func (s PullSecret) LogValue() slog.Value { return slog.StringValue(s.fullName()) }
 
-// MarshalJSON always returns an error, like [plugin.Secret.MarshalJSON].
-func (s PullSecret) MarshalJSON() ([]byte, error) { return plugin.NewSecret("").MarshalJSON() }
-
-// MarshalText always returns an error.
+// MarshalText always returns an error, like [plugin.Secret.MarshalText]. JSON encoders call
+// it.
 func (s PullSecret) MarshalText() ([]byte, error) { return plugin.Secret{}.MarshalText() }
 
 // Format writes only BinDir, for every verb, because Environ may hold secrets.

@@ -17,6 +17,7 @@ import (
 	"github.com/regcred/regcred/internal/await"
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/executable"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -218,7 +219,7 @@ func (r *runner) checkResponse(resp *plugin.Response, token plugin.Secret) error
 			}
 		}
 	}
-	if !resp.CacheKeyType.Valid() {
+	if !protocol.ValidCacheKeyType(string(resp.CacheKeyType)) {
 		return failAt(plugin.StageCacheKeyType, "cacheKeyType is %q; it must be Image, Registry or Global", excerpt.Value(string(resp.CacheKeyType)))
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -85,17 +86,17 @@ func testBadRequests(t *testing.T, bin string) {
 		"nothing":         "",
 		"garbage":         canary.Token,
 		"null":            "null",
-		"half":            request(plugin.V1, plugin.KindRequest, image)[:40],
-		"two":             request(plugin.V1, plugin.KindRequest, image) + "{}",
-		"wrong kind":      request(plugin.V1, plugin.KindResponse, image),
+		"half":            request(plugin.V1, protocol.KindRequest, image)[:40],
+		"two":             request(plugin.V1, protocol.KindRequest, image) + "{}",
+		"wrong kind":      request(plugin.V1, protocol.KindResponse, image),
 		"no kind":         request(plugin.V1, "", image),
-		"wrong version":   request("credentialprovider.kubelet.k8s.io/v2", plugin.KindRequest, image),
-		"no version":      request("", plugin.KindRequest, image),
-		"no image":        request(plugin.V1, plugin.KindRequest, ""),
-		"empty image":     request(plugin.V1, plugin.KindRequest, `,"image":""`),
-		"image a number":  request(plugin.V1, plugin.KindRequest, `,"image":1`),
-		"other case":      request(plugin.V1, plugin.KindRequest, `,"Image":"registry.example/app"`),
-		"more than a MiB": request(plugin.V1, plugin.KindRequest, image+`,"x":"`+strings.Repeat("x", 2<<20)+`"`),
+		"wrong version":   request("credentialprovider.kubelet.k8s.io/v2", protocol.KindRequest, image),
+		"no version":      request("", protocol.KindRequest, image),
+		"no image":        request(plugin.V1, protocol.KindRequest, ""),
+		"empty image":     request(plugin.V1, protocol.KindRequest, `,"image":""`),
+		"image a number":  request(plugin.V1, protocol.KindRequest, `,"image":1`),
+		"other case":      request(plugin.V1, protocol.KindRequest, `,"Image":"registry.example/app"`),
+		"more than a MiB": request(plugin.V1, protocol.KindRequest, image+`,"x":"`+strings.Repeat("x", 2<<20)+`"`),
 	} {
 		for called, how := range programs {
 			t.Run(called+" "+name, func(t *testing.T) {
@@ -117,7 +118,7 @@ func testNobodyThere(t *testing.T, bin string) {
 		t.Run(called, func(t *testing.T) {
 			cmd := exec.Command(program(bin, called), how.args...)
 			cmd.Env = lonely(t.TempDir(), nobody)
-			stderr := checkFails(t, cmd, `{"apiVersion":"`+plugin.V1+`","kind":"`+plugin.KindRequest+`","image":"`+how.image+`"}`)
+			stderr := checkFails(t, cmd, `{"apiVersion":"`+plugin.V1+`","kind":"`+protocol.KindRequest+`","image":"`+how.image+`"}`)
 			if strings.Count(stderr, "connection refused") != 1 || strings.Contains(stderr, "Usage") {
 				t.Errorf("got %q", stderr)
 			}
@@ -146,7 +147,7 @@ func testTerminated(t *testing.T, bin string) {
 			defer server.CloseClientConnections()
 			cmd := exec.Command(program(bin, called), how.args...)
 			cmd.Env = lonely(t.TempDir(), server.Listener.Addr().String())
-			cmd.Stdin = strings.NewReader(`{"apiVersion":"` + plugin.V1 + `","kind":"` + plugin.KindRequest + `","image":"` + how.image + `"}`)
+			cmd.Stdin = strings.NewReader(`{"apiVersion":"` + plugin.V1 + `","kind":"` + protocol.KindRequest + `","image":"` + how.image + `"}`)
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			if err := cmd.Start(); err != nil {

@@ -92,8 +92,5 @@ func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Name) }
 // LogValue returns the name.
 func (f File) LogValue() slog.Value { return slog.StringValue(f.Name) }
 
-// MarshalJSON always fails, as for [plugin.Secret].
-func (f File) MarshalJSON() ([]byte, error) { return plugin.NewSecret("").MarshalJSON() }
-
-// MarshalText always fails.
+// MarshalText always fails, as for [plugin.Secret]. JSON encoders call it.
 func (f File) MarshalText() ([]byte, error) { return plugin.Secret{}.MarshalText() }

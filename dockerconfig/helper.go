@@ -23,7 +23,7 @@ import (
 )
 
 // DefaultHelperTimeout bounds one run of a helper. It is less than
-// [plugin.DefaultServeTimeout], so that a plugin can name the helper that timed
+// protocol.ServeTimeout, so that a plugin can name the helper that timed
 // out.
 const DefaultHelperTimeout = 45 * time.Second
 

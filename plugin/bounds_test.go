@@ -4,6 +4,7 @@
 package plugin
 
 import (
+	"github.com/regcred/regcred/internal/protocol"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,16 +61,6 @@ func TestAuthConfigEqual(t *testing.T) {
 			t.Errorf("Equal(%v) = %v", tt.b.Username, got)
 		}
 	}
-	for _, tt := range []struct {
-		a    AuthConfig
-		want bool
-	}{
-		{AuthConfig{}, true}, {AuthConfig{Username: "u"}, false}, {AuthConfig{Password: NewSecret("p")}, false}, {a, false},
-	} {
-		if got := tt.a.IsZero(); got != tt.want {
-			t.Errorf("IsZero() of user %q = %v", tt.a.Username, got)
-		}
-	}
 }
 
 // TestRequestBound: a request of exactly the bound is read, one byte more is not.
@@ -82,13 +73,13 @@ func TestRequestBound(t *testing.T) {
 			t.Errorf("%d bytes: %v", len(data), err)
 		}
 		if want != "" {
-			if got := verdictOf(t, err); got != (verdict{KindRequest, StageDecode, ""}) {
+			if got := verdictOf(t, err); got != (verdict{protocol.KindRequest, StageDecode, ""}) {
 				t.Errorf("%d bytes: %+v", len(data), got)
 			}
 		}
 	}
 	_, err := ServeOptions{Stdin: strings.NewReader(`{"image":"a"}`), Args: []string{"x"}}.readRequest()
-	if got := verdictOf(t, err); got != (verdict{KindRequest, StageDecode, "kind"}) {
+	if got := verdictOf(t, err); got != (verdict{protocol.KindRequest, StageDecode, "kind"}) {
 		t.Errorf("the older protocol without its argument: %+v", got)
 	}
 }
@@ -102,13 +93,13 @@ func TestOneLineBound(t *testing.T) {
 }
 
 func TestDefaultsOfCommand(t *testing.T) {
-	if p := (Command{}).process(); p.MaxOutput != 1<<20 || p.Timeout != DefaultTimeout {
+	if p := (Command{}).process(); p.MaxOutput != 1<<20 || p.Timeout != protocol.Timeout {
 		t.Errorf("MaxOutput %d, Timeout %v", p.MaxOutput, p.Timeout)
 	}
 	if p := (Command{MaxOutput: 1, Timeout: 2, Grace: 3}).process(); p.MaxOutput != 1 || p.Timeout != 2 || p.Grace != 3 {
 		t.Errorf("MaxOutput %d, Timeout %v, Grace %v", p.MaxOutput, p.Timeout, p.Grace)
 	}
-	for in, want := range map[time.Duration]time.Duration{0: DefaultServeTimeout, 1: 1, -1: DefaultServeTimeout} {
+	for in, want := range map[time.Duration]time.Duration{0: protocol.ServeTimeout, 1: 1, -1: protocol.ServeTimeout} {
 		if got := (ServeOptions{Timeout: in}).withDefaults().Timeout; got != want {
 			t.Errorf("Timeout %d became %v", in, got)
 		}

@@ -93,11 +93,11 @@ func (d wireDuration) MarshalJSON() ([]byte, error) {
 // other versions omit them.
 func EncodeRequest(req *Request) ([]byte, error) {
 	if !protocol.Supported(req.APIVersion) {
-		return nil, fmt.Errorf("encode %s: apiVersion: %s", KindRequest, unsupported(req.APIVersion))
+		return nil, fmt.Errorf("encode %s: apiVersion: %s", protocol.KindRequest, unsupported(req.APIVersion))
 	}
 	wire := wireRequest{Image: req.Image}
 	if req.APIVersion != OutOfTree {
-		wire.wireMeta = wireMeta{Kind: KindRequest, APIVersion: req.APIVersion}
+		wire.wireMeta = wireMeta{Kind: protocol.KindRequest, APIVersion: req.APIVersion}
 	}
 	if protocol.HasServiceAccount(req.APIVersion) {
 		wire.ServiceAccountToken = req.ServiceAccountToken.Reveal()
@@ -106,7 +106,7 @@ func EncodeRequest(req *Request) ([]byte, error) {
 	return encodeLine(wire)
 }
 
-// DecodeRequest decodes the standard input of a plugin. Field names are
+// decodeRequest decodes the standard input of a plugin. Field names are
 // case-sensitive; kind, image and a supported apiVersion are required; duplicate
 // fields and trailing bytes are errors. Unknown fields are ignored, because a
 // later kubelet may add some.
@@ -115,9 +115,9 @@ func EncodeRequest(req *Request) ([]byte, error) {
 // protocol also requires the argument get-credentials: the caller must check it,
 // as [Serve] does.
 //
-// Errors are of type [*DecodeError].
-func DecodeRequest(data []byte) (*Request, error) {
-	if err := checkWhole(data, KindRequest); err != nil {
+// Errors are of type [*decodeError].
+func decodeRequest(data []byte) (*Request, error) {
+	if err := checkWhole(data, protocol.KindRequest); err != nil {
 		return nil, err
 	}
 	if image, ok := onlyImage(data); ok {
@@ -126,16 +126,16 @@ func DecodeRequest(data []byte) (*Request, error) {
 	var wire wireRequest
 	strict, err := kjson.UnmarshalStrict(data, &wire, kjson.DisallowDuplicateFields)
 	if err != nil || len(strict) > 0 {
-		return nil, locate(data, KindRequest, V1)
+		return nil, locate(data, protocol.KindRequest, V1)
 	}
-	if wire.Kind != KindRequest {
-		return nil, decodeError(KindRequest, StageDecode, "kind", "must be "+KindRequest)
+	if wire.Kind != protocol.KindRequest {
+		return nil, newDecodeError(protocol.KindRequest, StageDecode, "kind", "must be "+protocol.KindRequest)
 	}
 	if !protocol.InKubelet(wire.APIVersion) {
-		return nil, decodeError(KindRequest, StageAPIVersion, "apiVersion", unsupported(wire.APIVersion))
+		return nil, newDecodeError(protocol.KindRequest, StageAPIVersion, "apiVersion", unsupported(wire.APIVersion))
 	}
 	if wire.Image == "" {
-		return nil, decodeError(KindRequest, StageDecode, "image", "must not be empty")
+		return nil, newDecodeError(protocol.KindRequest, StageDecode, "image", "must not be empty")
 	}
 	req := &Request{APIVersion: wire.APIVersion, Image: wire.Image}
 	if protocol.HasServiceAccount(wire.APIVersion) {
@@ -154,29 +154,27 @@ func onlyImage(data []byte) (string, bool) {
 	return wire.Image, err == nil && len(strict) == 0 && wire.Image != ""
 }
 
-// EncodeResponse returns the line that a plugin writes to its standard output,
+// encodeResponse returns the line that a plugin writes to its standard output,
 // in the version of resp. Text that is not UTF-8 is an error, because JSON would
 // silently change it.
 //
 // For [OutOfTree], more than one credential is an error. The credential's key and
 // the CacheKeyType are not written; a positive CacheDuration is written as the
 // time at which it ends, in whole seconds.
-func EncodeResponse(resp *Response) ([]byte, error) { return encodeResponse(resp, time.Now()) }
-
 func encodeResponse(resp *Response, now time.Time) ([]byte, error) {
 	if !protocol.Supported(resp.APIVersion) {
-		return nil, fmt.Errorf("encode %s: apiVersion: %s", KindResponse, unsupported(resp.APIVersion))
+		return nil, fmt.Errorf("encode %s: apiVersion: %s", protocol.KindResponse, unsupported(resp.APIVersion))
 	}
 	for key, auth := range resp.Auth {
 		if !utf8.ValidString(key) || !utf8.ValidString(auth.Username) || !utf8.ValidString(auth.Password.Reveal()) {
-			return nil, fmt.Errorf("encode %s: auth: a key, user name or password is not valid UTF-8", protocol.KindIn(resp.APIVersion, KindResponse))
+			return nil, fmt.Errorf("encode %s: auth: a key, user name or password is not valid UTF-8", protocol.KindIn(resp.APIVersion, protocol.KindResponse))
 		}
 	}
 	if resp.APIVersion == OutOfTree {
 		return encodeOutOfTree(resp, now)
 	}
 	wire := wireResponse{
-		wireMeta:      wireMeta{Kind: KindResponse, APIVersion: resp.APIVersion},
+		wireMeta:      wireMeta{Kind: protocol.KindResponse, APIVersion: resp.APIVersion},
 		CacheKeyType:  string(resp.CacheKeyType),
 		CacheDuration: (*wireDuration)(resp.CacheDuration),
 	}
@@ -214,13 +212,13 @@ func encodeOutOfTree(resp *Response, now time.Time) ([]byte, error) {
 // if that is missing or has passed. Its credential has the key "", because the
 // response names no image. An empty user name and password mean no credential.
 //
-// Errors are of type [*DecodeError].
+// Errors are of type [*decodeError].
 func DecodeResponse(data []byte, apiVersion string) (*Response, error) {
 	return decodeResponse(data, apiVersion, time.Now())
 }
 
 func decodeResponse(data []byte, apiVersion string, now time.Time) (*Response, error) {
-	if err := checkWhole(data, protocol.KindIn(apiVersion, KindResponse)); err != nil {
+	if err := checkWhole(data, protocol.KindIn(apiVersion, protocol.KindResponse)); err != nil {
 		return nil, explainOutput(err, data)
 	}
 	if err := checkAPIVersion(data, apiVersion); err != nil {
@@ -232,14 +230,14 @@ func decodeResponse(data []byte, apiVersion string, now time.Time) (*Response, e
 	var wire wireResponse
 	strict, err := kjson.UnmarshalStrict(data, &wire)
 	if err != nil || len(strict) > 0 {
-		return nil, locate(data, KindResponse, apiVersion)
+		return nil, locate(data, protocol.KindResponse, apiVersion)
 	}
-	if wire.Kind != KindResponse {
-		msg := "must be " + KindResponse
+	if wire.Kind != protocol.KindResponse {
+		msg := "must be " + protocol.KindResponse
 		if what := diagnose.Value(data); what != "" {
 			msg += "; got " + what
 		}
-		return nil, decodeError(KindResponse, StageDecode, "kind", msg)
+		return nil, newDecodeError(protocol.KindResponse, StageDecode, "kind", msg)
 	}
 	resp := &Response{
 		APIVersion:    wire.APIVersion,
@@ -258,12 +256,12 @@ func decodeResponse(data []byte, apiVersion string, now time.Time) (*Response, e
 func decodeOutOfTree(data []byte, now time.Time) (*Response, error) {
 	// No field is required in this protocol, so null would be accepted.
 	if at := skipTo(data, 0); data[at] != '{' {
-		return nil, &DecodeError{Kind: protocol.KindOutOfTreeResponse, Stage: StageDecode, Offset: at, Msg: "must be an object"}
+		return nil, &decodeError{Kind: protocol.KindOutOfTreeResponse, Stage: StageDecode, Offset: at, Msg: "must be an object"}
 	}
 	var wire wireOutOfTree
 	strict, err := kjson.UnmarshalStrict(data, &wire)
 	if err != nil || len(strict) > 0 {
-		return nil, locate(data, KindResponse, OutOfTree)
+		return nil, locate(data, protocol.KindResponse, OutOfTree)
 	}
 	resp := &Response{APIVersion: OutOfTree, CacheKeyType: CacheImage, CacheDuration: new(time.Duration)}
 	if wire.ExpirationTimestamp != nil {
@@ -281,13 +279,13 @@ func decodeOutOfTree(data []byte, now time.Time) (*Response, error) {
 // duplicate fields. This only selects one of two errors.
 func checkAPIVersion(data []byte, want string) error {
 	if !protocol.Supported(want) {
-		return decodeError(KindResponse, StageAPIVersion, "apiVersion", "request version "+unsupported(want))
+		return newDecodeError(protocol.KindResponse, StageAPIVersion, "apiVersion", "request version "+unsupported(want))
 	}
 	var meta wireMeta
 	err := json.Unmarshal(data, &meta)
 	var mistyped *json.UnmarshalTypeError
 	if errors.As(err, &mistyped) && !strings.EqualFold(mistyped.Field, "apiVersion") {
-		return locate(data, KindResponse, want)
+		return locate(data, protocol.KindResponse, want)
 	}
 	if want == OutOfTree {
 		return checkOutOfTree(meta, err)
@@ -301,7 +299,7 @@ func checkAPIVersion(data []byte, want string) error {
 		} else if what := diagnose.Value(data); what != "" {
 			msg += "; got " + what
 		}
-		return decodeError(KindResponse, StageAPIVersion, "apiVersion", msg)
+		return newDecodeError(protocol.KindResponse, StageAPIVersion, "apiVersion", msg)
 	}
 	return nil
 }
@@ -310,13 +308,13 @@ func checkAPIVersion(data []byte, want string) error {
 // optional. A version with a group belongs to the kubelet's protocol.
 func checkOutOfTree(meta wireMeta, err error) error {
 	switch {
-	case meta.Kind == KindResponse || strings.HasPrefix(meta.APIVersion, Group+"/"):
-		return decodeError(protocol.KindOutOfTreeResponse, StageAPIVersion, "kind", "got a "+KindResponse+
+	case meta.Kind == protocol.KindResponse || strings.HasPrefix(meta.APIVersion, protocol.Group+"/"):
+		return newDecodeError(protocol.KindOutOfTreeResponse, StageAPIVersion, "kind", "got a "+protocol.KindResponse+
 			" from the current protocol; configure the plugin in a CredentialProviderConfig (\"regcred convert\" converts a RegistryCredentialConfig)")
 	case err != nil || meta.APIVersion != "" && meta.APIVersion != OutOfTree:
-		return decodeError(protocol.KindOutOfTreeResponse, StageAPIVersion, "apiVersion", "must be "+OutOfTree+" if set")
+		return newDecodeError(protocol.KindOutOfTreeResponse, StageAPIVersion, "apiVersion", "must be "+OutOfTree+" if set")
 	case meta.Kind != "" && meta.Kind != protocol.KindOutOfTreeResponse:
-		return decodeError(protocol.KindOutOfTreeResponse, StageDecode, "kind", "must be "+protocol.KindOutOfTreeResponse+" if set")
+		return newDecodeError(protocol.KindOutOfTreeResponse, StageDecode, "kind", "must be "+protocol.KindOutOfTreeResponse+" if set")
 	}
 	return nil
 }
@@ -332,7 +330,7 @@ func isOutOfTree(data []byte, meta wireMeta) bool {
 }
 
 // explainOutput adds to an error of [checkWhole] what the output is.
-func explainOutput(e *DecodeError, data []byte) *DecodeError {
+func explainOutput(e *decodeError, data []byte) *decodeError {
 	switch why := diagnose.Output(data, e.Offset); {
 	case why == "":
 	case e.Msg == emptyText:
@@ -350,8 +348,8 @@ func unsupported(apiVersion string) string {
 	return "must be " + V1 + ", v1beta1 or v1alpha1"
 }
 
-func decodeError(kind string, stage Stage, field, msg string) *DecodeError {
-	return &DecodeError{Kind: kind, Stage: stage, Field: field, Offset: -1, Msg: msg}
+func newDecodeError(kind string, stage Stage, field, msg string) *decodeError {
+	return &decodeError{Kind: kind, Stage: stage, Field: field, Offset: -1, Msg: msg}
 }
 
 // encodeLine encodes v like the kubelet's serializer: HTML characters are

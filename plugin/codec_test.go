@@ -50,7 +50,7 @@ func TestEncodeRequest(t *testing.T) {
 			}
 		})
 	}
-	for _, version := range []string{"", "v1", V1 + "/", Group} {
+	for _, version := range []string{"", "v1", V1 + "/", protocol.Group} {
 		if _, err := EncodeRequest(&Request{APIVersion: version}); err == nil {
 			t.Errorf("apiVersion %q is accepted", version)
 		}
@@ -69,7 +69,7 @@ func TestEncodeResponse(t *testing.T) {
 			`{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Registry","cacheDuration":"1h30m0s","auth":{"a":{"username":"u","password":"open-sesame"},"b":{"username":"","password":""}}}` + "\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := EncodeResponse(&tt.resp)
+			got, err := encodeResponse(&tt.resp, time.Now())
 			if err != nil || string(got) != tt.want {
 				t.Errorf("got  %s (%v)\nwant %s", got, err, tt.want)
 			}
@@ -82,7 +82,7 @@ func TestEncodeResponse(t *testing.T) {
 		"password not UTF-8": {APIVersion: V1, Auth: map[string]AuthConfig{"a": {Password: NewSecret(canary.Password + "\xff")}}},
 		"key not UTF-8":      {APIVersion: V1, Auth: map[string]AuthConfig{"\xff": {}}},
 	} {
-		_, err := EncodeResponse(&resp)
+		_, err := encodeResponse(&resp, time.Now())
 		if err == nil {
 			t.Errorf("%s: accepted", name)
 			continue
@@ -134,7 +134,7 @@ func TestDecodeRequest(t *testing.T) {
 		{"duplicate annotation", head + `v1","image":"a","serviceAccountAnnotations":{"a":"","a":""}}`, nil, "serviceAccountAnnotations.a: duplicate field"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := DecodeRequest([]byte(tt.data))
+			got, err := decodeRequest([]byte(tt.data))
 			if !cmp.Equal(tt.want, got) {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
@@ -151,9 +151,9 @@ func checkDecodeError(t *testing.T, err error, message string) {
 		}
 		return
 	}
-	var e *DecodeError
+	var e *decodeError
 	if !errors.As(err, &e) {
-		t.Fatalf("got error %v of type %T, want *DecodeError", err, err)
+		t.Fatalf("got error %v of type %T, want *decodeError", err, err)
 	}
 	canary.Check(t, "the error", e.Error())
 	if !strings.Contains(e.Error(), message) {
@@ -335,7 +335,7 @@ func TestDecodeResponseOfPredecessor(t *testing.T) {
 		"today's, no group": {strings.Replace(goodResponse, V1, "v1alpha1", 1), false},
 	} {
 		_, err := DecodeResponse([]byte(tt.data), V1)
-		var e *DecodeError
+		var e *decodeError
 		if !errors.As(err, &e) || e.Stage != StageAPIVersion || !strings.HasPrefix(e.Msg, "must be "+V1) {
 			t.Errorf("%s: got %v", name, err)
 			continue
@@ -349,13 +349,12 @@ func TestDecodeResponseOfPredecessor(t *testing.T) {
 
 // TestFields checks that the table and the wire structs are the same.
 func TestFields(t *testing.T) {
-	if V1 != protocol.V1 || V1Beta1 != protocol.V1Beta1 || V1Alpha1 != protocol.V1Alpha1 || OutOfTree != protocol.OutOfTree ||
-		Group != protocol.Group || KindRequest != protocol.KindRequest || KindResponse != protocol.KindResponse {
+	if V1 != protocol.V1 || V1Beta1 != protocol.V1Beta1 || V1Alpha1 != protocol.V1Alpha1 || OutOfTree != protocol.OutOfTree {
 		t.Error("the constants of packages plugin and protocol differ")
 	}
 	for kind, typ := range map[string]reflect.Type{
-		KindRequest:             reflect.TypeFor[wireRequest](),
-		KindResponse:            reflect.TypeFor[wireResponse](),
+		protocol.KindRequest:    reflect.TypeFor[wireRequest](),
+		protocol.KindResponse:   reflect.TypeFor[wireResponse](),
 		protocol.KindAuthConfig: reflect.TypeFor[wireAuthConfig](),
 	} {
 		if diff := cmp.Diff(wireFields(typ), protocol.Fields(kind, V1), cmpopts.IgnoreFields(protocol.Field{}, "GoField")); diff != "" {
@@ -363,8 +362,8 @@ func TestFields(t *testing.T) {
 		}
 	}
 	for kind, typ := range map[string]reflect.Type{
-		KindRequest:             reflect.TypeFor[Request](),
-		KindResponse:            reflect.TypeFor[Response](),
+		protocol.KindRequest:    reflect.TypeFor[Request](),
+		protocol.KindResponse:   reflect.TypeFor[Response](),
 		protocol.KindAuthConfig: reflect.TypeFor[AuthConfig](),
 	} {
 		seen := 0
@@ -379,10 +378,10 @@ func TestFields(t *testing.T) {
 			t.Errorf("%s: the table lists %d fields of %v, which has %d", kind, seen, typ, typ.NumField())
 		}
 	}
-	if diff := cmp.Diff(wireFields(reflect.TypeFor[wireOutOfTree]()), protocol.Fields(KindResponse, OutOfTree), cmpopts.IgnoreFields(protocol.Field{}, "GoField")); diff != "" {
+	if diff := cmp.Diff(wireFields(reflect.TypeFor[wireOutOfTree]()), protocol.Fields(protocol.KindResponse, OutOfTree), cmpopts.IgnoreFields(protocol.Field{}, "GoField")); diff != "" {
 		t.Errorf("OutOfTree: wire struct and table differ (-struct +table):\n%s", diff)
 	}
-	if protocol.Fields("Pod", V1) != nil || protocol.Fields(KindRequest, "v2") != nil || protocol.Fields(protocol.KindAuthConfig, OutOfTree) != nil {
+	if protocol.Fields("Pod", V1) != nil || protocol.Fields(protocol.KindRequest, "v2") != nil || protocol.Fields(protocol.KindAuthConfig, OutOfTree) != nil {
 		t.Error("there are fields of an unknown kind or version")
 	}
 }
@@ -413,9 +412,9 @@ var wireTypeNames = map[reflect.Type]string{
 func TestFieldsAreWritten(t *testing.T) {
 	for _, version := range append(versions, OutOfTree) {
 		req, err := EncodeRequest(&Request{version, "a", NewSecret("t"), map[string]string{"a": "b"}})
-		checkKeys(t, req, err, protocol.Fields(KindRequest, version))
-		resp, err := EncodeResponse(&Response{version, CacheImage, new(time.Hour), map[string]AuthConfig{"a": {}}})
-		checkKeys(t, resp, err, protocol.Fields(KindResponse, version))
+		checkKeys(t, req, err, protocol.Fields(protocol.KindRequest, version))
+		resp, err := encodeResponse(&Response{version, CacheImage, new(time.Hour), map[string]AuthConfig{"a": {}}}, time.Now())
+		checkKeys(t, resp, err, protocol.Fields(protocol.KindResponse, version))
 	}
 }
 
@@ -446,9 +445,9 @@ var secretKey = regexp.MustCompile(canary.Marker + `[^"]*"\s*:`)
 
 func checkFuzzError(t *testing.T, data []byte, err error) {
 	t.Helper()
-	var e *DecodeError
+	var e *decodeError
 	if !errors.As(err, &e) {
-		t.Fatalf("got an error of type %T, want *DecodeError", err)
+		t.Fatalf("got an error of type %T, want *decodeError", err)
 	}
 	if e.Stage == StageDecode && strings.HasPrefix(e.Msg, "the document does not match the protocol's definition of its kind") {
 		t.Error("the place of the mistake was not found")
@@ -476,7 +475,7 @@ func FuzzDecodeResponse(f *testing.F) {
 			checkFuzzError(t, data, err)
 			return
 		}
-		again, err := EncodeResponse(resp)
+		again, err := encodeResponse(resp, time.Now())
 		if err != nil {
 			t.Fatalf("an answer that was read cannot be written: %v", err)
 		}
@@ -530,7 +529,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		f.Add([]byte(data))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		req, err := DecodeRequest(data)
+		req, err := decodeRequest(data)
 		if err != nil {
 			checkFuzzError(t, data, err)
 			return
@@ -539,7 +538,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		if err != nil {
 			t.Fatalf("a request that was read cannot be written: %v", err)
 		}
-		back, err := DecodeRequest(again)
+		back, err := decodeRequest(again)
 		if err != nil || !cmp.Equal(req, back, cmpopts.EquateEmpty()) {
 			t.Errorf("a request changes when it is written and read again (%v)", err)
 		}

@@ -17,11 +17,8 @@ import (
 
 	"github.com/regcred/regcred/internal/diagnose"
 	"github.com/regcred/regcred/internal/process"
+	"github.com/regcred/regcred/internal/protocol"
 )
-
-// DefaultTimeout bounds one run of a plugin, as in the kubelet
-// (pkg/credentialprovider/plugin/plugin.go).
-const DefaultTimeout = time.Minute
 
 // defaultMaxOutput is the limit on standard output in bytes. The kubelet has
 // no limit.
@@ -64,7 +61,7 @@ type Command struct {
 	// [OutOfTree].
 	APIVersion string
 
-	// Timeout bounds one run. 0 means [DefaultTimeout].
+	// Timeout bounds one run. 0 means one minute, as in the kubelet.
 	Timeout time.Duration
 
 	// MaxOutput is the limit on standard output in bytes. 0 means 1 MiB.
@@ -173,7 +170,7 @@ func (c Command) run(ctx context.Context, stdin io.Reader, secrets []string, ima
 		return x, nil
 	}
 	if x.Response, err = c.decode(res.Stdout, image); err != nil {
-		return x, c.execError(x, err.(*DecodeError).Stage, err)
+		return x, c.execError(x, err.(*decodeError).Stage, err)
 	}
 	return x, nil
 }
@@ -188,7 +185,7 @@ func (c Command) process() process.Command {
 		p.Args = slices.Insert(p.Args, 0, getCredentials)
 	}
 	if p.Timeout <= 0 {
-		p.Timeout = DefaultTimeout
+		p.Timeout = protocol.Timeout
 	}
 	if p.MaxOutput <= 0 {
 		p.MaxOutput = defaultMaxOutput
@@ -254,19 +251,19 @@ func (c Command) findFlag(flag string) string {
 	return c.place("args", i)
 }
 
-// decode reads the response for an image. Errors are of type [*DecodeError].
+// decode reads the response for an image. Errors are of type [*decodeError].
 func (c Command) decode(stdout []byte, image string) (*Response, error) {
 	resp, err := DecodeResponse(stdout, c.APIVersion)
 	if err != nil {
 		return nil, err
 	}
-	if !resp.CacheKeyType.Valid() {
+	if !protocol.ValidCacheKeyType(string(resp.CacheKeyType)) {
 		// kubelet: checked after decoding, by the caller of ExecPlugin.
 		msg := fmt.Sprintf("must be %s, %s or %s", CacheImage, CacheRegistry, CacheGlobal)
 		if resp.CacheKeyType == "" {
 			msg = "is missing; " + msg
 		}
-		return nil, decodeError(KindResponse, StageCacheKeyType, "cacheKeyType", msg)
+		return nil, newDecodeError(protocol.KindResponse, StageCacheKeyType, "cacheKeyType", msg)
 	}
 	if auth, ok := resp.Auth[""]; ok && c.APIVersion == OutOfTree {
 		resp.Auth = map[string]AuthConfig{imageKey(image): auth}

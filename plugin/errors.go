@@ -52,9 +52,9 @@ func lastLine(s string) string {
 	return strings.TrimSpace(s[strings.LastIndexByte(s, '\n')+1:])
 }
 
-// DecodeError is the error of an invalid message. It contains field and offset,
+// decodeError is the error of an invalid message. It contains field and offset,
 // never a value.
-type DecodeError struct {
+type decodeError struct {
 	Kind   string // the expected kind
 	Stage  Stage  // StageOutput, StageAPIVersion, StageDecode or StageCacheKeyType
 	Field  string // e.g. "auth.registry.example.password"; "" for the message
@@ -63,7 +63,7 @@ type DecodeError struct {
 }
 
 // Error returns kind, offset, field and cause.
-func (e *DecodeError) Error() string {
+func (e *decodeError) Error() string {
 	msg := "invalid " + e.Kind
 	if e.Offset >= 0 {
 		msg += fmt.Sprintf(" at offset %d", e.Offset)

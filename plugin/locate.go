@@ -20,11 +20,11 @@ import (
 // error can name the field and offset without a value.
 
 // checkWhole returns an error if data is not exactly one JSON value.
-func checkWhole(data []byte, kind string) *DecodeError {
+func checkWhole(data []byte, kind string) *decodeError {
 	if json.Valid(data) {
 		return nil
 	}
-	e := &DecodeError{Kind: kind, Stage: StageOutput, Offset: 0, Msg: emptyText}
+	e := &decodeError{Kind: kind, Stage: StageOutput, Offset: 0, Msg: emptyText}
 	if len(bytes.TrimSpace(data)) == 0 {
 		return e
 	}
@@ -53,12 +53,12 @@ const (
 
 // locate returns the first error in a JSON value for a strict decoder of kind.
 // Unknown fields of requests are not errors.
-func locate(data []byte, kind, apiVersion string) *DecodeError {
+func locate(data []byte, kind, apiVersion string) *decodeError {
 	w := walker{data: data, dec: tokens(data), kind: kind, apiVersion: apiVersion}
 	if err := w.object("", kind); err != nil {
 		return err
 	}
-	return decodeError(protocol.KindIn(apiVersion, kind), StageDecode, "", "the document does not match the protocol's definition of its kind")
+	return newDecodeError(protocol.KindIn(apiVersion, kind), StageDecode, "", "the document does not match the protocol's definition of its kind")
 }
 
 // tokens returns a decoder that accepts numbers of any size.
@@ -76,14 +76,14 @@ type walker struct {
 }
 
 // object reads an object with the fields of kind.
-func (w *walker) object(path, kind string) *DecodeError {
+func (w *walker) object(path, kind string) *decodeError {
 	fields := protocol.Fields(kind, w.apiVersion)
-	return w.members(path, func(name string, at int64) *DecodeError {
+	return w.members(path, func(name string, at int64) *decodeError {
 		field, ok := find(fields, name)
 		switch {
 		case ok:
 			return w.value(join(path, name), field.Type)
-		case w.kind == KindRequest:
+		case w.kind == protocol.KindRequest:
 			return w.skip()
 		}
 		msg := "unknown field"
@@ -97,14 +97,14 @@ func (w *walker) object(path, kind string) *DecodeError {
 }
 
 // value reads a value of a [protocol.Field] type.
-func (w *walker) value(path, typ string) *DecodeError {
+func (w *walker) value(path, typ string) *decodeError {
 	switch typ {
 	case protocol.TypeAuth:
-		return w.members(path, func(key string, _ int64) *DecodeError {
+		return w.members(path, func(key string, _ int64) *decodeError {
 			return w.object(join(path, showKey(key)), protocol.KindAuthConfig)
 		})
 	case protocol.TypeAnnotations:
-		return w.members(path, func(key string, _ int64) *DecodeError {
+		return w.members(path, func(key string, _ int64) *decodeError {
 			return w.value(join(path, showKey(key)), protocol.TypeString)
 		})
 	}
@@ -129,7 +129,7 @@ func (w *walker) value(path, typ string) *DecodeError {
 }
 
 // members reads an object or null and calls f before the value of each member.
-func (w *walker) members(path string, f func(name string, at int64) *DecodeError) *DecodeError {
+func (w *walker) members(path string, f func(name string, at int64) *decodeError) *decodeError {
 	at := w.offset()
 	token, _ := w.dec.Token()
 	if token == nil {
@@ -158,7 +158,7 @@ func (w *walker) members(path string, f func(name string, at int64) *DecodeError
 	return nil
 }
 
-func (w *walker) skip() *DecodeError {
+func (w *walker) skip() *decodeError {
 	var value json.RawMessage
 	w.dec.Decode(&value) // checkWhole has accepted it
 	return nil
@@ -167,8 +167,8 @@ func (w *walker) skip() *DecodeError {
 // offset returns the offset of the next token.
 func (w *walker) offset() int64 { return skipTo(w.data, w.dec.InputOffset()) }
 
-func (w *walker) errorAt(path string, at int64, msg string) *DecodeError {
-	return &DecodeError{Kind: protocol.KindIn(w.apiVersion, w.kind), Stage: StageDecode, Field: path, Offset: at, Msg: msg}
+func (w *walker) errorAt(path string, at int64, msg string) *decodeError {
+	return &decodeError{Kind: protocol.KindIn(w.apiVersion, w.kind), Stage: StageDecode, Field: path, Offset: at, Msg: msg}
 }
 
 // skipTo returns the offset of the first byte after at that is neither white

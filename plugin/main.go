@@ -16,12 +16,9 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/await"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/scrub"
 )
-
-// DefaultServeTimeout bounds a run of [Serve]. It is less than the kubelet's
-// minute, so that the plugin can report the timeout.
-const DefaultServeTimeout = 50 * time.Second
 
 // maxRequest bounds a request in bytes. The API server allows 256 KiB of
 // annotations, and JSON may encode a byte as six.
@@ -52,7 +49,7 @@ type ServeOptions struct {
 
 	Name    string        // "" means the base name of os.Args[0]
 	Version string        // "" means the version of the main module
-	Timeout time.Duration // bounds one run; 0 means [DefaultServeTimeout]
+	Timeout time.Duration // bounds one run; 0 means 50 seconds, less than the kubelet's minute
 }
 
 // Main calls [Serve] with the process's own streams and arguments, and exits.
@@ -81,7 +78,7 @@ func Serve(ctx context.Context, p Provider, opts ServeOptions) int {
 
 	req, err := await.Result(ctx, "read the request", func() (*Request, error) { return opts.readRequest() })
 	if err != nil {
-		var invalid *DecodeError
+		var invalid *decodeError
 		if errors.As(err, &invalid) {
 			return opts.fail(exitUsage, err, nil)
 		}
@@ -114,7 +111,7 @@ func (o ServeOptions) withDefaults() ServeOptions {
 		o.Name = filepath.Base(os.Args[0])
 	}
 	if o.Timeout <= 0 {
-		o.Timeout = DefaultServeTimeout
+		o.Timeout = protocol.ServeTimeout
 	}
 	return o
 }
@@ -146,11 +143,11 @@ func (o ServeOptions) readRequest() (*Request, error) {
 		return nil, fmt.Errorf("read the request: %w", err)
 	}
 	if len(data) > maxRequest {
-		return nil, decodeError(KindRequest, StageDecode, "", fmt.Sprintf("longer than %d bytes", maxRequest))
+		return nil, newDecodeError(protocol.KindRequest, StageDecode, "", fmt.Sprintf("longer than %d bytes", maxRequest))
 	}
-	req, err := DecodeRequest(data)
+	req, err := decodeRequest(data)
 	if err == nil && req.APIVersion == OutOfTree && (len(o.Args) == 0 || o.Args[0] != getCredentials) {
-		return nil, decodeError(KindRequest, StageDecode, "kind", "must be "+KindRequest)
+		return nil, newDecodeError(protocol.KindRequest, StageDecode, "kind", "must be "+protocol.KindRequest)
 	}
 	return req, err
 }
@@ -160,7 +157,7 @@ func writeResponse(w io.Writer, req *Request, resp *Response) error {
 	if resp == nil {
 		return errNoResponse
 	}
-	if !resp.CacheKeyType.Valid() {
+	if !protocol.ValidCacheKeyType(string(resp.CacheKeyType)) {
 		return fmt.Errorf("the provider's CacheKeyType must be %s, %s or %s", CacheImage, CacheRegistry, CacheGlobal)
 	}
 	sent := *resp
@@ -171,7 +168,7 @@ func writeResponse(w io.Writer, req *Request, resp *Response) error {
 			sent.Auth = map[string]AuthConfig{"": auth}
 		}
 	}
-	data, err := EncodeResponse(&sent)
+	data, err := encodeResponse(&sent, time.Now())
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/protocol"
 )
 
 func testProvider(_ context.Context, req *Request) (*Response, error) {
@@ -173,7 +174,7 @@ func TestServeDeadline(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			want := timeout
 			if timeout == 0 {
-				want = DefaultServeTimeout
+				want = protocol.ServeTimeout
 			}
 			release := make(chan struct{})
 			defer close(release)
@@ -201,8 +202,8 @@ func TestServeDeadlineReachesProvider(t *testing.T) {
 			left = time.Until(deadline)
 			return nil, nil
 		}, ServeOptions{})
-		if left != DefaultServeTimeout {
-			t.Errorf("the provider has %v, want %v", left, DefaultServeTimeout)
+		if left != protocol.ServeTimeout {
+			t.Errorf("the provider has %v, want %v", left, protocol.ServeTimeout)
 		}
 	})
 }

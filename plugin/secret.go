@@ -5,7 +5,6 @@ package plugin
 
 import (
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -77,14 +76,11 @@ func (s Secret) String() string {
 	return mask
 }
 
-// GoString returns the quoted mask, for %#v.
-func (s Secret) GoString() string { return fmt.Sprintf("%q", s.String()) }
-
 // Format writes the mask for every verb. Otherwise %x would print the address of
 // the closure.
 func (s Secret) Format(f fmt.State, verb rune) {
 	if verb == 'q' || f.Flag('#') {
-		io.WriteString(f, s.GoString())
+		fmt.Fprintf(f, "%q", s.String())
 		return
 	}
 	io.WriteString(f, s.String())
@@ -95,33 +91,12 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 var errMarshalSecret = errors.New("a Secret cannot be marshalled; if needed, marshal the result of its Reveal method")
 
-// MarshalJSON always fails: the mask must not be written as a password.
-func (s Secret) MarshalJSON() ([]byte, error) { return nil, errMarshalSecret }
-
-// MarshalText always fails. Encoders of other formats call it.
+// MarshalText always fails: the mask must not be written as a password. Encoders of
+// JSON, XML and YAML call it; gob fails because Secret has no exported field.
 func (s Secret) MarshalText() ([]byte, error) { return nil, errMarshalSecret }
 
-// GobEncode always fails.
-func (s Secret) GobEncode() ([]byte, error) { return nil, errMarshalSecret }
-
-// GobDecode always fails, because GobEncode does.
-func (s *Secret) GobDecode([]byte) error { return errMarshalSecret }
-
-// UnmarshalText decodes a secret, for formats such as XML.
+// UnmarshalText sets s to text, for decoders of JSON, XML and YAML.
 func (s *Secret) UnmarshalText(text []byte) error {
 	*s = NewSecret(string(text))
-	return nil
-}
-
-// UnmarshalJSON decodes a string. null leaves s unchanged. The error does not
-// quote the data.
-func (s *Secret) UnmarshalJSON(data []byte) error {
-	var text *string
-	if err := json.Unmarshal(data, &text); err != nil {
-		return errors.New("a secret must be a string")
-	}
-	if text != nil {
-		*s = NewSecret(*text)
-	}
 	return nil
 }

@@ -8,15 +8,12 @@ import (
 	"time"
 )
 
-// Group is the API group of the exec protocol (KEP-2133).
-const Group = "credentialprovider.kubelet.k8s.io"
-
-// The versions of the exec protocol: V1 since Kubernetes 1.26, V1Beta1 since
+// The versions of the exec protocol (KEP-2133): V1 since Kubernetes 1.26, V1Beta1 since
 // 1.24, V1Alpha1 since 1.20; kubelet 1.37 still supports all three.
 const (
-	V1       = Group + "/v1"
-	V1Beta1  = Group + "/v1beta1"
-	V1Alpha1 = Group + "/v1alpha1"
+	V1       = "credentialprovider.kubelet.k8s.io/v1"
+	V1Beta1  = "credentialprovider.kubelet.k8s.io/v1beta1"
+	V1Alpha1 = "credentialprovider.kubelet.k8s.io/v1alpha1"
 )
 
 // OutOfTree is the version of the earlier proposal "Out-of-Tree Credential
@@ -24,12 +21,6 @@ const (
 // get-credentials and a request that contains only the image. Its response is one
 // user name and password.
 const OutOfTree = "v1alpha1"
-
-// The kinds of the exec protocol.
-const (
-	KindRequest  = "CredentialProviderRequest"
-	KindResponse = "CredentialProviderResponse"
-)
 
 // CacheKeyType is the scope for which a response may be cached. A kubelet
 // discards responses with other values than the three constants.
@@ -43,11 +34,6 @@ const (
 	// CacheGlobal is for all images that match the provider.
 	CacheGlobal CacheKeyType = "Global"
 )
-
-// Valid reports whether a kubelet accepts t in a response.
-func (t CacheKeyType) Valid() bool {
-	return t == CacheImage || t == CacheRegistry || t == CacheGlobal
-}
 
 // Request is the CredentialProviderRequest on a plugin's standard input, in any
 // version (KEP-2133; service-account fields: KEP-4412).
@@ -89,14 +75,12 @@ type Response struct {
 	Auth map[string]AuthConfig
 }
 
-// AuthConfig is one credential of a [Response]. Both fields may be empty.
+// AuthConfig is one credential of a [Response]. Both fields may be empty, which means
+// anonymous.
 type AuthConfig struct {
 	Username string
 	Password Secret
 }
-
-// IsZero reports whether both fields are empty, which means anonymous.
-func (a AuthConfig) IsZero() bool { return a.Username == "" && a.Password.IsZero() }
 
 // Equal reports whether two credentials are the same.
 func (a AuthConfig) Equal(b AuthConfig) bool {

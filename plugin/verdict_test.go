@@ -7,11 +7,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/regcred/regcred/internal/protocol"
 )
 
-// verdict is what programs read of a DecodeError.
+// verdict is what programs read of a decodeError.
 type verdict struct {
 	kind  string
 	stage Stage
@@ -20,9 +21,9 @@ type verdict struct {
 
 func verdictOf(t *testing.T, err error) verdict {
 	t.Helper()
-	var e *DecodeError
+	var e *decodeError
 	if !errors.As(err, &e) {
-		t.Fatalf("%v is not a *DecodeError", err)
+		t.Fatalf("%v is not a *decodeError", err)
 	}
 	return verdict{e.Kind, e.Stage, e.Field}
 }
@@ -33,7 +34,7 @@ func TestVerdicts(t *testing.T) {
 		response = `{"kind":"CredentialProviderResponse","apiVersion":"` + V1 + `"`
 	)
 	type decoder = func([]byte) error
-	asRequest := func(data []byte) error { _, err := DecodeRequest(data); return err }
+	asRequest := func(data []byte) error { _, err := decodeRequest(data); return err }
 	answerIn := func(version string) decoder {
 		return func(data []byte) error { _, err := DecodeResponse(data, version); return err }
 	}
@@ -43,18 +44,18 @@ func TestVerdicts(t *testing.T) {
 		data   string
 		want   verdict
 	}{
-		{"request: kind", asRequest, `{"kind":"x","apiVersion":"` + V1 + `","image":"a"}`, verdict{KindRequest, StageDecode, "kind"}},
-		{"request: version", asRequest, `{"kind":"CredentialProviderRequest","apiVersion":"x","image":"a"}`, verdict{KindRequest, StageAPIVersion, "apiVersion"}},
-		{"request: image", asRequest, request + `}`, verdict{KindRequest, StageDecode, "image"}},
-		{"request: type", asRequest, request + `,"image":1}`, verdict{KindRequest, StageDecode, "image"}},
-		{"request: twice", asRequest, request + `,"image":"a","image":"a"}`, verdict{KindRequest, StageDecode, "image"}},
-		{"request: type behind an unknown field", asRequest, request + `,"x":{"y":[1]},"image":1}`, verdict{KindRequest, StageDecode, "image"}},
-		{"response: kind", answerIn(V1), `{"kind":"x","apiVersion":"` + V1 + `"}`, verdict{KindResponse, StageDecode, "kind"}},
-		{"response: version", answerIn(V1), `{"kind":"CredentialProviderResponse","apiVersion":"` + V1Beta1 + `"}`, verdict{KindResponse, StageAPIVersion, "apiVersion"}},
-		{"response: asked in no version", answerIn("x"), response + `}`, verdict{KindResponse, StageAPIVersion, "apiVersion"}},
-		{"response: type of the kind", answerIn(V1), `{"kind":1,"apiVersion":"` + V1 + `"}`, verdict{KindResponse, StageDecode, "kind"}},
-		{"response: type", answerIn(V1), response + `,"cacheDuration":1}`, verdict{KindResponse, StageDecode, "cacheDuration"}},
-		{"response: user name", answerIn(V1), response + `,"auth":{"a.b":{"username":1}}}`, verdict{KindResponse, StageDecode, "auth.a.b.username"}},
+		{"request: kind", asRequest, `{"kind":"x","apiVersion":"` + V1 + `","image":"a"}`, verdict{protocol.KindRequest, StageDecode, "kind"}},
+		{"request: version", asRequest, `{"kind":"CredentialProviderRequest","apiVersion":"x","image":"a"}`, verdict{protocol.KindRequest, StageAPIVersion, "apiVersion"}},
+		{"request: image", asRequest, request + `}`, verdict{protocol.KindRequest, StageDecode, "image"}},
+		{"request: type", asRequest, request + `,"image":1}`, verdict{protocol.KindRequest, StageDecode, "image"}},
+		{"request: twice", asRequest, request + `,"image":"a","image":"a"}`, verdict{protocol.KindRequest, StageDecode, "image"}},
+		{"request: type behind an unknown field", asRequest, request + `,"x":{"y":[1]},"image":1}`, verdict{protocol.KindRequest, StageDecode, "image"}},
+		{"response: kind", answerIn(V1), `{"kind":"x","apiVersion":"` + V1 + `"}`, verdict{protocol.KindResponse, StageDecode, "kind"}},
+		{"response: version", answerIn(V1), `{"kind":"CredentialProviderResponse","apiVersion":"` + V1Beta1 + `"}`, verdict{protocol.KindResponse, StageAPIVersion, "apiVersion"}},
+		{"response: asked in no version", answerIn("x"), response + `}`, verdict{protocol.KindResponse, StageAPIVersion, "apiVersion"}},
+		{"response: type of the kind", answerIn(V1), `{"kind":1,"apiVersion":"` + V1 + `"}`, verdict{protocol.KindResponse, StageDecode, "kind"}},
+		{"response: type", answerIn(V1), response + `,"cacheDuration":1}`, verdict{protocol.KindResponse, StageDecode, "cacheDuration"}},
+		{"response: user name", answerIn(V1), response + `,"auth":{"a.b":{"username":1}}}`, verdict{protocol.KindResponse, StageDecode, "auth.a.b.username"}},
 		{"login: no object", answerIn(OutOfTree), `null`, verdict{protocol.KindOutOfTreeResponse, StageDecode, ""}},
 		{"login: today's answer", answerIn(OutOfTree), response + `}`, verdict{protocol.KindOutOfTreeResponse, StageAPIVersion, "kind"}},
 		{"login: version", answerIn(OutOfTree), `{"apiVersion":"x"}`, verdict{protocol.KindOutOfTreeResponse, StageAPIVersion, "apiVersion"}},
@@ -84,14 +85,14 @@ func TestIsLogin(t *testing.T) {
 }
 
 func TestEncodeErrorsName(t *testing.T) {
-	if _, err := EncodeRequest(&Request{APIVersion: "x"}); err == nil || !strings.Contains(err.Error(), "encode "+KindRequest) {
+	if _, err := EncodeRequest(&Request{APIVersion: "x"}); err == nil || !strings.Contains(err.Error(), "encode "+protocol.KindRequest) {
 		t.Errorf("request: %v", err)
 	}
-	if _, err := EncodeResponse(&Response{APIVersion: "x"}); err == nil || !strings.Contains(err.Error(), "encode "+KindResponse) {
+	if _, err := encodeResponse(&Response{APIVersion: "x"}, time.Now()); err == nil || !strings.Contains(err.Error(), "encode "+protocol.KindResponse) {
 		t.Errorf("response: %v", err)
 	}
 	two := &Response{APIVersion: OutOfTree, CacheKeyType: CacheImage, Auth: map[string]AuthConfig{"a": {}, "b": {}}}
-	if _, err := EncodeResponse(two); err == nil || !strings.Contains(err.Error(), "encode "+protocol.KindOutOfTreeResponse) {
+	if _, err := encodeResponse(two, time.Now()); err == nil || !strings.Contains(err.Error(), "encode "+protocol.KindOutOfTreeResponse) {
 		t.Errorf("login: %v", err)
 	}
 }
@@ -102,7 +103,7 @@ func TestDecodeCacheKeyType(t *testing.T) {
 	c := Command{APIVersion: V1}
 	for value, missing := range map[string]bool{"": true, "x": false} {
 		_, err := c.decode([]byte(`{"kind":"CredentialProviderResponse","apiVersion":"`+V1+`","cacheKeyType":"`+value+`"}`), "a")
-		if got, want := verdictOf(t, err), (verdict{KindResponse, StageCacheKeyType, "cacheKeyType"}); got != want {
+		if got, want := verdictOf(t, err), (verdict{protocol.KindResponse, StageCacheKeyType, "cacheKeyType"}); got != want {
 			t.Errorf("%q: got %+v, want %+v", value, got, want)
 		}
 		if strings.Contains(err.Error(), "is missing") != missing {

@@ -111,7 +111,7 @@ func checkEmptyCredential(s *suite, resp *plugin.Response) []Finding {
 	var findings []Finding
 	for _, key := range authKeys(resp) {
 		switch auth := resp.Auth[key]; {
-		case auth.IsZero(): // anonymous, on purpose
+		case auth.Equal(plugin.AuthConfig{}): // anonymous, on purpose
 		case auth.Username == "":
 			findings = append(findings, found(finding.SeverityWarning, s.base().did, "an empty user name"+under(key),
 				"The kubelet passes the credential to the container runtime. containerd treats an empty user name as anonymous, regardless of the password.",

@@ -86,7 +86,7 @@ func deadKey(key string) string {
 
 func checkKeyWide(s *suite, resp *plugin.Response) []Finding {
 	for _, key := range authKeys(resp) {
-		if resp.Auth[key].IsZero() {
+		if resp.Auth[key].Equal(plugin.AuthConfig{}) {
 			continue // anonymous: no credential is sent
 		}
 		for _, f := range lintKey(key) {

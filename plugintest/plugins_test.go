@@ -370,11 +370,18 @@ func failing(w io.Writer, text string) func() int {
 func whenBad(f func() int) func() int {
 	return func() int {
 		raw, _, _ := asked()
-		if _, err := plugin.DecodeRequest(raw); err != nil {
+		if !isRequest(raw) {
 			return f()
 		}
 		return serve(good, raw)
 	}
+}
+
+// isRequest reports whether a plugin accepts stdin as a request.
+func isRequest(stdin []byte) bool {
+	return plugin.Serve(context.Background(), plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+		return &plugin.Response{CacheKeyType: plugin.CacheImage}, nil
+	}), plugin.ServeOptions{Stdin: bytes.NewReader(stdin), Stdout: io.Discard, Stderr: io.Discard, Args: []string{"get-credentials"}}) == 0
 }
 
 func serve(p plugin.ProviderFunc, stdin []byte) int {
@@ -570,7 +577,7 @@ func child() int {
 // passwordThenFail tells its password when it fails, and not when it answers.
 func passwordThenFail() int {
 	raw, _, _ := asked()
-	if _, err := plugin.DecodeRequest(raw); err != nil {
+	if !isRequest(raw) {
 		fmt.Fprintln(os.Stderr, "no use for", canary.Password)
 		return 1
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -71,7 +72,7 @@ func checkSIGTERM(s *suite) []Finding {
 	defer close(done)
 	asked := make(chan time.Time, 1)
 	stdin := &openStdin{
-		head:    strings.NewReader(`{"kind":"` + plugin.KindRequest + `","padding":"` + strings.Repeat("x", pipeful)),
+		head:    strings.NewReader(`{"kind":"` + protocol.KindRequest + `","padding":"` + strings.Repeat("x", pipeful)),
 		reading: func() { asked <- time.Now(); cancel() },
 		done:    done,
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -79,7 +80,7 @@ type malformed struct {
 func malformedUnknownVersion() malformed {
 	return malformed{
 		did:    "sent a request with version v9, which does not exist",
-		stdin:  func(s *suite) string { return s.rawRequest(plugin.KindRequest, plugin.Group+"/v9", "") },
+		stdin:  func(s *suite) string { return s.rawRequest(protocol.KindRequest, protocol.Group+"/v9", "") },
 		answer: finding.SeverityWarning,
 		fix:    "Reject unknown apiVersion values with a nonzero exit code.",
 	}
@@ -116,7 +117,7 @@ func malformedTruncated() malformed {
 	return malformed{
 		did: "sent a request truncated in the middle of the image name",
 		stdin: func(s *suite) string {
-			whole := s.rawRequest(plugin.KindRequest, s.version(), "")
+			whole := s.rawRequest(protocol.KindRequest, s.version(), "")
 			return whole[:strings.LastIndex(whole, `"`)-2]
 		},
 		answer: finding.SeverityWarning,
@@ -150,12 +151,12 @@ func rejects(m malformed) func(*suite) []Finding {
 // doubled returns requests that two parsers may interpret differently.
 func doubled() []malformed {
 	twice := func(s *suite) string {
-		return s.rawRequest(plugin.KindRequest, s.version(), `,"image":"registry.example/somebody/else"`)
+		return s.rawRequest(protocol.KindRequest, s.version(), `,"image":"registry.example/somebody/else"`)
 	}
 	return []malformed{
 		{did: "sent a request with two images", stdin: twice},
 		{did: "sent a request followed by another document", stdin: func(s *suite) string {
-			return s.rawRequest(plugin.KindRequest, s.version(), "") + "{}\n"
+			return s.rawRequest(protocol.KindRequest, s.version(), "") + "{}\n"
 		}},
 	}
 }
@@ -184,7 +185,7 @@ func checkRequestStrict(s *suite) []Finding {
 
 func checkUnknownField(s *suite, base *plugin.Response) []Finding {
 	r := s.send("sent a request with an unknown field", s.version(),
-		s.rawRequest(plugin.KindRequest, s.version(), s.identityFields()+`,"futureField":{"list":["a",1,null,true]}`))
+		s.rawRequest(protocol.KindRequest, s.version(), s.identityFields()+`,"futureField":{"list":["a",1,null,true]}`))
 	switch {
 	case r.hung():
 		return hangs(r)
@@ -218,7 +219,7 @@ const oversized = 4 << 20
 
 func oversizedRun(s *suite) *run {
 	return s.send("sent a 4 MiB request", s.version(),
-		s.rawRequest(plugin.KindRequest, s.version(), `,"serviceAccountAnnotations":{"example.com/long":"`+strings.Repeat("x", oversized)+`"}`))
+		s.rawRequest(protocol.KindRequest, s.version(), `,"serviceAccountAnnotations":{"example.com/long":"`+strings.Repeat("x", oversized)+`"}`))
 }
 
 func checkOversized(s *suite) []Finding {

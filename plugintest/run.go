@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -137,5 +138,5 @@ func short(version string) string {
 	if version == plugin.OutOfTree {
 		return "the out-of-tree protocol"
 	}
-	return strings.TrimPrefix(version, plugin.Group+"/")
+	return strings.TrimPrefix(version, protocol.Group+"/")
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -44,7 +45,7 @@ func newSuite(ctx context.Context, cmd plugin.Command, opts Options) *suite {
 		asked:    map[request]*run{},
 		sent:     map[string]*run{},
 		slow:     10 * time.Second,
-		tooSlow:  plugin.DefaultTimeout,
+		tooSlow:  protocol.Timeout,
 		patience: 5 * time.Second,
 	}
 	s.cmd.Grace = 0
@@ -141,7 +142,7 @@ func (s *suite) send(did, version, stdin string) *run {
 // Limits for plugins that hang.
 const (
 	maxLong = 3
-	longRun = plugin.DefaultTimeout / 2
+	longRun = protocol.Timeout / 2
 )
 
 // tooManyHung reports whether too many runs hung.

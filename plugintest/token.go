@@ -10,6 +10,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -124,7 +125,7 @@ func (s *suite) echoes(resp *plugin.Response) bool {
 // early sends the service-account fields in a version that does not define them.
 func (s *suite) early(version string) *run {
 	did := fmt.Sprintf("sent a %s request with a token and annotations", short(version))
-	return s.send(did, version, s.rawRequest(plugin.KindRequest, version, s.tokenFields()))
+	return s.send(did, version, s.rawRequest(protocol.KindRequest, version, s.tokenFields()))
 }
 
 func checkTokenOldVersion(s *suite) []Finding {

@@ -7,9 +7,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,14 +81,11 @@ func playPlugin(self string, play func(host string)) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	data, _ := io.ReadAll(os.Stdin)
-	req, err := plugin.DecodeRequest(data)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
-	}
-	play(req.Registry())
-	os.Exit(0)
+	os.Exit(plugin.Serve(context.Background(), plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+		play(req.Registry())
+		os.Exit(0) // play has written the response
+		return nil, nil
+	}), plugin.ServeOptions{}))
 }
 
 // answer is what a plugin writes: a credential under one key.

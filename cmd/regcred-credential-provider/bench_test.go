@@ -19,6 +19,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -52,11 +53,8 @@ func BenchmarkAnswer(b *testing.B) {
 	dir := b.TempDir()
 	empty, one, dispatcher := filepath.Join(dir, "empty"), filepath.Join(dir, "one"), filepath.Join(dir, "dispatcher")
 	build(b, empty, emptyProgram)
-	answer, err := plugin.EncodeResponse(&plugin.Response{APIVersion: plugin.V1, CacheKeyType: plugin.CacheImage,
-		Auth: map[string]plugin.AuthConfig{"r0.example": {Username: "user", Password: plugin.NewSecret(canary.Password)}}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	answer := fmt.Sprintf(`{"kind":%q,"apiVersion":%q,"cacheKeyType":"Image","auth":{"r0.example":{"username":"user","password":%q}}}`+"\n",
+		protocol.KindResponse, plugin.V1, canary.Password)
 	build(b, one, fmt.Sprintf(answeringPlugin, answer))
 	build(b, dispatcher, "")
 	request, err := plugin.EncodeRequest(&plugin.Request{APIVersion: plugin.V1, Image: "r0.example/team/app"})

@@ -16,6 +16,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/convert"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 )
@@ -124,7 +125,7 @@ func (f *convertFlags) layout() convert.Layout {
 func (a *app) convert(f *convertFlags, path string) error {
 	o := convert.Options{Format: convert.Format(f.format.value)}
 	if v := f.pluginVersion.value; v != "" {
-		o.PluginAPIVersion = plugin.Group + "/" + v
+		o.PluginAPIVersion = protocol.Group + "/" + v
 	}
 	res, err := convert.Convert(path, f.layout(), o)
 	if err != nil {

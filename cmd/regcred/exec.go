@@ -21,9 +21,9 @@ import (
 	"github.com/regcred/regcred/internal/dockerclient"
 	"github.com/regcred/regcred/internal/dockerhelper"
 	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
-	"github.com/regcred/regcred/plugin"
 )
 
 // execFlags holds the flags of "regcred exec".
@@ -78,7 +78,7 @@ func (e *execFlags) check(a *app) error {
 		return usageError("give --image", "--materialize requires --image")
 	case e.materialize:
 		return nil
-	case a.asKubelet != "" || a.rootDir != "" || a.timeout != plugin.DefaultTimeout:
+	case a.asKubelet != "" || a.rootDir != "" || a.timeout != protocol.Timeout:
 		return usageError("use --config and --bin-dir, or --materialize",
 			"exec supports --as-kubelet, --root-dir and --plugin-timeout only with --materialize, because the helper cannot use them")
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/terminal"
-	"github.com/regcred/regcred/plugin"
 )
 
 // lookupFlags holds the flags of the commands that look up credentials.
@@ -139,7 +139,7 @@ func (a *app) again(command string, words ...string) string {
 	if a.rootDir != "" {
 		line = append(line, "--root-dir", terminal.ShellWord(a.rootDir))
 	}
-	if a.timeout != plugin.DefaultTimeout {
+	if a.timeout != protocol.Timeout {
 		line = append(line, "--plugin-timeout", a.timeout.String())
 	}
 	return strings.Join(append(line, words...), " ")

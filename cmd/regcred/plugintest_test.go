@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
@@ -142,7 +143,7 @@ func TestSubjectConfigured(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := newApp(nil, nil, os.Stderr, []string{"WHO=caller"})
-	a.dir, a.root, a.timeout = dir, dir, plugin.DefaultTimeout
+	a.dir, a.root, a.timeout = dir, dir, protocol.Timeout
 	a.config.value, a.binDir.value = config, bin
 	f := &pluginTestFlags{
 		args: []string{"two"}, env: []string{"B=2", "WHO"}, images: []string{"registry.example/app:1"},
@@ -155,7 +156,7 @@ func TestSubjectConfigured(t *testing.T) {
 	want := plugin.Command{
 		Path: filepath.Join(bin, "good"), Name: "good", Args: plugin.NewSecrets("one", "two"),
 		Environ: []string{"WHO=caller"}, Env: plugin.NewSecrets("A=1", "B=2", "WHO=caller"),
-		Dir: dir, APIVersion: plugin.V1, Timeout: plugin.DefaultTimeout,
+		Dir: dir, APIVersion: plugin.V1, Timeout: protocol.Timeout,
 	}
 	if place := s.command.Place; place == nil || !strings.Contains(place("args", 0), ":") || place("args", 1) == place("args", 0) {
 		t.Error("an argument of the configuration is not known by its place there")

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
-	"github.com/regcred/regcred/plugin"
 )
 
 // addCommands adds the subcommands, in the groups of the help text. Each command is in
@@ -135,7 +135,7 @@ func (a *app) addGlobalFlags(root *cobra.Command) {
 	f.Lookup("as-kubelet").NoOptDefVal = kubeletOfNode
 	f.StringVar(&a.rootDir, "root-dir", "",
 		"the kubelet's root `directory`, where it looks for docker config files (default "+node.DefaultRootDir+")")
-	f.DurationVar(&a.timeout, "plugin-timeout", plugin.DefaultTimeout, "maximum `time` for each plugin run")
+	f.DurationVar(&a.timeout, "plugin-timeout", protocol.Timeout, "maximum `time` for each plugin run")
 	f.BoolVar(&a.NoColor, "no-color", false, "disable colours (also: NO_COLOR in the environment)")
 	f.BoolVarP(&a.Quiet, "quiet", "q", false, "print only errors on stderr: no notes, warnings, hints or progress")
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "log each step to stderr")

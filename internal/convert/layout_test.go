@@ -14,6 +14,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -106,7 +107,7 @@ func TestConvertPredecessor(t *testing.T) {
 func versions(providers []config.Provider) string {
 	var list []string
 	for _, p := range providers {
-		list = append(list, strings.TrimPrefix(p.APIVersion, plugin.Group+"/"))
+		list = append(list, strings.TrimPrefix(p.APIVersion, protocol.Group+"/"))
 	}
 	return strings.Join(list, " ")
 }

@@ -17,14 +17,15 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/plugin"
 )
 
 // TestTooLong: a plugin that takes too long is ended, and said to be, before a
 // kubelet ends who asked it; what another one has is answered.
 func TestTooLong(t *testing.T) {
-	if DefaultTimeout >= ServeTimeout || ServeTimeout >= plugin.DefaultTimeout {
-		t.Errorf("a plugin has %v, the dispatcher %v, and a kubelet waits %v", DefaultTimeout, ServeTimeout, plugin.DefaultTimeout)
+	if DefaultTimeout >= ServeTimeout || ServeTimeout >= protocol.Timeout {
+		t.Errorf("a plugin has %v, the dispatcher %v, and a kubelet waits %v", DefaultTimeout, ServeTimeout, protocol.Timeout)
 	}
 	dir := t.TempDir()
 	script := "#!/bin/sh\necho $$ >\"$0.pid\"\nsleep 600\n"

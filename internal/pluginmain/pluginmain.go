@@ -48,7 +48,7 @@ type Program struct {
 	// upstream plugins.
 	VersionShorthand string
 
-	// Timeout bounds one run; 0 means [plugin.DefaultServeTimeout].
+	// Timeout bounds one run; 0 means protocol.ServeTimeout.
 	Timeout time.Duration
 
 	// New returns the provider after the flags are parsed. Its errors concern

@@ -5,6 +5,8 @@
 // and fields. The messages are encoded and decoded by package plugin.
 package protocol
 
+import "time"
+
 // The API group and the versions, as in package plugin.
 const (
 	Group     = "credentialprovider.kubelet.k8s.io"
@@ -21,6 +23,18 @@ const (
 	KindOutOfTreeRequest  = "RegistryCredentialPluginRequest"
 	KindOutOfTreeResponse = "RegistryCredentialPluginResponse"
 )
+
+// Timeout bounds one run of a plugin in a kubelet
+// (pkg/credentialprovider/plugin/plugin.go).
+const Timeout = time.Minute
+
+// ServeTimeout is the default limit of a run of plugin.Serve. It is less than
+// [Timeout], so that the plugin can report the timeout.
+const ServeTimeout = 50 * time.Second
+
+// ValidCacheKeyType reports whether a kubelet accepts a cacheKeyType in a
+// response.
+func ValidCacheKeyType(t string) bool { return t == "Image" || t == "Registry" || t == "Global" }
 
 // KindAuthConfig names the entries of a response's auth map in [Fields]. It is
 // not a kind of a message.

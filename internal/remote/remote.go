@@ -27,7 +27,7 @@ import (
 )
 
 // Budget is the time limit of one request to a plugin. It is below
-// [plugin.DefaultServeTimeout], so that the error can name the endpoint that
+// protocol.ServeTimeout, so that the error can name the endpoint that
 // did not respond.
 const Budget = 45 * time.Second
 

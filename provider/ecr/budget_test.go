@@ -6,8 +6,8 @@ package ecr
 import (
 	"testing"
 
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/remote"
-	"github.com/regcred/regcred/plugin"
 )
 
 // TestDefaultBudget: what nobody has set leaves time to say what went wrong.
@@ -16,8 +16,8 @@ func TestDefaultBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.opts.Budget != remote.Budget || p.opts.Budget >= plugin.DefaultServeTimeout {
-		t.Errorf("got %v, want %v, less than %v", p.opts.Budget, remote.Budget, plugin.DefaultServeTimeout)
+	if p.opts.Budget != remote.Budget || p.opts.Budget >= protocol.ServeTimeout {
+		t.Errorf("got %v, want %v, less than %v", p.opts.Budget, remote.Budget, protocol.ServeTimeout)
 	}
 	// An attempt that hangs must not use up the time of the others.
 	if 3*p.opts.Timeout > p.opts.Budget {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/plugin"
@@ -190,7 +191,7 @@ func (o Options) validate() error {
 		return fmt.Errorf("the universe domain %q is not a domain name", o.UniverseDomain)
 	case !isAddress(o.MetadataHost):
 		return fmt.Errorf("the metadata server %q must be host[:port]", o.MetadataHost)
-	case o.CacheKeyType != "" && !o.CacheKeyType.Valid():
+	case o.CacheKeyType != "" && !protocol.ValidCacheKeyType(string(o.CacheKeyType)):
 		return fmt.Errorf("the cache key type %q must be %s, %s or %s",
 			o.CacheKeyType, plugin.CacheImage, plugin.CacheRegistry, plugin.CacheGlobal)
 	case o.CacheDuration != nil && *o.CacheDuration < 0:

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
@@ -418,7 +419,7 @@ func TestReadEnviron(t *testing.T) {
 // TestBudget: the time for all ends in the middle of an attempt, and the
 // endpoint is named.
 func TestBudget(t *testing.T) {
-	if remote.Budget >= plugin.DefaultServeTimeout {
+	if remote.Budget >= protocol.ServeTimeout {
 		t.Error("a plugin is ended before it can say why")
 	}
 	w := newWorld(t)

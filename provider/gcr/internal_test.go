@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/testcloud"
@@ -80,11 +81,8 @@ func checkToken(t *testing.T, text string, token accessToken, err error) {
 	if d := token.cacheable(); token.value.IsZero() || !strings.Contains(text, token.value.Reveal()[:1]) && !strings.Contains(text, `\u`) || d < 0 || d > maxLife/2 {
 		t.Errorf("a token of %d bytes, to be kept for %v", len(token.value.Reveal()), d)
 	}
-	if _, err := plugin.EncodeResponse(&plugin.Response{
-		APIVersion: plugin.V1, CacheKeyType: plugin.CacheRegistry,
-		Auth: map[string]plugin.AuthConfig{"gcr.io": {Username: Username, Password: token.value}},
-	}); err != nil {
-		t.Error("the answer cannot be written")
+	if !utf8.ValidString(token.value.Reveal()) {
+		t.Error("the response cannot be encoded")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -105,7 +106,7 @@ var unseen = map[string]string{
 // answerEmpty: no credentials, and no requests.
 func answerEmpty(_ scenario, o *observation) {
 	o.End, o.Stdout, o.Requests, o.Strays = "answers", true, nil, nil
-	o.Answer = &answer{APIVersion: plugin.V1, Kind: plugin.KindResponse, CacheKeyType: "Registry", CacheDuration: new(lifetime(0))}
+	o.Answer = &answer{APIVersion: plugin.V1, Kind: protocol.KindResponse, CacheKeyType: "Registry", CacheDuration: new(lifetime(0))}
 }
 
 // fail: an error, and no requests.
@@ -217,7 +218,7 @@ func issuerRetried(_ scenario, o *observation) {
 // answered is the response with a cloud without failures.
 func answered(key string) *answer {
 	return &answer{
-		APIVersion: plugin.V1, Kind: plugin.KindResponse, CacheKeyType: "Registry", CacheDuration: new(lifetime(6 * time.Hour)),
+		APIVersion: plugin.V1, Kind: protocol.KindResponse, CacheKeyType: "Registry", CacheDuration: new(lifetime(6 * time.Hour)),
 		Auth: map[string]auth{key: {"AWS", "open-sesame"}},
 	}
 }

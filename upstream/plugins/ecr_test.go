@@ -21,7 +21,7 @@ var slow = flag.Bool("slow", false, "run the scenarios that take minutes, too")
 
 // scenarios returns all scenarios.
 func scenarios() []scenario {
-	all := slices.Concat(hosts(), sources(), endpoints(), answers(), serviceAccounts(), protocol(), failures())
+	all := slices.Concat(hosts(), sources(), endpoints(), answers(), serviceAccounts(), protocolScenarios(), failures())
 	return slices.DeleteFunc(all, func(s scenario) bool { return s.slow && !*slow })
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 )
@@ -74,21 +75,21 @@ func podToken() string {
 	return encode([]byte(`{"alg":"RS256"}`)) + "." + encode([]byte(claims)) + "." + canary.Token
 }
 
-// protocol are standard inputs and command lines.
-func protocol() []scenario {
+// protocolScenarios are standard inputs and command lines.
+func protocolScenarios() []scenario {
 	request := func(apiVersion, kind, rest string) *string {
 		return new(`{"apiVersion":"` + apiVersion + `","kind":"` + kind + `"` + rest + `}`)
 	}
 	const image = `,"image":"` + private + `"`
-	ours := func(rest string) *string { return request(plugin.V1, plugin.KindRequest, rest) }
+	ours := func(rest string) *string { return request(plugin.V1, protocol.KindRequest, rest) }
 	return group("protocol", []scenario{
 		{name: "v1", request: ours(image)},
-		{name: "v1beta1", request: request(plugin.V1Beta1, plugin.KindRequest, image)},
-		{name: "v1alpha1", request: request(plugin.V1Alpha1, plugin.KindRequest, image)},
-		{name: "v2", request: request("credentialprovider.kubelet.k8s.io/v2", plugin.KindRequest, image)},
-		{name: "another group", request: request("example.com/v1", plugin.KindRequest, image)},
-		{name: "no version", request: request("", plugin.KindRequest, image)},
-		{name: "wrong kind", request: request(plugin.V1, plugin.KindResponse, image)},
+		{name: "v1beta1", request: request(plugin.V1Beta1, protocol.KindRequest, image)},
+		{name: "v1alpha1", request: request(plugin.V1Alpha1, protocol.KindRequest, image)},
+		{name: "v2", request: request("credentialprovider.kubelet.k8s.io/v2", protocol.KindRequest, image)},
+		{name: "another group", request: request("example.com/v1", protocol.KindRequest, image)},
+		{name: "no version", request: request("", protocol.KindRequest, image)},
+		{name: "wrong kind", request: request(plugin.V1, protocol.KindResponse, image)},
 		{name: "no kind", request: request(plugin.V1, "", image)},
 		{name: "empty standard input", request: new("")},
 		{name: "garbage", request: new("open the pod bay doors")},

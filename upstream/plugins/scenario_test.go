@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 )
@@ -53,7 +54,7 @@ func (s scenario) stdin() string {
 	if image == "" {
 		image = private
 	}
-	req := map[string]any{"apiVersion": plugin.V1, "kind": plugin.KindRequest, "image": image}
+	req := map[string]any{"apiVersion": plugin.V1, "kind": protocol.KindRequest, "image": image}
 	if s.token != "" {
 		req["serviceAccountToken"] = s.token
 	}
