@@ -152,13 +152,16 @@ func (c *Config) duplicateNames(list *problems) {
 	}
 }
 
-// Position returns the position of a field of a provider, or of the nearest parent if
-// the field is absent. The provider is an index in c.Providers; path contains field
-// names and list indices, for example "matchImages", 0. The index in the result's Path
-// is the provider's index in its file.
-func (c *Config) Position(provider int, path ...any) Position {
+// Position returns the position of a field of a provider, such as "matchImages[0]", or of
+// the nearest parent if the field is absent; "" is the provider itself. The provider is
+// an index in c.Providers; in the result's Path it is the index in the file.
+func (c *Config) Position(provider int, path string) Position {
+	return c.position(provider, parsePath(path)...)
+}
+
+func (c *Config) position(provider int, path ...any) Position {
 	f, index := c.fileOf(provider)
-	full := append(FieldPath{"providers", index}, path...)
+	full := append(fieldPath{"providers", index}, path...)
 	switch {
 	case f == nil:
 		return Position{Path: full.String()}
@@ -177,7 +180,7 @@ func (c *Config) Command(i int, binDir string) plugin.Command {
 		if index >= configured[field] {
 			return "" // added by the caller
 		}
-		return c.Position(i, field, index).FileLine()
+		return c.position(i, field, index).FileLine()
 	}
 	return command
 }
@@ -189,7 +192,7 @@ func (c *Config) has(provider int, rest ...any) bool {
 	if f == nil {
 		return false
 	}
-	full := append(FieldPath{"providers", index}, rest...)
+	full := append(fieldPath{"providers", index}, rest...)
 	_, _, length := f.source.find(full)
 	return length == len(full)
 }
@@ -205,7 +208,7 @@ func (c *Config) fileOf(provider int) (*File, int) {
 
 // problem returns an error about a field of a provider.
 func (c *Config) problem(provider int, value, msg string, rest ...any) *FieldError {
-	return c.Position(provider, rest...).problem(value, msg)
+	return c.position(provider, rest...).problem(value, msg)
 }
 
 // outOfTree reports whether provider i comes from the out-of-tree proposal: by its file

@@ -444,22 +444,22 @@ func TestPlace(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		provider int
-		rest     []any
+		path     string
 		want     string
 	}{
-		{0, nil, "a.yaml:4:3 providers[0]"},
-		{0, []any{"matchImages", 0}, "a.yaml:5:17 providers[0].matchImages[0]"},
-		{0, []any{"matchImages", 7}, "a.yaml:5:16 providers[0].matchImages[7]"},
-		{1, []any{"matchImages", 1}, "b.yaml:7:5 providers[0].matchImages[1]"},
-		{1, []any{"env", 0, "value"}, "b.yaml:4:3 providers[0].env[0].value"},
-		{2, []any{"matchImages", 1}, "b.yaml:7:5 providers[1].matchImages[1]"},
-		{2, []any{"name"}, "b.yaml:9:9 providers[1].name"},
-		{9, []any{"name"}, "providers[9].name providers[9].name"},
+		{0, "", "a.yaml:4:3 providers[0]"},
+		{0, "matchImages[0]", "a.yaml:5:17 providers[0].matchImages[0]"},
+		{0, "matchImages[7]", "a.yaml:5:16 providers[0].matchImages[7]"},
+		{1, "matchImages[1]", "b.yaml:7:5 providers[0].matchImages[1]"},
+		{1, "env[0].value", "b.yaml:4:3 providers[0].env[0].value"},
+		{2, "matchImages[1]", "b.yaml:7:5 providers[1].matchImages[1]"},
+		{2, "name", "b.yaml:9:9 providers[1].name"},
+		{9, "name", "providers[9].name providers[9].name"},
 	} {
-		at := c.Position(tt.provider, tt.rest...)
+		at := c.Position(tt.provider, tt.path)
 		got := strings.TrimPrefix(at.String(), dir+"/") + " " + at.Path
 		if got != tt.want {
-			t.Errorf("place(%d, %v) = %s, want %s", tt.provider, tt.rest, got, tt.want)
+			t.Errorf("Position(%d, %q) = %s, want %s", tt.provider, tt.path, got, tt.want)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func (d *diagnosis) document(value any, meta typeMeta, want *shape, more validat
 		return
 	case isMapping:
 		for _, wrong := range meta.problems() {
-			d.report(FieldPath{wrong.field}, wrong.value, wrong.msg)
+			d.report(fieldPath{wrong.field}, wrong.value, wrong.msg)
 		}
 		if meta.problem() != nil && meta.Kind != "" && !strings.EqualFold(meta.Kind, Kind) && !meta.outOfTree() {
 			return // the fields of another kind
@@ -75,12 +75,12 @@ func (d *diagnosis) document(value any, meta typeMeta, want *shape, more validat
 }
 
 // report adds an error about a value.
-func (d *diagnosis) report(at FieldPath, value, msg string) {
+func (d *diagnosis) report(at fieldPath, value, msg string) {
 	d.list.add(d.src.place(at).problem(value, msg))
 }
 
 // value compares a value with its shape. null is always valid.
-func (d *diagnosis) value(v any, want *shape, at FieldPath) {
+func (d *diagnosis) value(v any, want *shape, at fieldPath) {
 	if v == nil || d.list.full() {
 		return
 	}
@@ -112,7 +112,7 @@ func (d *diagnosis) value(v any, want *shape, at FieldPath) {
 	d.mismatch(v, want, at)
 }
 
-func (d *diagnosis) object(v map[string]any, want *shape, at FieldPath) {
+func (d *diagnosis) object(v map[string]any, want *shape, at fieldPath) {
 	for _, name := range slices.Sorted(maps.Keys(v)) {
 		if d.list.full() {
 			return
@@ -126,7 +126,7 @@ func (d *diagnosis) object(v map[string]any, want *shape, at FieldPath) {
 }
 
 // mismatch reports a value of a wrong type.
-func (d *diagnosis) mismatch(v any, want *shape, at FieldPath) {
+func (d *diagnosis) mismatch(v any, want *shape, at fieldPath) {
 	msg := fmt.Sprintf("is %s, but must be %s", describe(v), want.noun)
 	var value string
 	switch v.(type) {
@@ -174,7 +174,7 @@ func describe(v any) string {
 }
 
 // unknown reports an unknown field. The name is shown unless it may be a secret.
-func (d *diagnosis) unknown(name string, want *shape, at FieldPath) {
+func (d *diagnosis) unknown(name string, want *shape, at fieldPath) {
 	var key any = name
 	msg, hint := "unknown field", diagnose.UnknownField(name, want.names())
 	known := "; the known fields are " + list(want.names())
@@ -193,7 +193,7 @@ func (d *diagnosis) unknown(name string, want *shape, at FieldPath) {
 
 // duplicates reports fields that are set twice in a mapping, or in it and in a merged
 // mapping.
-func (d *diagnosis) duplicates(n *yaml.Node, want *shape, at FieldPath) {
+func (d *diagnosis) duplicates(n *yaml.Node, want *shape, at fieldPath) {
 	if d.list.full() || len(at) > maxNodeDepth {
 		return
 	}
@@ -229,6 +229,6 @@ func (d *diagnosis) duplicates(n *yaml.Node, want *shape, at FieldPath) {
 }
 
 // twice reports a field that is set twice, at the second key.
-func (d *diagnosis) twice(key *yaml.Node, at FieldPath, msg string) {
+func (d *diagnosis) twice(key *yaml.Node, at fieldPath, msg string) {
 	d.list.add(d.src.locate(Position{File: d.src.name, Path: at.String()}, key).problem("", msg))
 }

@@ -54,14 +54,14 @@ func (f *File) Document() (text []byte, next int) {
 	return text[:end], line
 }
 
-// Position returns the position of a field, such as "kind", or of its nearest parent if it
-// is absent. The path contains field names and list indices.
-func (f *File) Position(path ...any) Position { return f.source.place(path) }
+// Position returns the position of a field, such as "kind" or "providers[2].name", or of
+// its nearest parent if it is absent.
+func (f *File) Position(path string) Position { return f.source.place(parsePath(path)) }
 
 // outOfTreePosition is [Config.Position] for a RegistryCredentialConfig. It translates
 // field names.
-func (f *File) outOfTreePosition(index int, rest FieldPath) Position {
-	p := FieldPath{"providers", index}
+func (f *File) outOfTreePosition(index int, rest fieldPath) Position {
+	p := fieldPath{"providers", index}
 	switch {
 	case len(rest) == 0:
 		return f.source.place(p)

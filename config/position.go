@@ -5,21 +5,22 @@ package config
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/regcred/regcred/internal/excerpt"
 )
 
-// FieldPath is the path of a field in a document or provider: field names (string) and
+// fieldPath is the path of a field in a document or provider: field names (string) and
 // list indices (int, from 0).
-type FieldPath []any
+type fieldPath []any
 
-// hidden is a name in a [FieldPath] that may be a misplaced secret. It and the elements
+// hidden is a name in a [fieldPath] that may be a misplaced secret. It and the elements
 // after it are not shown.
 type hidden string
 
 // String returns, for example, "providers[2].matchImages[0]".
-func (p FieldPath) String() string {
+func (p fieldPath) String() string {
 	var b strings.Builder
 	for _, e := range p {
 		switch e := e.(type) {
@@ -37,14 +38,27 @@ func (p FieldPath) String() string {
 	return b.String()
 }
 
+// parsePath returns the path of which p is the text. Field names contain no dots or
+// brackets.
+func parsePath(p string) (path fieldPath) {
+	for _, name := range strings.FieldsFunc(p, func(r rune) bool { return strings.ContainsRune(".[]", r) }) {
+		if i, err := strconv.Atoi(name); err == nil {
+			path = append(path, i)
+		} else {
+			path = append(path, name)
+		}
+	}
+	return path
+}
+
 // with returns a copy of p with one more element.
-func (p FieldPath) with(e any) FieldPath { return append(p[:len(p):len(p)], e) }
+func (p fieldPath) with(e any) fieldPath { return append(p[:len(p):len(p)], e) }
 
 // Position is a position in a configuration. The zero value is unknown.
 type Position struct {
 	File         string // "" for a Config without files
 	Line, Column int    // from 1, Column in bytes; 0 if unknown
-	Path         string // a [FieldPath] within the file
+	Path         string // within the file, e.g. "providers[2].matchImages[0]"
 }
 
 // String returns "file:line:column", or "file: path" or the path if the rest is unknown.

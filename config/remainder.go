@@ -33,7 +33,7 @@ func (d *diagnosis) validateRemainder(value any, want *shape) {
 	// The target is unknown here, so use the more lenient kubelet.
 	v := &validation{c: c, kubelet: kubelet{minor: sinceStrictColons - 1}}
 	if _, written := known["providers"]; !written {
-		v.list.add(d.src.place(FieldPath{"providers"}).problem("", noProviders))
+		v.list.add(d.src.place(fieldPath{"providers"}).problem("", noProviders))
 	}
 	for i := range c.Providers {
 		if v.list.full() {

@@ -53,7 +53,7 @@ func parseNodes(document []byte) (root *yaml.Node) {
 
 // find follows p as far as possible. It returns the last node, its key if it is in a
 // mapping, and the number of elements that it followed.
-func (s *source) find(p FieldPath) (key, value *yaml.Node, length int) {
+func (s *source) find(p fieldPath) (key, value *yaml.Node, length int) {
 	value = s.root()
 	if value == nil {
 		return nil, nil, 0
@@ -69,13 +69,13 @@ func (s *source) find(p FieldPath) (key, value *yaml.Node, length int) {
 }
 
 // place returns the position of the value at p, or of its nearest parent.
-func (s *source) place(p FieldPath) Position {
+func (s *source) place(p fieldPath) Position {
 	_, value, _ := s.find(p)
 	return s.locate(Position{File: s.name, Path: p.String()}, value)
 }
 
 // keyPlace returns the position of the last field name of p.
-func (s *source) keyPlace(p FieldPath) Position {
+func (s *source) keyPlace(p fieldPath) Position {
 	key, value, length := s.find(p)
 	if length == len(p) && key != nil {
 		value = key

@@ -25,7 +25,7 @@ func (v *validation) extraArgs(i int, p *Provider) {
 			msg = "must be quoted, because YAML parses yes, no, on and off as booleans"
 		}
 		if j, twice := first[e.Name]; twice && msg == "" {
-			msg = "sets the same variable as " + v.c.Position(i, "env", j, "name").String() + ", because names are converted to upper case: remove one of them"
+			msg = "sets the same variable as " + v.c.position(i, "env", j, "name").String() + ", because names are converted to upper case: remove one of them"
 		}
 		if msg != "" {
 			v.report(i, "", msg, "env", k, "name")

@@ -4,6 +4,7 @@
 package lint
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/regcred/regcred/config"
@@ -52,7 +53,7 @@ func checkCatchAll(p *config.Provider) []rules.Result {
 	for _, s := range l.catchAll {
 		most = max(most, strings.Count(s, "*"))
 	}
-	return rules.InField(config.FieldPath{"matchImages", l.index[l.catchAll[0]] - 1}, "",
+	return rules.InField(fmt.Sprintf("matchImages[%d]", l.index[l.catchAll[0]]-1), "",
 		"%d patterns that consist only of * labels match every registry host with up to %d labels and no port, so the kubelet runs the plugin for each host",
 		len(l.catchAll), most)
 }

@@ -4,6 +4,7 @@
 package lint
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -31,7 +32,7 @@ func checkOtherHosts(p *config.Provider) (rs []rules.Result) {
 		if len(pattern) > maxPatternLength || registry.PatternHost(pattern) == "" || cloud.Reach(pattern) != registry.Mixed {
 			continue
 		}
-		rs = rules.Append(rs, rules.InField(config.FieldPath{"matchImages", k},
+		rs = rules.Append(rs, rules.InField(fmt.Sprintf("matchImages[%d]", k),
 			"list the exact hosts, or pass regcred's plugin --other-hosts="+string(registry.EmptyOthers),
 			"%q also matches hosts that do not belong to %s: regcred's plugin fails for these hosts, but the Amazon and Google plugins return a password",
 			excerpt.Value(excerpt.Pattern(pattern)), cloud.Owner)...)
@@ -71,7 +72,7 @@ func checkMirrorOrigin(p *config.Provider) (rs []rules.Result) {
 		if !m.Foreign {
 			continue
 		}
-		rs = rules.Append(rs, rules.InField(config.FieldPath{"args", m.Index},
+		rs = rules.Append(rs, rules.InField(fmt.Sprintf("args[%d]", m.Index),
 			"set server in hosts.toml to the mirror, and pass --mirror-origin="+string(registry.OriginNone),
 			"the original registry can receive this credential: containerd sends it there if the mirror fails, "+
 				"while CRI-O and podman send it only to the original registry")...)
@@ -87,7 +88,7 @@ func checkUnmatchedMirror(p *config.Provider) (rs []rules.Result) {
 			return err == nil && hostpattern.Match(registry.PatternHost(pattern), m.Host) && eitherPrefix(strings.TrimPrefix(m.Source, m.Host), at.Path)
 		})
 		if !matched {
-			rs = rules.Append(rs, rules.InField(config.FieldPath{"args", m.Index}, "add the mirrored registry to matchImages",
+			rs = rules.Append(rs, rules.InField(fmt.Sprintf("args[%d]", m.Index), "add the mirrored registry to matchImages",
 				"the kubelet never runs the plugin for these images, because no pattern in matchImages matches the mirrored registry")...)
 		}
 	}

@@ -86,7 +86,7 @@ func isTransient(path string) bool {
 // directories, and a "path" is often part of a URL or repository.
 func mustExist(s setting, path string) bool {
 	words := words(s.flag)
-	if s.at[0] == "args" && len(words) == 0 {
+	if strings.HasPrefix(s.at, "args") && len(words) == 0 {
 		return isLocalPath(path)
 	}
 	isFile, isOther := false, secretName(s.flag) && filepath.Ext(path) == ""

@@ -4,8 +4,10 @@
 package lint
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
@@ -21,12 +23,12 @@ func Check(c *config.Config) []finding.Finding {
 	rules.Apply(&found, configRules(), c, nil)
 	for i := range c.Providers {
 		p := &c.Providers[i]
-		at := locateIn(c, i)
+		at := locateIn(c, i, "")
 		rules.Apply(&found, overlapRules(c, overlaps), i, at)
 		rules.Apply(&found, providerRules(), p, at)
 		siblings := newPatternList(p.MatchImages)
 		for k := range p.MatchImages {
-			rules.Apply(&found, patternRules(), parsePattern(p, k, siblings), locateIn(c, i, "matchImages", k))
+			rules.Apply(&found, patternRules(), parsePattern(p, k, siblings), locateIn(c, i, fmt.Sprintf("matchImages[%d]", k)))
 		}
 	}
 	return found.Sorted(fileNames(c)...)
@@ -43,7 +45,7 @@ func BinDir(c *config.Config, binDir string) []finding.Finding {
 	}
 	for i := range c.Providers {
 		p := &c.Providers[i]
-		rules.Apply(&found, fileRules(), p, locateIn(c, i))
+		rules.Apply(&found, fileRules(), p, locateIn(c, i, ""))
 		if config.CheckName(p.Name) == nil {
 			b := inspectBinary(binDir, p.Name, hostOf(p.OutOfTree()), func(name string) bool { return hasProvider(c, name) })
 			rules.Apply(&found, binaryRules(), b, locateIn(c, i, "name"))
@@ -57,7 +59,7 @@ func BinDir(c *config.Config, binDir string) []finding.Finding {
 func Binary(path string) []finding.Finding {
 	var found rules.Collector
 	b := inspectBinary(filepath.Dir(path), filepath.Base(path), kubelet, nil)
-	rules.Apply(&found, binaryRules(), b, func(config.FieldPath) finding.Finding { return finding.Finding{File: path} })
+	rules.Apply(&found, binaryRules(), b, func(string) finding.Finding { return finding.Finding{File: path} })
 	return found.Sorted()
 }
 
@@ -70,9 +72,9 @@ func Rules() []string {
 }
 
 // locateIn returns a function that locates fields below base in a provider.
-func locateIn(c *config.Config, provider int, base ...any) func(config.FieldPath) finding.Finding {
-	return func(field config.FieldPath) finding.Finding {
-		f := rules.Located(c.Position(provider, slices.Concat(base, []any(field))...))
+func locateIn(c *config.Config, provider int, base string) func(string) finding.Finding {
+	return func(field string) finding.Finding {
+		f := rules.Located(c.Position(provider, strings.Trim(base+"."+field, ".")))
 		f.Provider = c.Providers[provider].Name
 		return f
 	}

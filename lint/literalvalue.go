@@ -18,7 +18,7 @@ import (
 // setting is an argument or the value of a variable. The kubelet passes it to the
 // plugin unchanged, without a shell or a template engine.
 type setting struct {
-	at    config.FieldPath
+	at    string
 	label string // for messages
 	flag  string // name of the flag or variable with this value; "" for other arguments
 	text  string // including the flag's name in --name=value
@@ -41,7 +41,7 @@ func settings(p *config.Provider) []setting {
 		if forShell(p, k) {
 			continue
 		}
-		s := setting{at: config.FieldPath{"args", k}, label: "this argument", text: a}
+		s := setting{at: fmt.Sprintf("args[%d]", k), label: "this argument", text: a}
 		if name, _, ok := strings.Cut(a, "="); ok && strings.HasPrefix(a, "-") {
 			s.flag = name
 		} else if k > 0 && isBareFlag(p.Args[k-1].Reveal()) {
@@ -50,7 +50,7 @@ func settings(p *config.Provider) []setting {
 		all = append(all, s)
 	}
 	for k, e := range p.Env {
-		all = append(all, setting{config.FieldPath{"env", k, "value"}, fmt.Sprintf("the value of %q", shownName(e)), e.Name, e.Value.Reveal()})
+		all = append(all, setting{fmt.Sprintf("env[%d].value", k), fmt.Sprintf("the value of %q", shownName(e)), e.Name, e.Value.Reveal()})
 	}
 	return all
 }
@@ -175,7 +175,7 @@ func checkReplacedPath(p *config.Provider) (rs []rules.Result) {
 		if e.Name != "PATH" || !strings.HasPrefix(dirs[0], "/") || slices.Contains(dirs, "/bin") || slices.Contains(dirs, "/usr/bin") {
 			continue
 		}
-		rs = rules.Append(rs, rules.InField(config.FieldPath{"env", k, "value"}, "", "\"PATH\" replaces the kubelet's PATH but has neither /usr/bin nor /bin, so the plugin might not find other programs")...)
+		rs = rules.Append(rs, rules.InField(fmt.Sprintf("env[%d].value", k), "", "\"PATH\" replaces the kubelet's PATH but has neither /usr/bin nor /bin, so the plugin might not find other programs")...)
 	}
 	return rs
 }
@@ -195,7 +195,7 @@ func checkNoHome(p *config.Provider) []rules.Result {
 			files = []string{"CLOUDSDK_CONFIG"}
 		}
 		if files != nil && !e.Value.IsZero() && !has(append(files, "HOME")...) {
-			return rules.InField(config.FieldPath{"env", k}, "set HOME, or "+strings.Join(files, " or "), "%q refers to a file in the home directory, but systemd starts the kubelet without HOME", e.Name)
+			return rules.InField(fmt.Sprintf("env[%d]", k), "set HOME, or "+strings.Join(files, " or "), "%q refers to a file in the home directory, but systemd starts the kubelet without HOME", e.Name)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@
 package lint
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/regcred/regcred/config"
@@ -136,7 +137,7 @@ func checkOverlaps(c *config.Config, all []overlap, provider int) (rs []rules.Re
 			continue
 		}
 		first := excerpt.Value(c.Providers[o.first].Name)
-		rs = rules.Append(rs, rules.InField(config.FieldPath{"matchImages", o.secondPattern.index}, "",
+		rs = rules.Append(rs, rules.InField(fmt.Sprintf("matchImages[%d]", o.secondPattern.index), "",
 			"%q also matches %s, as does %q from provider %q: both plugins run, and credentials from %q are tried first for the same auth key",
 			o.secondPattern.shown(), o.image, o.firstPattern.shown(), first, first)...)
 	}
@@ -151,7 +152,7 @@ func checkSharedPattern(c *config.Config, all []overlap, provider int) []rules.R
 			continue
 		}
 		first := excerpt.Value(c.Providers[o.first].Name)
-		return rules.InField(config.FieldPath{"matchImages", o.secondPattern.index}, "",
+		return rules.InField(fmt.Sprintf("matchImages[%d]", o.secondPattern.index), "",
 			"provider %q also has the pattern %q: both plugins run for its images, and credentials from %q are tried first for the same auth key",
 			first, o.secondPattern.shown(), first)
 	}
@@ -162,7 +163,7 @@ func checkDuplicatePattern(p *config.Provider) (rs []rules.Result) {
 	first := map[string]int{}
 	for k, s := range p.MatchImages {
 		if i, seen := first[s]; seen {
-			rs = rules.Append(rs, rules.InField(config.FieldPath{"matchImages", k}, "remove the duplicate", "%q is already in matchImages[%d]", excerpt.Value(excerpt.Pattern(s)), i)...)
+			rs = rules.Append(rs, rules.InField(fmt.Sprintf("matchImages[%d]", k), "remove the duplicate", "%q is already in matchImages[%d]", excerpt.Value(excerpt.Pattern(s)), i)...)
 			continue
 		}
 		first[s] = k
@@ -182,7 +183,7 @@ func checkCoveredPattern(p *config.Provider) (rs []rules.Result) {
 			}
 			same := a.text == b.text
 			if !same && covers(a, b) && (i < k || !covers(b, a)) {
-				rs = rules.Append(rs, rules.InField(config.FieldPath{"matchImages", b.index}, "remove the pattern", "%q is redundant, because %q matches all its images",
+				rs = rules.Append(rs, rules.InField(fmt.Sprintf("matchImages[%d]", b.index), "remove the pattern", "%q is redundant, because %q matches all its images",
 					b.shown(), a.shown())...)
 				break
 			}

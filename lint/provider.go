@@ -42,7 +42,7 @@ func checkDockerHelperName(p *config.Provider) []rules.Result {
 	if !strings.HasPrefix(p.Name, "docker-credential-") {
 		return nil
 	}
-	return rules.InField(config.FieldPath{"name"}, "use the vendor's kubelet plugin", "%q is named like a docker credential helper, which uses a different protocol from kubelet plugins", excerpt.Value(p.Name))
+	return rules.InField("name", "use the vendor's kubelet plugin", "%q is named like a docker credential helper, which uses a different protocol from kubelet plugins", excerpt.Value(p.Name))
 }
 
 func checkExeSuffix(p *config.Provider) []rules.Result {
@@ -50,14 +50,14 @@ func checkExeSuffix(p *config.Provider) []rules.Result {
 	if ext := filepath.Ext(name); !strings.EqualFold(ext, ".exe") {
 		return nil
 	}
-	return rules.InField(config.FieldPath{"name"}, name[:len(name)-len(".exe")], "%q: omit .exe, which Windows does not require and other systems do not use", name)
+	return rules.InField("name", name[:len(name)-len(".exe")], "%q: omit .exe, which Windows does not require and other systems do not use", name)
 }
 
 func checkHiddenName(p *config.Provider) []rules.Result {
 	if !strings.HasPrefix(p.Name, ".") || config.CheckName(p.Name) != nil {
 		return nil
 	}
-	return rules.InField(config.FieldPath{"name"}, strings.TrimLeft(excerpt.Value(p.Name), "."), "%q begins with a dot, so directory listings hide it", excerpt.Value(p.Name))
+	return rules.InField("name", strings.TrimLeft(excerpt.Value(p.Name), "."), "%q begins with a dot, so directory listings hide it", excerpt.Value(p.Name))
 }
 
 func checkZeroCache(p *config.Provider) []rules.Result {
@@ -65,7 +65,7 @@ func checkZeroCache(p *config.Provider) []rules.Result {
 	if p.DefaultCacheDuration == nil || *p.DefaultCacheDuration != 0 || p.OutOfTree() {
 		return nil
 	}
-	return rules.InField(config.FieldPath{"defaultCacheDuration"}, "", "0 disables caching, so the plugin runs for each pull unless its response sets cacheDuration")
+	return rules.InField("defaultCacheDuration", "", "0 disables caching, so the plugin runs for each pull unless its response sets cacheDuration")
 }
 
 func checkShortCache(p *config.Provider) []rules.Result {
@@ -73,7 +73,7 @@ func checkShortCache(p *config.Provider) []rules.Result {
 	if d == nil || *d <= 0 || *d >= time.Second {
 		return nil
 	}
-	return rules.InField(config.FieldPath{"defaultCacheDuration"}, `set a duration with a unit, such as "12h"`, "%s is too short to cache anything, so the plugin runs for each pull", *d)
+	return rules.InField("defaultCacheDuration", `set a duration with a unit, such as "12h"`, "%s is too short to cache anything, so the plugin runs for each pull", *d)
 }
 
 func checkLongCache(p *config.Provider) []rules.Result {
@@ -81,14 +81,14 @@ func checkLongCache(p *config.Provider) []rules.Result {
 	if d == nil || *d <= 24*time.Hour {
 		return nil
 	}
-	return rules.InField(config.FieldPath{"defaultCacheDuration"}, "12h", "%s exceeds the lifetime of most registry credentials, and the kubelet keeps a cache entry even after the registry rejects the credential", *d)
+	return rules.InField("defaultCacheDuration", "12h", "%s exceeds the lifetime of most registry credentials, and the kubelet keeps a cache entry even after the registry rejects the credential", *d)
 }
 
 func checkPluginVersion(p *config.Provider) []rules.Result {
 	if p.APIVersion != plugin.V1Alpha1 && p.APIVersion != plugin.V1Beta1 {
 		return nil
 	}
-	return rules.InField(config.FieldPath{"apiVersion"}, plugin.V1, "%s is superseded: newer plugins support only v1, which requires kubelet 1.26 or later", p.APIVersion)
+	return rules.InField("apiVersion", plugin.V1, "%s is superseded: newer plugins support only v1, which requires kubelet 1.26 or later", p.APIVersion)
 }
 
 // checkEchoedToken knows regcred's token plugin. For other plugins, it can only guess
@@ -97,7 +97,7 @@ func checkEchoedToken(p *config.Provider) []rules.Result {
 	if p.TokenAttributes == nil || p.TokenAttributes.CacheType != config.CachePerServiceAccount {
 		return nil
 	}
-	field := config.FieldPath{"tokenAttributes", "cacheType"}
+	field := "tokenAttributes.cacheType"
 	switch {
 	case isTokenProvider(p):
 		if exchangesToken(p) {
@@ -143,12 +143,12 @@ func checkAPIServerAudience(p *config.Provider) []rules.Result {
 	if host != "kubernetes.default" && host != "kubernetes.default.svc" && host != "kubernetes.default.svc.cluster.local" {
 		return nil
 	}
-	return rules.InField(config.FieldPath{"tokenAttributes", "serviceAccountTokenAudience"}, "set an audience specific to the registry", "%q is usually the API server's audience, so anyone who gets this token can act as the pod's service account", excerpt.Value(audience))
+	return rules.InField("tokenAttributes.serviceAccountTokenAudience", "set an audience specific to the registry", "%q is usually the API server's audience, so anyone who gets this token can act as the pod's service account", excerpt.Value(audience))
 }
 
 func checkRequiredAnnotation(p *config.Provider) []rules.Result {
 	if p.TokenAttributes == nil || len(p.TokenAttributes.RequiredServiceAccountAnnotationKeys) == 0 {
 		return nil
 	}
-	return rules.InField(config.FieldPath{"tokenAttributes", "requiredServiceAccountAnnotationKeys"}, "", "the kubelet silently skips this provider for pods whose service account lacks one of these annotations")
+	return rules.InField("tokenAttributes.requiredServiceAccountAnnotationKeys", "", "the kubelet silently skips this provider for pods whose service account lacks one of these annotations")
 }

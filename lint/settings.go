@@ -4,6 +4,7 @@
 package lint
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -41,7 +42,7 @@ func settingRules() []rules.Rule[*config.Provider] {
 func checkSplitFlag(p *config.Provider) (rs []rules.Result) {
 	for k, a := range p.Arguments() {
 		if k > 0 && (a == "true" || a == "false") && isBareFlag(p.Args[k-1].Reveal()) {
-			rs = rules.Append(rs, rules.InField(config.FieldPath{"args", k}, "write the flag and its value as one item, joined by =", "a boolean flag accepts a value only after =, so the flag is true and this text is a separate argument")...)
+			rs = rules.Append(rs, rules.InField(fmt.Sprintf("args[%d]", k), "write the flag and its value as one item, joined by =", "a boolean flag accepts a value only after =, so the flag is true and this text is a separate argument")...)
 		}
 	}
 	return rs
@@ -61,7 +62,7 @@ func checkJoinedArgs(p *config.Provider) (rs []rules.Result) {
 		}
 		flagFollows := len(rest) > 1 && rest[0] == '-' && strings.IndexFunc(strings.TrimLeft(rest, "-"), unicode.IsLetter) == 0
 		if rest != "" && !forShell(p, k) && (flagFollows || isBareFlag(first)) {
-			rs = rules.Append(rs, rules.InField(config.FieldPath{"args", k}, "write each argument as a separate item", "this is a single argument that contains spaces, and no shell splits it")...)
+			rs = rules.Append(rs, rules.InField(fmt.Sprintf("args[%d]", k), "write each argument as a separate item", "this is a single argument that contains spaces, and no shell splits it")...)
 		}
 	}
 	return rs
@@ -74,7 +75,7 @@ func forShell(p *config.Provider, k int) bool { return k > 0 && p.Args[k-1].Reve
 func checkEmptyArgument(p *config.Provider) (rs []rules.Result) {
 	for k, a := range p.Arguments() {
 		if strings.TrimSpace(a) == "" && (k == 0 || !isBareFlag(p.Args[k-1].Reveal())) {
-			rs = rules.Append(rs, rules.InField(config.FieldPath{"args", k}, "remove the argument", "the plugin receives an empty argument, which most plugins reject")...)
+			rs = rules.Append(rs, rules.InField(fmt.Sprintf("args[%d]", k), "remove the argument", "the plugin receives an empty argument, which most plugins reject")...)
 		}
 	}
 	return rs
@@ -87,7 +88,7 @@ func checkSecretInArgs(p *config.Provider) (rs []rules.Result) {
 			value = p.Args[k+1].Reveal()
 		}
 		if strings.HasPrefix(name, "-") && secretName(name) && secretValue(value) {
-			rs = rules.Append(rs, rules.InField(config.FieldPath{"args", k}, "store it in a file that only root can read", "this looks like a secret, and every user can see it in the process list")...)
+			rs = rules.Append(rs, rules.InField(fmt.Sprintf("args[%d]", k), "store it in a file that only root can read", "this looks like a secret, and every user can see it in the process list")...)
 		}
 	}
 	return rs
@@ -98,7 +99,7 @@ func checkEnvName(p *config.Provider) (rs []rules.Result) {
 		return nil // Validate rejects more names
 	}
 	for k, e := range p.Env {
-		at := config.FieldPath{"env", k, "name"}
+		at := fmt.Sprintf("env[%d].name", k)
 		switch i := strings.IndexAny(e.Name, "=\x00"); {
 		case e.Name == "":
 			rs = rules.Append(rs, rules.InField(at, "set the name, or remove the entry", "a variable without a name is not passed to the plugin")...)
@@ -123,7 +124,7 @@ func checkDuplicateEnv(p *config.Provider) (rs []rules.Result) {
 	}
 	for k, e := range p.Env {
 		if i := last[e.Name]; i != k && e.Name != "" {
-			rs = rules.Append(rs, rules.InField(config.FieldPath{"env", k}, "remove the entry", "%q is set again in env[%d], which takes precedence", shownName(e), i)...)
+			rs = rules.Append(rs, rules.InField(fmt.Sprintf("env[%d]", k), "remove the entry", "%q is set again in env[%d], which takes precedence", shownName(e), i)...)
 		}
 	}
 	return rs
@@ -133,7 +134,7 @@ func checkDuplicateEnv(p *config.Provider) (rs []rules.Result) {
 func checkEmptyVariable(p *config.Provider) (rs []rules.Result) {
 	for k, e := range p.Env {
 		if name := strings.ToLower(e.Name); e.Name != "" && e.Value.IsZero() && !strings.HasSuffix(name, "_proxy") {
-			rs = rules.Append(rs, rules.InField(config.FieldPath{"env", k}, "", "%q is empty, which overrides the value from the kubelet's environment", shownName(e))...)
+			rs = rules.Append(rs, rules.InField(fmt.Sprintf("env[%d]", k), "", "%q is empty, which overrides the value from the kubelet's environment", shownName(e))...)
 		}
 	}
 	return rs
@@ -142,7 +143,7 @@ func checkEmptyVariable(p *config.Provider) (rs []rules.Result) {
 func checkSecretInEnv(p *config.Provider) (rs []rules.Result) {
 	for k, e := range p.Env {
 		if secretName(shownName(e)) && secretValue(e.Value.Reveal()) || urlPassword(e.Value.Reveal()) {
-			rs = rules.Append(rs, rules.InField(config.FieldPath{"env", k}, "store it in a file that only root can read", "%q contains a secret that every user with read access to this file can see", shownName(e))...)
+			rs = rules.Append(rs, rules.InField(fmt.Sprintf("env[%d]", k), "store it in a file that only root can read", "%q contains a secret that every user with read access to this file can see", shownName(e))...)
 		}
 	}
 	return rs
@@ -215,5 +216,5 @@ func checkProxiedMetadata(p *config.Provider) []rules.Result {
 	if proxy < 0 || exempt {
 		return nil
 	}
-	return rules.InField(config.FieldPath{"env", proxy}, "add "+metadataAddress+" to NO_PROXY", "%q also sends metadata server requests through the proxy, unless NO_PROXY includes %s", shownName(p.Env[proxy]), metadataAddress)
+	return rules.InField(fmt.Sprintf("env[%d]", proxy), "add "+metadataAddress+" to NO_PROXY", "%q also sends metadata server requests through the proxy, unless NO_PROXY includes %s", shownName(p.Env[proxy]), metadataAddress)
 }

@@ -55,7 +55,7 @@ func byHand(src *config.Config, f *config.File, args map[int][]string) error {
 	where, what := f.Name, []string{}
 	for i := f.First; i < f.First+f.Count; i++ {
 		if add := args[i]; len(add) > 0 {
-			where = src.Position(i).String()
+			where = src.Position(i, "").String()
 			what = append(what, where+": "+strings.Join(add, " "))
 		}
 	}

@@ -133,7 +133,7 @@ func (f *file) remove() (file, error) {
 		}
 		next, ok := left.drop(i)
 		if !ok {
-			return file{}, fmt.Errorf("%s: cannot remove the entry from a file formatted like this, so nothing was changed; remove provider %q manually, or put each provider on its own lines", f.Position(i), f.Providers[i].Name)
+			return file{}, fmt.Errorf("%s: cannot remove the entry from a file formatted like this, so nothing was changed; remove provider %q manually, or put each provider on its own lines", f.Position(i, ""), f.Providers[i].Name)
 		}
 		left = next
 	}

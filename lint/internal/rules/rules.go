@@ -53,9 +53,9 @@ const MaxResults = 100
 // Result is a mistake that a rule found.
 type Result struct {
 	Message, Fix string
-	Field        config.FieldPath // in the subject of the rule
-	Place        config.Position  // in a file, for rules whose subject has no place
-	more         int              // further results that were left out
+	Field        string          // in the subject of the rule
+	Place        config.Position // in a file, for rules whose subject has no place
+	more         int             // further results that were left out
 }
 
 // New returns one result about the subject as a whole.
@@ -64,7 +64,7 @@ func New(fix, format string, args ...any) []Result {
 }
 
 // InField returns one result about a field of the subject.
-func InField(field config.FieldPath, fix, format string, args ...any) []Result {
+func InField(field string, fix, format string, args ...any) []Result {
 	list := New(fix, format, args...)
 	list[0].Field = field
 	return list
@@ -110,7 +110,7 @@ func (c *Collector) count(rule string) *count {
 
 // Apply runs the rules on a subject. It calls locate, if not nil, for the place
 // of a result's field; otherwise the results have places.
-func Apply[T any](c *Collector, list []Rule[T], subject T, locate func(config.FieldPath) finding.Finding) {
+func Apply[T any](c *Collector, list []Rule[T], subject T, locate func(string) finding.Finding) {
 	for _, r := range list {
 		for _, result := range r.Check(subject) {
 			n := c.count(r.Name)
