@@ -71,7 +71,7 @@ func newRunner(e *env, at position) *runner {
 // place returns the current file and line of a field of the entry.
 func (r *runner) place(field string, index int) string {
 	at := r.position.Load()
-	return at.config.Position(at.index, fmt.Sprintf("%s[%d]", field, index)).FileLine()
+	return at.config.Command(at.index, "").Place(field, index)
 }
 
 // cloneProvider returns a deep copy, so that [Keyring.Reload] notices changes

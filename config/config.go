@@ -180,7 +180,7 @@ func (c *Config) Command(i int, binDir string) plugin.Command {
 		if index >= configured[field] {
 			return "" // added by the caller
 		}
-		return c.position(i, field, index).FileLine()
+		return c.position(i, field, index).fileLine()
 	}
 	return command
 }
@@ -217,7 +217,7 @@ func (c *Config) outOfTree(i int) bool {
 	if f, _ := c.fileOf(i); f != nil {
 		return f.OutOfTree()
 	}
-	return c.Providers[i].OutOfTree()
+	return c.Providers[i].APIVersion == plugin.OutOfTree
 }
 
 // Format writes the path and the providers' names for every verb, because files contain

@@ -11,6 +11,8 @@ import (
 
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred/internal/textedit"
 )
 
 // wireFormat decodes the files of one version.
@@ -145,7 +147,7 @@ func unmarshalStrict(data []byte, v any) error {
 // toJSON converts the document to JSON. duplicates is the error for repeated keys; doc is
 // valid nevertheless.
 func (s *source) toJSON() (doc []byte, duplicates, err error) {
-	if isJSON(s.data()) {
+	if textedit.IsJSON(s.data()) {
 		return s.data(), nil, nil
 	}
 	if err := s.checkExpansion(); err != nil {

@@ -13,6 +13,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/regcred/regcred/internal/diagnose"
+	"github.com/regcred/regcred/internal/textedit"
 )
 
 // diagnosis explains why the decoder rejected a document. It reads the same JSON. The
@@ -35,7 +36,7 @@ func (s *source) diagnose(doc []byte, meta typeMeta, want *shape, cause error, m
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(doc, &value); err != nil {
 		return &FieldError{File: s.name, Msg: "cannot be decoded"}
 	}
-	if _, next := (&File{data: s.data}).Document(); value == nil && next > 0 {
+	if _, next := textedit.Document(s.data()); value == nil && next > 0 {
 		return &FieldError{File: s.name, Line: next, Msg: "the first YAML document is empty, and the kubelet reads only the first one: remove everything up to and including this ---"}
 	} else if value == nil {
 		return &FieldError{File: s.name, Msg: "is empty: add a " + Kind + " of version " + V1}

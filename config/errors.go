@@ -8,7 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
+
+	"github.com/regcred/regcred/finding"
 )
 
 // FieldError is a problem in a configuration. [Load], [Parse], [ParseDir] and
@@ -31,25 +32,11 @@ func (e *FieldError) Unwrap() error { return e.err }
 
 // Error returns "file:line:column: path: message: \"value\"" without unknown parts.
 func (e *FieldError) Error() string {
-	var b strings.Builder
-	if e.File != "" {
-		b.WriteString(e.File)
-		if e.Line > 0 {
-			fmt.Fprintf(&b, ":%d", e.Line)
-		}
-		if e.Line > 0 && e.Column > 0 {
-			fmt.Fprintf(&b, ":%d", e.Column)
-		}
-		b.WriteString(": ")
-	}
-	if e.Path != "" {
-		b.WriteString(e.Path + ": ")
-	}
-	b.WriteString(e.Msg)
+	msg := e.Msg
 	if e.Value != "" {
-		fmt.Fprintf(&b, ": %q", e.Value)
+		msg += fmt.Sprintf(": %q", e.Value)
 	}
-	return b.String()
+	return finding.Finding{File: e.File, Line: e.Line, Column: e.Column, Path: e.Path, Message: msg}.String()
 }
 
 // maxProblems is the maximum number of reported problems.

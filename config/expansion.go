@@ -9,6 +9,8 @@ import (
 
 	yaml2 "go.yaml.in/yaml/v2"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/regcred/regcred/internal/textedit"
 )
 
 // nodeCost is the size of a value in an expansion, in addition to its text, so that
@@ -36,7 +38,7 @@ func (s *source) checkExpansion() error {
 func isComment(text []byte) bool {
 	for len(text) > 0 {
 		var line []byte
-		line, text = cutLine(text)
+		line, text = textedit.CutLine(text)
 		if line = bytes.TrimLeft(line, " \t\ufeff"); len(line) > 0 && line[0] != '#' {
 			return false
 		}

@@ -36,24 +36,6 @@ func (f *File) Data() []byte {
 // OutOfTree reports whether f is a RegistryCredentialConfig, which no kubelet reads.
 func (f *File) OutOfTree() bool { return typeMeta{Kind: f.Kind}.outOfTree() }
 
-// IsJSON reports whether f is parsed only as JSON, not as YAML.
-func (f *File) IsJSON() bool { return isJSON(f.Data()) }
-
-// Document returns the part of f that is decoded, as UTF-8: the first YAML document, or
-// the whole JSON file. next is the line of the marker of the next document, which is
-// ignored; 0 if there is none.
-func (f *File) Document() (text []byte, next int) {
-	if f.IsJSON() {
-		return f.Data(), 0
-	}
-	text = toUTF8(f.Data())
-	end, line, more := documentEnd(text)
-	if !more {
-		line = 0
-	}
-	return text[:end], line
-}
-
 // Position returns the position of a field, such as "kind" or "providers[2].name", or of
 // its nearest parent if it is absent.
 func (f *File) Position(path string) Position { return f.source.place(parsePath(path)) }

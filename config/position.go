@@ -77,8 +77,8 @@ func (p Position) problem(value, msg string) *FieldError {
 	return &FieldError{File: p.File, Line: p.Line, Column: p.Column, Path: p.Path, Value: excerpt.Value(value), Msg: msg}
 }
 
-// FileLine returns "file:line"; "" if either is unknown.
-func (p Position) FileLine() string {
+// fileLine returns "file:line"; "" if either is unknown.
+func (p Position) fileLine() string {
 	if p.File == "" || p.Line == 0 {
 		return ""
 	}

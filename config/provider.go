@@ -76,10 +76,6 @@ func (p *Provider) Arguments() []string {
 	return args
 }
 
-// OutOfTree reports whether p uses the protocol of the out-of-tree proposal, which no
-// kubelet supports.
-func (p *Provider) OutOfTree() bool { return p.APIVersion == plugin.OutOfTree }
-
 // Equal reports whether two entries are equal. An empty list equals an absent one.
 func (p *Provider) Equal(q *Provider) bool {
 	return p.Name == q.Name && p.APIVersion == q.APIVersion &&

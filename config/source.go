@@ -4,10 +4,8 @@
 package config
 
 import (
-	"bytes"
 	"iter"
 	"sync"
-	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -17,13 +15,6 @@ import (
 
 // maxNodeDepth bounds the aliases and merges that are followed.
 const maxNodeDepth = 32
-
-// isJSON reports whether a file is parsed only as JSON.
-//
-// kubelet: it never parses a file that begins with a brace as YAML.
-func isJSON(data []byte) bool {
-	return bytes.HasPrefix(bytes.TrimLeftFunc(data, unicode.IsSpace), []byte("{"))
-}
 
 // source finds positions in a file. It parses the file at the first use. It is safe for
 // concurrent use.
@@ -37,16 +28,16 @@ type source struct {
 
 func newSource(name string, data []byte) *source {
 	s := &source{name: name, data: func() []byte { return data }}
-	s.text = sync.OnceValue(func() []byte { return toUTF8(data) })
-	s.root = sync.OnceValue(func() *yaml.Node { return parseNodes(firstDocument(s.text())) })
-	s.lines = sync.OnceValue(func() []int { return lineStarts(s.text()) })
+	s.text = sync.OnceValue(func() []byte { return textedit.ToUTF8(data) })
+	s.root = sync.OnceValue(func() *yaml.Node { return parseNodes(s.text()) })
+	s.lines = sync.OnceValue(func() []int { return textedit.LineStarts(s.text()) })
 	return s
 }
 
-// parseNodes parses a document for positions only; without nodes, errors have none. The
-// input must end with the document: this parser looks ahead, and the decoder ignores
-// whatever follows.
-func parseNodes(document []byte) (root *yaml.Node) {
+// parseNodes parses the first document of a text for positions only; without nodes, errors
+// have none. This parser looks ahead, and the decoder ignores whatever follows.
+func parseNodes(text []byte) (root *yaml.Node) {
+	document, _ := textedit.FirstDocument(text)
 	root, _ = textedit.ParseYAML(document)
 	return root
 }
@@ -172,7 +163,7 @@ func (s *source) line(number int) []byte {
 		return nil
 	}
 	line := text[starts[number-1]:]
-	line, _ = cutLine(line)
+	line, _ = textedit.CutLine(line)
 	return line
 }
 

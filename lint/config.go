@@ -5,6 +5,7 @@ package lint
 
 import (
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/textedit"
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
@@ -20,7 +21,7 @@ func configRules() []rules.Rule[*config.Config] {
 
 func checkSecondDocument(c *config.Config) (rs []rules.Result) {
 	for _, f := range c.Files() {
-		if _, line := f.Document(); line > 0 {
+		if _, line := textedit.Document(f.Data()); line > 0 {
 			rs = rules.Append(rs, rules.At(config.Position{File: f.Name, Line: line}, "merge the providers into one list, or split them into files in a directory",
 				"a second YAML document begins here, and %s silently ignores it", hostOf(f.OutOfTree()))...)
 		}

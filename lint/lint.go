@@ -12,6 +12,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/lint/internal/rules"
+	"github.com/regcred/regcred/plugin"
 )
 
 // Check returns the mistakes in c that the kubelet accepts, in the order of the
@@ -47,7 +48,7 @@ func BinDir(c *config.Config, binDir string) []finding.Finding {
 		p := &c.Providers[i]
 		rules.Apply(&found, fileRules(), p, locateIn(c, i, ""))
 		if config.CheckName(p.Name) == nil {
-			b := inspectBinary(binDir, p.Name, hostOf(p.OutOfTree()), func(name string) bool { return hasProvider(c, name) })
+			b := inspectBinary(binDir, p.Name, hostOf(p.APIVersion == plugin.OutOfTree), func(name string) bool { return hasProvider(c, name) })
 			rules.Apply(&found, binaryRules(), b, locateIn(c, i, "name"))
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/lint/internal/imagename"
+	"github.com/regcred/regcred/plugin"
 )
 
 // pattern is an entry of matchImages, as its author meant it and as the kubelet
@@ -33,7 +34,7 @@ type pattern struct {
 }
 
 func parsePattern(provider *config.Provider, k int, siblings *patternList) *pattern {
-	p := &pattern{raw: provider.MatchImages[k], siblings: siblings, tokens: provider.TokenAttributes != nil, outOfTree: provider.OutOfTree()}
+	p := &pattern{raw: provider.MatchImages[k], siblings: siblings, tokens: provider.TokenAttributes != nil, outOfTree: provider.APIVersion == plugin.OutOfTree}
 	p.shown = excerpt.Value(excerpt.Pattern(p.raw))
 	whole, err := location.Parse(p.raw)
 	if p.valid = err == nil; !p.valid {

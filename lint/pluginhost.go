@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/plugin"
 )
 
 // pluginHost is the program that reads a configuration file and runs its plugins.
@@ -26,7 +27,7 @@ func hostOf(predecessor bool) pluginHost {
 
 // hostOfAny returns kubelet if the kubelet reads any of c's providers.
 func hostOfAny(c *config.Config) pluginHost {
-	forKubelet := slices.ContainsFunc(c.Providers, func(p config.Provider) bool { return !p.OutOfTree() })
+	forKubelet := slices.ContainsFunc(c.Providers, func(p config.Provider) bool { return p.APIVersion != plugin.OutOfTree })
 	return hostOf(!forKubelet && len(c.Providers) > 0)
 }
 

@@ -62,7 +62,7 @@ func checkHiddenName(p *config.Provider) []rules.Result {
 
 func checkZeroCache(p *config.Provider) []rules.Result {
 	// A RegistryCredentialConfig has no default that could be changed.
-	if p.DefaultCacheDuration == nil || *p.DefaultCacheDuration != 0 || p.OutOfTree() {
+	if p.DefaultCacheDuration == nil || *p.DefaultCacheDuration != 0 || p.APIVersion == plugin.OutOfTree {
 		return nil
 	}
 	return rules.InField("defaultCacheDuration", "", "0 disables caching, so the plugin runs for each pull unless its response sets cacheDuration")

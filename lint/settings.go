@@ -13,6 +13,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/lint/internal/rules"
+	"github.com/regcred/regcred/plugin"
 )
 
 // settingRules returns the rules for args and env. Their messages contain no values.
@@ -95,7 +96,7 @@ func checkSecretInArgs(p *config.Provider) (rs []rules.Result) {
 }
 
 func checkEnvName(p *config.Provider) (rs []rules.Result) {
-	if p.OutOfTree() {
+	if p.APIVersion == plugin.OutOfTree {
 		return nil // Validate rejects more names
 	}
 	for k, e := range p.Env {
@@ -115,7 +116,7 @@ func checkEnvName(p *config.Provider) (rs []rules.Result) {
 }
 
 func checkDuplicateEnv(p *config.Provider) (rs []rules.Result) {
-	if p.OutOfTree() {
+	if p.APIVersion == plugin.OutOfTree {
 		return nil // Validate rejects them
 	}
 	last := map[string]int{}

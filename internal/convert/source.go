@@ -26,13 +26,13 @@ type source struct {
 func newSource(f *config.File) *source {
 	s := &source{File: f, Lines: textedit.NewLines(f.Data())}
 	var text []byte
-	if f.IsJSON() {
+	if textedit.IsJSON(f.Data()) {
 		// YAML 1.2 contains JSON, except that the parser refuses tabs. JSON
 		// strings contain no tabs.
 		s.format, text = JSON, bytes.ReplaceAll(f.Data(), []byte("\t"), []byte(" "))
 	} else {
 		s.format = YAML
-		text, s.secondDocument = f.Document()
+		text, s.secondDocument = textedit.Document(f.Data())
 	}
 	s.top, _ = textedit.ParseYAML(text)
 	return s

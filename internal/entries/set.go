@@ -192,10 +192,10 @@ func (f *file) list() textedit.List { return find(f.Config) }
 
 func find(c *config.Config) (list textedit.List) {
 	f := c.Files()[0]
-	if f.IsJSON() {
+	if textedit.IsJSON(f.Data()) {
 		list = textedit.FindJSON(f.Data(), "providers")
 	} else {
-		document, _ := f.Document() // UTF-8
+		document, _ := textedit.Document(f.Data()) // UTF-8
 		list = textedit.FindYAML(f.Data(), document, "providers")
 	}
 	if list == nil || list.Len() != len(c.Providers) {

@@ -94,7 +94,8 @@ func (p *providers) load() (*config.Config, error) {
 // executables returns an error if a provider's executable cannot be run.
 func (p *providers) executables(c *config.Config) error {
 	for i := range c.Providers {
-		name, place := c.Providers[i].Name, c.Position(i, "name").FileLine()
+		name, at := c.Providers[i].Name, c.Position(i, "name")
+		place := fmt.Sprintf("%s:%d", at.File, at.Line)
 		path := filepath.Join(p.binDir, name)
 		_, err := exec.LookPath(path)
 		switch {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package config
+package textedit
 
 import (
 	"bytes"
 	"encoding/binary"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// toUTF8 converts a file with a UTF-16 byte order mark, which YAML allows, to UTF-8.
-func toUTF8(data []byte) []byte {
+// ToUTF8 converts a file with a UTF-16 byte order mark, which YAML allows, to UTF-8.
+func ToUTF8(data []byte) []byte {
 	var order binary.ByteOrder
 	switch {
 	case bytes.HasPrefix(data, []byte("\xff\xfe")):
@@ -28,9 +29,9 @@ func toUTF8(data []byte) []byte {
 	return []byte(string(utf16.Decode(units)))
 }
 
-// cutLine returns the first line of a text without its line end, and the rest. YAML 1.1
+// CutLine returns the first line of a text without its line end, and the rest. YAML 1.1
 // has more line ends than editors show.
-func cutLine(text []byte) (line, rest []byte) {
+func CutLine(text []byte) (line, rest []byte) {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '\n':
@@ -49,11 +50,11 @@ func cutLine(text []byte) (line, rest []byte) {
 	return text, nil
 }
 
-// lineStarts returns the offsets of the lines of a text.
-func lineStarts(text []byte) []int {
+// LineStarts returns the offsets of the lines of a text.
+func LineStarts(text []byte) []int {
 	starts := []int{0}
 	for rest := text; ; {
-		line, after := cutLine(rest)
+		line, after := CutLine(rest)
 		if len(line) == len(rest) {
 			return starts
 		}
@@ -62,10 +63,31 @@ func lineStarts(text []byte) []int {
 	}
 }
 
-// firstDocument returns the text up to the end of the first YAML document.
-func firstDocument(text []byte) []byte {
-	end, _, _ := documentEnd(text)
-	return text[:end]
+// Document returns the part of a configuration file that the kubelet decodes, as UTF-8:
+// the first YAML document, or the whole JSON file. next is the line of the marker of the
+// next document, which is ignored; 0 if there is none.
+func Document(file []byte) (text []byte, next int) {
+	if IsJSON(file) {
+		return file, 0
+	}
+	return FirstDocument(ToUTF8(file))
+}
+
+// IsJSON reports whether a file is parsed only as JSON, not as YAML.
+//
+// kubelet: it never parses a file that begins with a brace as YAML.
+func IsJSON(file []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeftFunc(file, unicode.IsSpace), []byte("{"))
+}
+
+// FirstDocument returns the first YAML document of a text in UTF-8. next is as in
+// [Document].
+func FirstDocument(text []byte) (document []byte, next int) {
+	end, line, more := documentEnd(text)
+	if !more {
+		line = 0
+	}
+	return text[:end], line
 }
 
 // documentEnd returns the end of the first document, the number of the line after it, and
@@ -81,7 +103,7 @@ func documentEnd(text []byte) (end, line int, more bool) {
 	for number := 1; len(rest) > 0; number++ {
 		start := len(text) - len(rest)
 		var content []byte
-		content, rest = cutLine(rest)
+		content, rest = CutLine(rest)
 		if isMarker(content) {
 			if begun && line == 0 {
 				end, line = start, number
