@@ -33,8 +33,7 @@ type Options struct {
 	// read of a source; 0 means one minute.
 	Timeout time.Duration
 
-	// MaxOutput limits a plugin's standard output in bytes; 0 means
-	// [plugin.DefaultMaxOutput].
+	// MaxOutput limits a plugin's standard output in bytes; 0 means 1 MiB.
 	MaxOutput int
 
 	// Grace is the time between SIGTERM and SIGKILL when a plugin is stopped. 0

@@ -9,7 +9,7 @@
 //	c, err := config.Load("/etc/kubernetes/credential-provider-config.yaml") // or a directory
 //	…
 //	if err := c.Validate(); err != nil {
-//		return err // …config.yaml:4:9: providers[0].name: must not have blanks: rename the plugin: "my…"
+//		return err // …config.yaml:4:9: providers[0].name: must not contain spaces: rename the plugin: "my…"
 //	}
 //	for _, p := range c.Providers {
 //		…

@@ -19,7 +19,7 @@
 //		matches := file.Find("registry.example/team/app")
 //	}
 //
-// The package does not search for files or write them. Of a file, errors contain
-// only keys and helper names that look like registries and names; of a helper's
-// output, nothing.
+// The package does not search for files or write them. Errors contain nothing from
+// a file except keys and helper names that look like registries and names, and
+// never a helper's output.
 package dockerconfig

@@ -22,9 +22,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// DefaultHelperTimeout bounds one run of a helper. It is less than
-// protocol.ServeTimeout, so that a plugin can name the helper that timed
-// out.
+// DefaultHelperTimeout bounds one run of a helper. It is less than the 50 seconds
+// of [plugin.Serve], so that a plugin can name the helper that timed out.
 const DefaultHelperTimeout = 45 * time.Second
 
 // maxOutput is the limit on a helper's standard output, in bytes.

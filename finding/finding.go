@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// Severity tells how a finding affects image pulls. The values are stable: they
+// Severity is the effect of a finding on image pulls. The values are stable: they
 // appear in JSON output.
 type Severity string
 

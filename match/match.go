@@ -36,7 +36,8 @@ func (p Pattern) Match(repository string) bool {
 	return err == nil && p.compiled.Match(at)
 }
 
-// Why returns, for people, why p does not match a repository; "" if it matches.
+// Why explains why p does not match a repository; "" means that it matches. The text
+// is for people and may change.
 func (p Pattern) Why(repository string) string {
 	at, err := location.Parse(repository)
 	if err != nil {

@@ -32,10 +32,10 @@ func Repository(image string) (string, error) {
 	return repository, nil
 }
 
-// Registry checks a bare registry, host[:port], and returns it as images name it:
-// docker.io for index.docker.io and registry-1.docker.io, any other unchanged.
-// ([Repository] replaces only the former, as the kubelet does.) It rejects URLs
-// and hosts with a path; the error contains the host, cut at 300 bytes.
+// Registry checks a registry, host[:port], and returns it as images name it:
+// docker.io for index.docker.io and registry-1.docker.io, others unchanged.
+// ([Repository] replaces only index.docker.io, as the kubelet does.) It rejects
+// URLs and hosts with a path. The error contains at most 300 bytes of the host.
 func Registry(host string) (string, error) {
 	switch {
 	case host == "index.docker.io" || host == "registry-1.docker.io":

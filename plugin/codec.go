@@ -89,8 +89,8 @@ func (d wireDuration) MarshalJSON() ([]byte, error) {
 }
 
 // EncodeRequest returns the line that a kubelet writes to a plugin's standard
-// input, in the version of req. The service-account fields exist only in [V1];
-// other versions omit them.
+// input, in the version of req, for programs that do not use [Command.Run].
+// Versions other than [V1] omit the service-account fields.
 func EncodeRequest(req *Request) ([]byte, error) {
 	if !protocol.Supported(req.APIVersion) {
 		return nil, fmt.Errorf("encode %s: apiVersion: %s", protocol.KindRequest, unsupported(req.APIVersion))
@@ -115,7 +115,7 @@ func EncodeRequest(req *Request) ([]byte, error) {
 // protocol also requires the argument get-credentials: the caller must check it,
 // as [Serve] does.
 //
-// Errors are of type [*decodeError].
+// Errors are of type *decodeError.
 func decodeRequest(data []byte) (*Request, error) {
 	if err := checkWhole(data, protocol.KindRequest); err != nil {
 		return nil, err
@@ -201,22 +201,20 @@ func encodeOutOfTree(resp *Response, now time.Time) ([]byte, error) {
 	return encodeLine(wire)
 }
 
-// DecodeResponse decodes the standard output of a plugin. apiVersion is the
-// version of the request. It rejects what kubelet 1.37 rejects
-// (pkg/credentialprovider/plugin/plugin.go): unknown, duplicate and wrong-case
-// fields and trailing bytes. As in the kubelet, any cacheKeyType is
-// accepted here; [Command] checks it afterwards.
+// DecodeResponse decodes a plugin's standard output, for programs that do not use
+// [Command]. apiVersion is the version of the request. It accepts and rejects what
+// kubelet 1.37 does (pkg/credentialprovider/plugin/plugin.go): unknown, duplicate
+// and wrong-case fields and trailing bytes are errors. Any cacheKeyType is
+// accepted; [Command] checks it. Errors name the field, never a value.
 //
-// A response of [OutOfTree] is decoded as strictly. Its CacheKeyType is
-// [CacheImage], and its CacheDuration is the time until expirationTimestamp, or 0
-// if that is missing or has passed. Its credential has the key "", because the
-// response names no image. An empty user name and password mean no credential.
-//
-// Errors are of type [*decodeError].
+// A response of [OutOfTree] has the CacheKeyType [CacheImage], the time until
+// expirationTimestamp as CacheDuration (0 if it is missing or has passed), and at
+// most one credential, with the key "".
 func DecodeResponse(data []byte, apiVersion string) (*Response, error) {
 	return decodeResponse(data, apiVersion, time.Now())
 }
 
+// decodeResponse is DecodeResponse at a given time. Errors are of type *decodeError.
 func decodeResponse(data []byte, apiVersion string, now time.Time) (*Response, error) {
 	if err := checkWhole(data, protocol.KindIn(apiVersion, protocol.KindResponse)); err != nil {
 		return nil, explainOutput(err, data)

@@ -106,8 +106,8 @@ func (c Command) GetCredentials(ctx context.Context, req *Request) (*Response, e
 	return x.Response, nil
 }
 
-// Run runs the plugin once. The Exchange is never nil; after an error it
-// contains what is known of the run. Errors are of type [*ExecError].
+// Run runs the plugin once. The Exchange is never nil, also if there is an error.
+// Errors are of type [*ExecError].
 //
 // Deadline: when Timeout has passed, ctx ends, or the plugin writes more than
 // MaxOutput, Run kills the plugin's process group (on Windows only the plugin)
@@ -141,9 +141,9 @@ func (c Command) Run(ctx context.Context, req *Request) (*Exchange, error) {
 // RunRaw is [Command.Run] with any standard input, for tests of plugins. The
 // secrets in stdin are treated like a request's token.
 //
-// Run does not wait for a stdin that blocks: it abandons the reader, together
-// with the goroutine that reads it. With an empty APIVersion, the response is not
-// decoded. The key of an [OutOfTree] response is "", as in [DecodeResponse].
+// A stdin that blocks does not delay the end of the run, but the goroutine that
+// reads it remains. With an empty APIVersion, the response is not decoded. The key
+// of an [OutOfTree] response is "", as in [DecodeResponse].
 func (c Command) RunRaw(ctx context.Context, stdin io.Reader, secrets ...Secret) (*Exchange, error) {
 	return c.run(ctx, stdin, revealAll(secrets), "")
 }
@@ -251,7 +251,7 @@ func (c Command) findFlag(flag string) string {
 	return c.place("args", i)
 }
 
-// decode reads the response for an image. Errors are of type [*decodeError].
+// decode reads the response for an image. Errors are of type *decodeError.
 func (c Command) decode(stdout []byte, image string) (*Response, error) {
 	resp, err := DecodeResponse(stdout, c.APIVersion)
 	if err != nil {

@@ -12,13 +12,19 @@
 //			return &plugin.Response{
 //				CacheKeyType:  plugin.CacheRegistry,
 //				CacheDuration: new(10 * time.Minute),
-//				Auth:          map[string]plugin.AuthConfig{"registry.example": {Username: "ci", Password: "…"}},
+//				Auth:          map[string]plugin.AuthConfig{"registry.example": {Username: "ci", Password: plugin.NewSecret("…")}},
 //			}, nil
 //		}))
 //	}
 //
-// Each kind is one struct for all API versions. Both sides also implement
-// [OutOfTree], an earlier proposal; docs/protocol.md describes both protocols.
+// A host runs it:
+//
+//	command := plugin.Command{Path: "/usr/libexec/credential-providers/ecr", APIVersion: plugin.V1}
+//	response, err := command.GetCredentials(ctx, &plugin.Request{Image: "registry.example/team/app"})
+//
+// [Request] and [Response] are the same for all API versions. Both sides also
+// implement [OutOfTree], an earlier proposal; docs/protocol.md describes both
+// protocols.
 //
 // The package does not match images, cache responses or read configuration
 // files: the root package does. Its only dependency is sigs.k8s.io/json, so that

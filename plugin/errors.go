@@ -9,7 +9,7 @@ import (
 )
 
 // Stage is the step at which a lookup or a run of a plugin failed. The values are
-// stable: they appear in `-o json` and as metric labels.
+// stable: they appear in JSON output and as metric labels.
 type Stage string
 
 // The stages of a run, in order.

@@ -48,7 +48,7 @@ type Program struct {
 	// upstream plugins.
 	VersionShorthand string
 
-	// Timeout bounds one run; 0 means protocol.ServeTimeout.
+	// Timeout bounds one run; 0 means 50 seconds.
 	Timeout time.Duration
 
 	// New returns the provider after the flags are parsed. Its errors concern
