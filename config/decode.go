@@ -89,7 +89,7 @@ type decoded struct {
 }
 
 // decodeFile decodes a file as the kubelet's strict decoder does. Errors come from
-// [source.diagnose], because those of the kubelet's libraries may quote secrets.
+// [source.diagnose], because the kubelet's libraries may quote secrets in theirs.
 func decodeFile(src *source, more validate) (decoded, error) {
 	doc, duplicates, err := src.toJSON()
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *source) toJSON() (doc []byte, duplicates, err error) {
 	if err := s.checkExpansion(); err != nil {
 		return nil, nil, err
 	}
-	// If the strict conversion succeeds, its result is that of the plain one.
+	// If the strict conversion succeeds, its result is the same as the plain conversion's.
 	doc, duplicates = yaml.YAMLToJSONStrict(s.data())
 	if duplicates == nil {
 		return doc, nil, nil

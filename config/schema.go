@@ -39,7 +39,7 @@ type schema struct {
 	Definitions map[string]*schema `json:"definitions,omitempty"`
 }
 
-// versions are those of a CredentialProviderConfig, newest first.
+// versions lists the versions of a CredentialProviderConfig, newest first.
 var versions = []string{V1, V1Beta1, V1Alpha1}
 
 // Schema returns the JSON Schema (draft 7) of files of a version; "" means a

@@ -62,7 +62,7 @@ func shapeOf(t reflect.Type) *shape {
 
 func anyText(string) string { return "" }
 
-// addFields adds the fields of a struct, which override those of an embedded struct.
+// addFields adds the fields of a struct. They override an embedded struct's fields.
 func (s *shape) addFields(t reflect.Type) {
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

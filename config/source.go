@@ -34,8 +34,8 @@ func newSource(name string, data []byte) *source {
 	return s
 }
 
-// parseNodes parses the first document of a text for positions only; without nodes, errors
-// have none. This parser looks ahead, and the decoder ignores whatever follows.
+// parseNodes parses the first document of a text only to find positions; it returns nil
+// if it cannot. This parser looks ahead, and the decoder ignores whatever follows.
 func parseNodes(text []byte) (root *yaml.Node) {
 	document, _ := textedit.FirstDocument(text)
 	root, _ = textedit.ParseYAML(document)

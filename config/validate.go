@@ -49,7 +49,7 @@ func (c *Config) ValidateFor(t Target) error {
 		case !v.named:
 			v.outOfTree(i, p)
 		case len(c.files) == 0:
-			v.provider(i, p) // there is no file to reject
+			v.provider(i, p) // no file, so its kind was not rejected above
 		}
 	}
 	return v.list.join()
@@ -254,8 +254,8 @@ func (v *validation) annotationKeys(i int, keys []string, at ...any) {
 	seen := make(map[string]bool, len(keys))
 	for j, key := range keys {
 		here := append(at[:len(at):len(at)], j)
-		// kubelet: the prefix of an annotation key may contain upper case, unlike that of a
-		// qualified name.
+		// kubelet: the prefix of an annotation key may contain upper case, unlike a qualified
+		// name's.
 		if msg := qualifiedNameProblem(strings.ToLower(key)); msg != "" {
 			v.report(i, key, "invalid annotation key: "+msg, here...)
 		}

@@ -202,10 +202,11 @@ func encodeOutOfTree(resp *Response, now time.Time) ([]byte, error) {
 }
 
 // DecodeResponse decodes a plugin's standard output, for programs that do not use
-// [Command]. apiVersion is the version of the request. It accepts and rejects what
-// kubelet 1.37 does (pkg/credentialprovider/plugin/plugin.go): unknown, duplicate
-// and wrong-case fields and trailing bytes are errors. Any cacheKeyType is
-// accepted; [Command] checks it. Errors name the field, never a value.
+// [Command]. apiVersion is the version of the request. It accepts and
+// rejects what kubelet 1.37 does (pkg/credentialprovider/plugin/plugin.go):
+// unknown, duplicate and wrong-case fields and trailing bytes are errors. Any
+// cacheKeyType is accepted; [Command] checks it. Errors name the field, never a
+// value.
 //
 // A response of [OutOfTree] has the CacheKeyType [CacheImage], the time until
 // expirationTimestamp as CacheDuration (0 if it is missing or has passed), and at

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/regcred/regcred/internal/canary"
 )
@@ -125,6 +126,11 @@ func TestSecretIsNotEncoded(t *testing.T) {
 		}
 		data, err = xml.Marshal(v)
 		canary.Check(t, what+" as XML", string(data)+fmt.Sprint(err))
+		data, err = yaml.Marshal(v)
+		canary.Check(t, what+" as YAML", string(data)+fmt.Sprint(err))
+		if err == nil && !empty(what) {
+			t.Errorf("%s: written as YAML", what)
+		}
 	}
 	for what, err := range map[string]error{
 		"gob": gob.NewEncoder(io.Discard).Encode(NewSecret("x")),
