@@ -70,8 +70,13 @@ func newRunner(e *env, at position) *runner {
 
 // place returns the current file and line of a field of the entry.
 func (r *runner) place(field string, index int) string {
-	at := r.position.Load()
-	return at.config.Command(at.index, "").Place(field, index)
+	entry := r.position.Load()
+	// Not Config.Command, because the caller may have changed Config.Providers.
+	at := entry.config.Position(entry.index, fmt.Sprintf("%s[%d]", field, index))
+	if at.File == "" || at.Line == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", at.File, at.Line)
 }
 
 // cloneProvider returns a deep copy, so that [Keyring.Reload] notices changes
