@@ -593,9 +593,11 @@ func TestReloadMovesMasks(t *testing.T) {
 	defer k.Close()
 	const other = "- name: b\n  matchImages: [b.example]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
 	for _, tt := range []struct{ before, place string }{{"", "args[1], " + file + ":9"}, {"# moved\n", "args[1], " + file + ":10"}, {other, "args[1], " + file + ":13"}} {
-		if err := k.Reload(load(tt.before)); err != nil {
+		c := load(tt.before)
+		if err := k.Reload(c); err != nil {
 			t.Fatal(err)
 		}
+		c.Providers = nil // changed by the caller
 		res, err := k.Lookup(t.Context(), Request{Image: "a.example/" + strconv.Itoa(len(tt.before))})
 		if err == nil {
 			t.Fatal("the plugin does not fail")
