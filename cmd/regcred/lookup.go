@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -13,7 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/protocol"
+	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/terminal"
 )
 
@@ -143,4 +146,121 @@ func (a *app) again(command string, words ...string) string {
 		line = append(line, "--plugin-timeout", a.timeout.String())
 	}
 	return strings.Join(append(line, words...), " ")
+}
+
+// target is the image or registry to look up.
+type target struct {
+	image, registry string
+}
+
+// withTarget adds the argument IMAGE and the flag --registry to cmd.
+func withTarget(cmd *cobra.Command, run func(context.Context, target) error) {
+	var registry string
+	cmd.Flags().StringVar(&registry, "registry", "",
+		"registry `host`, instead of IMAGE; patterns with a path never match a bare host")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if registry != "" {
+			return atMost()(cmd, args)
+		}
+		return exactly("IMAGE")(cmd, args)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		tgt := target{registry: registry}
+		if registry == "" {
+			tgt.image = args[0]
+		}
+		return run(cmd.Context(), tgt)
+	}
+}
+
+// request returns a request for the target, without a pod or service account.
+func (tgt target) request() regcred.Request {
+	return regcred.Request{Image: tgt.image, Registry: tgt.registry}
+}
+
+// words returns the target as command-line arguments.
+func (tgt target) words() []string {
+	if tgt.registry != "" {
+		return []string{"--registry", terminal.ShellWord(tgt.registry)}
+	}
+	return []string{terminal.ShellWord(tgt.image)}
+}
+
+// imageHint explains the syntax of an image.
+const imageHint = "an image has the form [registry[:port]/]repository[:tag][@digest], in lowercase"
+
+// explainTarget matches the target against the providers, and rejects an invalid
+// target.
+func (a *app) explainTarget(cfg *config.Config, tgt target) (regcred.Explanation, error) {
+	e := regcred.Explain(cfg, tgt.request())
+	switch {
+	case e.Error != "" && tgt.registry != "":
+		return e, withHint(errors.New("--"+e.Error), "a registry is host[:port]")
+	case e.Error != "":
+		return e, withHint(errors.New(e.Error), imageHint)
+	}
+	// The user probably meant a registry.
+	name, found := strings.CutPrefix(e.Repository, "docker.io/library/")
+	if found && (strings.Contains(name, ".") || name == "localhost") {
+		a.Note("%q is the image %s on Docker Hub; for the registry with this name, use --registry %s", tgt.image, e.Repository, terminal.ShellWord(tgt.image))
+	}
+	return e, nil
+}
+
+// identityFlags set the service account's token and annotations for a plugin.
+type identityFlags struct {
+	tokenFile string
+	pairs     []string // annotations as key=value
+}
+
+func (i *identityFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&i.tokenFile, "service-account-token-file", "",
+		"`file` with a service account token, for providers with tokenAttributes")
+	f.StringArrayVar(&i.pairs, "annotation", nil,
+		"service account annotation `key=value`; may be repeated")
+}
+
+// check rejects annotations without a service account.
+func (i *identityFlags) check() error {
+	annotations, err := i.annotations()
+	if err == nil && annotations != nil && i.tokenFile == "" {
+		err = usageError("", "--annotation requires --service-account-token-file")
+	}
+	return err
+}
+
+// annotations parses --annotation. It returns nil if the flag is not set.
+func (i *identityFlags) annotations() (map[string]string, error) {
+	var annotations map[string]string
+	for _, pair := range i.pairs {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || key == "" {
+			return nil, usageError("", "--annotation %q: want key=value", pair)
+		}
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[key] = value
+	}
+	return annotations, nil
+}
+
+// maxTokenFile limits the size of a token file, in bytes.
+const maxTokenFile = 1 << 20
+
+// read returns the token and the annotations from the flags. Both are empty if no flag
+// is set.
+func (i *identityFlags) read(ctx context.Context) (token plugin.Secret, annotations map[string]string, err error) {
+	if annotations, err = i.annotations(); err != nil || i.tokenFile == "" {
+		return token, annotations, err
+	}
+	data, err := regularfile.Read(ctx, i.tokenFile, maxTokenFile)
+	if err != nil {
+		return token, nil, fmt.Errorf("--service-account-token-file: %w", err)
+	}
+	if token = plugin.NewSecret(strings.TrimSpace(string(data))); token.IsZero() {
+		return token, nil, fmt.Errorf("--service-account-token-file: %s is empty", i.tokenFile)
+	}
+	return token, annotations, nil
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/plugin"
 )
 
 // node returns this machine. Its errors name variables instead of flags if the
@@ -174,4 +176,45 @@ func describeEnvironment(env string) string {
 		return "that which " + unit + " gives the next kubelet"
 	}
 	return "that of " + strings.Replace(env, "pid", "process", 1)
+}
+
+// command returns the command for a provider's plugin. All subcommands use it.
+func (a *app) command(cfg *config.Config, provider int, o *node.Origin) plugin.Command {
+	c := cfg.Command(provider, o.BinDir)
+	c.Environ, c.Dir, c.Timeout = o.Environ, o.Dir, a.timeout
+	return c
+}
+
+// selectAnnotations returns the annotations that the configuration lists.
+func (a *app) selectAnnotations(t *config.TokenAttributes, token plugin.Secret, given map[string]string) map[string]string {
+	selected := map[string]string{}
+	required := t.RequiredServiceAccountAnnotationKeys
+	for i, key := range slices.Concat(required, t.OptionalServiceAccountAnnotationKeys) {
+		if value, ok := given[key]; ok {
+			selected[key] = value
+		} else if i < len(required) && !token.IsZero() {
+			a.Note("the kubelet would not run this provider without the annotation %s: use --annotation %s=…", key, key)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		if _, ok := selected[key]; !ok {
+			a.Note("annotation %s is not sent to the plugin, because the configuration does not list it", key)
+		}
+	}
+	return selected
+}
+
+// hostOf returns the name of the program that runs a provider's plugin.
+func hostOf(p *config.Provider) string {
+	if p.APIVersion == plugin.OutOfTree {
+		return "regcred"
+	}
+	return "the kubelet"
+}
+
+func hidden(n int) string {
+	if n == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d (values not shown)", n)
 }

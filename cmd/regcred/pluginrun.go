@@ -5,12 +5,26 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/protocol"
+	"github.com/regcred/regcred/internal/report"
+	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -113,4 +127,242 @@ func (a *app) pluginRequest(cfg *config.Config, i int, image string, token plugi
 	req.ServiceAccountToken = token
 	req.ServiceAccountAnnotations = a.selectAnnotations(t, token, annotations)
 	return req, nil
+}
+
+// redacted replaces secrets in the printed request and response.
+const redacted = "[redacted]"
+
+// pluginRunReport is the result of "regcred plugin run -o json". Secrets in
+// it are replaced by "[redacted]".
+type pluginRunReport struct {
+	Provider        string        `json:"provider"`
+	Path            string        `json:"path"`
+	Environment     string        `json:"environment"` // "caller" or "kubelet pid N"
+	Args            int           `json:"args"`        // number only; values may be secret
+	Env             []string      `json:"env"`         // names set by the configuration
+	Request         requestJSON   `json:"request"`
+	Response        *responseJSON `json:"response,omitempty"` // set if the kubelet accepts the response
+	ExitCode        int           `json:"exitCode"`           // -1 if a signal killed the plugin
+	DurationSeconds float64       `json:"durationSeconds"`
+	StdoutBytes     *int          `json:"stdoutBytes,omitempty"` // size of a rejected response
+	Stderr          string        `json:"stderr,omitempty"`      // redacted
+	Accepted        bool          `json:"accepted"`              // whether the kubelet accepts the response
+	Credentials     int           `json:"credentials"`           // number of credentials for the image in an accepted response
+	Stage           plugin.Stage  `json:"stage,omitempty"`       // where the run failed
+	Error           string        `json:"error,omitempty"`       // why the run failed
+
+	outOfTree bool   // uses the out-of-tree proposal's protocol
+	host      string // program that would run the plugin
+}
+
+// requestJSON has no kind and version in the out-of-tree proposal's protocol.
+type requestJSON struct {
+	Kind                      string            `json:"kind,omitempty"`
+	APIVersion                string            `json:"apiVersion,omitempty"`
+	Image                     string            `json:"image"`
+	ServiceAccountToken       string            `json:"serviceAccountToken,omitempty"`
+	ServiceAccountAnnotations map[string]string `json:"serviceAccountAnnotations,omitempty"`
+}
+
+// responseJSON is a response in current terms. A response in the out-of-tree proposal's
+// protocol keeps its kind and version.
+type responseJSON struct {
+	Kind          string              `json:"kind"`
+	APIVersion    string              `json:"apiVersion"`
+	CacheKeyType  plugin.CacheKeyType `json:"cacheKeyType"`
+	CacheDuration string              `json:"cacheDuration,omitempty"`
+	Auth          map[string]authJSON `json:"auth"`
+
+	duration *time.Duration
+}
+
+type authJSON struct {
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+func newPluginRunReport(p *config.Provider, o *node.Origin, req *plugin.Request, x *plugin.Exchange, err error) *pluginRunReport {
+	r := &pluginRunReport{
+		Provider:        p.Name,
+		Path:            filepath.Join(o.BinDir, p.Name),
+		Environment:     o.Environment(),
+		Args:            len(p.Args),
+		outOfTree:       p.APIVersion == plugin.OutOfTree,
+		host:            hostOf(p),
+		Env:             []string{},
+		Request:         toRequestJSON(p.APIVersion, req),
+		ExitCode:        x.ExitCode,
+		DurationSeconds: report.Seconds(x.Duration),
+		Stderr:          x.Stderr,
+		Accepted:        err == nil,
+	}
+	for _, e := range p.Env {
+		r.Env = append(r.Env, e.Name)
+	}
+	if r.outOfTree {
+		r.Args++ // get-credentials
+	}
+	if e, ok := errors.AsType[*plugin.ExecError](err); ok {
+		n := len(x.Stdout.Reveal())
+		r.Stage, r.Error, r.StdoutBytes = e.Stage, e.Err.Error(), &n
+	}
+	if x.Response != nil {
+		r.Response = toResponseJSON(x.Response)
+		r.refuseEcho(p, req, x.Response)
+	}
+	if r.Accepted {
+		r.Credentials = len(match.Select(slices.Collect(maps.Keys(x.Response.Auth)), req.Image))
+	}
+	return r
+}
+
+// refuseEcho rejects a response whose password is the token, as the kubelet does.
+func (r *pluginRunReport) refuseEcho(p *config.Provider, req *plugin.Request, resp *plugin.Response) {
+	if req.ServiceAccountToken.IsZero() || p.TokenAttributes.CacheType == config.CachePerToken {
+		return
+	}
+	for _, auth := range resp.Auth {
+		if auth.Password.Equal(req.ServiceAccountToken) {
+			r.Accepted, r.Stage = false, regcred.StageEchoedToken
+			r.Error = "the password is the service account token; the kubelet accepts such a password only with cacheType: Token"
+		}
+	}
+}
+
+func toRequestJSON(apiVersion string, req *plugin.Request) requestJSON {
+	j := requestJSON{
+		Kind:                      plugin.KindRequest,
+		APIVersion:                apiVersion,
+		Image:                     req.Image,
+		ServiceAccountAnnotations: req.ServiceAccountAnnotations,
+	}
+	if apiVersion == plugin.OutOfTree {
+		j.Kind, j.APIVersion = "", ""
+	}
+	if !req.ServiceAccountToken.IsZero() {
+		j.ServiceAccountToken = redacted
+	}
+	return j
+}
+
+func toResponseJSON(resp *plugin.Response) *responseJSON {
+	j := &responseJSON{
+		Kind:         plugin.KindResponse,
+		APIVersion:   resp.APIVersion,
+		CacheKeyType: resp.CacheKeyType,
+		Auth:         map[string]authJSON{},
+		duration:     resp.CacheDuration,
+	}
+	if resp.APIVersion == plugin.OutOfTree {
+		j.Kind = protocol.KindOutOfTreeResponse
+	}
+	if resp.CacheDuration != nil {
+		j.CacheDuration = resp.CacheDuration.String()
+	}
+	for key, auth := range resp.Auth {
+		j.Auth[withoutUserinfo(key)] = authJSON{auth.Username, auth.Password.String()}
+	}
+	return j
+}
+
+// withoutUserinfo hides the part of an auth key before "@", which may be a password.
+func withoutUserinfo(key string) string {
+	at := strings.LastIndexByte(key, '@')
+	if at < 0 {
+		return key
+	}
+	return redacted + key[at:]
+}
+
+func (r *pluginRunReport) failure() error {
+	switch {
+	case !r.Accepted:
+		return exit(exitFailed)
+	case r.Credentials == 0:
+		return exit(exitEmpty)
+	}
+	return nil
+}
+
+// render prints the request and the response.
+func (r *pluginRunReport) render(t *terminal.Text) {
+	t.Pair("plugin", r.Path)
+	t.Pair("arguments", r.arguments())
+	t.Pair("environment", describeEnvironment(r.Environment))
+	if len(r.Env) > 0 {
+		t.Pair("", "with "+strings.Join(r.Env, ", ")+" from the configuration (values not shown)")
+	}
+	t.Head("stdin")
+	renderDocument(t, r.Request)
+	if r.Response != nil {
+		head := "stdout"
+		if r.outOfTree {
+			head += ", in today's terms"
+		}
+		t.Head(head)
+		renderDocument(t, r.Response)
+	}
+	if r.Stderr != "" {
+		t.Head("stderr")
+		t.Quote("  ", r.Stderr)
+	}
+	t.Head("result")
+	r.renderResult(t)
+}
+
+// arguments describes the arguments, and names only the one that cannot be secret.
+func (r *pluginRunReport) arguments() string {
+	switch {
+	case !r.outOfTree:
+		return hidden(r.Args)
+	case r.Args == 1:
+		return "get-credentials"
+	}
+	return "get-credentials, " + hidden(r.Args-1)
+}
+
+// renderDocument prints a value as indented JSON.
+func renderDocument(t *terminal.Text, v any) {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return // marshaling these structs cannot fail
+	}
+	t.Quote("  ", string(data))
+}
+
+func (r *pluginRunReport) renderResult(t *terminal.Text) {
+	took := fmt.Sprintf("exit code %d after %s", r.ExitCode, terminal.Millis(r.DurationSeconds))
+	switch {
+	case r.Stage == plugin.StageStart:
+		took = "not started"
+	case r.ExitCode < 0:
+		took = "did not exit on its own; terminated after " + terminal.Millis(r.DurationSeconds)
+	}
+	if !r.Accepted {
+		t.Item(terminal.Error, took)
+		t.Detail("%s rejects this: %s: %s", r.host, r.Stage, r.Error)
+		if r.StdoutBytes != nil && *r.StdoutBytes > 0 {
+			t.Detail("stdout contained %s; the output is not shown because it might contain a password", terminal.Count(*r.StdoutBytes, "byte"))
+		}
+		return
+	}
+	m := terminal.OK
+	if r.Credentials == 0 {
+		m = terminal.None
+	}
+	t.Item(m, took)
+	t.Detail("%s accepts this: %s, valid for %s%s", r.host, terminal.Count(len(r.Response.Auth), "credential"), scope(r.Response.CacheKeyType), kept(r.Response.duration))
+	if keys := slices.Sorted(maps.Keys(r.Response.Auth)); len(keys) > 0 && r.Credentials == 0 {
+		t.Detail("none of the auth keys in the response match the image: %s", strings.Join(keys, ", "))
+	}
+}
+
+func kept(d *time.Duration) string {
+	switch {
+	case d == nil:
+		return ", cached for the provider's defaultCacheDuration"
+	case *d <= 0:
+		return ", not cached"
+	}
+	return ", cached for " + terminal.Span(*d)
 }

@@ -3,7 +3,18 @@
 
 package node
 
-import "path"
+import (
+	"cmp"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/regcred/regcred/internal/shown"
+)
 
 // KubeletLog returns the path of the kubelet's log; "" if the service manager has
 // the log.
@@ -42,4 +53,75 @@ func unsupported(s *Setup) string {
 		return "OpenRC does not support drop-ins; set this kubelet's flags manually in /etc/conf.d/kubelet"
 	}
 	return "regcred cannot set this kubelet's flags"
+}
+
+// Desired is the configuration that a node should have.
+type Desired struct {
+	Config     string // a complete CredentialProviderConfig in YAML
+	ConfigPath string // path for Config on the node
+	BinDir     string
+	Providers  []DesiredProvider
+}
+
+// DesiredProvider contains the settings of a provider for systems that have their own
+// configuration format.
+type DesiredProvider struct {
+	Name          string // of the executable
+	MatchImages   []string
+	CacheDuration string // "10m0s"
+	Env           map[string]string
+	Args          []string
+	Tokens        bool // the provider has tokenAttributes
+}
+
+//go:embed manual/*.tmpl
+var manuals embed.FS
+
+// Instructions returns how to configure a node that has a [Refusal], in the format of
+// the node's system. The text ends with a newline.
+func (s *Setup) Instructions(d Desired) (string, error) {
+	t, err := template.New("").Funcs(template.FuncMap{
+		"base64":   func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
+		"contains": strings.Contains,
+		"dir":      path.Dir,
+		"indent":   indent,
+		"join":     strings.Join,
+		"path":     shown.ShellPath,
+		"toml":     tomlString,
+		"trim":     func(s string) string { return strings.TrimRight(s, "\n") },
+		"word":     shown.ShellWord,
+	}).ParseFS(manuals, "manual/*.tmpl")
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for _, p := range d.Providers {
+		if !slices.Contains(names, p.Name) {
+			names = append(names, p.Name)
+		}
+	}
+	kind := s.Kind.info()
+	var b strings.Builder
+	err = t.ExecuteTemplate(&b, cmp.Or(kind.manual, "flags")+".tmpl", struct {
+		Desired
+		Setup        *Setup
+		Names, Flags []string
+		Values       string
+	}{d, s, names, []string{"--" + configFlag + "=" + d.ConfigPath, "--" + binDirFlag + "=" + d.BinDir}, kind.values})
+	return b.String(), err
+}
+
+// indent adds a prefix to each line.
+func indent(prefix, text string) string {
+	var b strings.Builder
+	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		b.WriteString(strings.TrimRight(prefix+line, " ") + "\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// tomlString returns a basic string of TOML, which has the escapes of JSON.
+func tomlString(s string) (string, error) {
+	data, err := json.Marshal(s)
+	return string(data), err
 }

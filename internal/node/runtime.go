@@ -4,9 +4,15 @@
 package node
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -64,4 +70,118 @@ func (r *reader) unitEnviron(unit string) (environ []string) {
 	}
 	slices.Sort(environ)
 	return environ
+}
+
+// AutoEndpoint is the endpoint that makes [Node.RuntimeEndpoint] find the runtime.
+const AutoEndpoint = "auto"
+
+// runtimeSockets returns the default CRI sockets of runtimes.
+func runtimeSockets() []string {
+	return []string{
+		"/run/containerd/containerd.sock",
+		"/run/crio/crio.sock",
+		"/run/k3s/containerd/containerd.sock",
+		"/run/cri-dockerd.sock",
+	}
+}
+
+// RuntimeEndpoint returns the endpoint unless it is [AutoEndpoint]. In this case it
+// returns the endpoint of the origin's kubelet, or of the only runtime on this machine.
+func (n Node) RuntimeEndpoint(endpoint string, o *Origin) (string, error) {
+	if endpoint != AutoEndpoint {
+		return endpoint, nil
+	}
+	if o.Kubelet != 0 {
+		return n.kubeletRuntime(o)
+	}
+	var found []string
+	for _, socket := range runtimeSockets() {
+		if info, err := os.Stat(n.Host(socket)); err == nil && info.Mode()&fs.ModeSocket != 0 {
+			found = append(found, n.Host(socket))
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", withHint(fmt.Errorf("no container runtime found: no socket at %s", strings.Join(runtimeSockets(), ", ")),
+			"set --runtime-endpoint unix:///path, or use the running kubelet's endpoint with --as-kubelet")
+	case 1:
+		return "unix://" + found[0], nil
+	}
+	return "", usageError("choose one: --runtime-endpoint unix://"+found[0],
+		"found %d container runtimes: %s", len(found), strings.Join(found, ", "))
+}
+
+// kubeletRuntime returns the endpoint from which a running kubelet pulls images.
+func (n Node) kubeletRuntime(o *Origin) (string, error) {
+	p, err := n.openProcess(o.Kubelet)
+	if err != nil {
+		return "", err
+	}
+	defer p.Close()
+	// The process may have changed since it was found.
+	if err := errors.Join(p.checkOwner(os.Geteuid()), p.checkRoot()); err != nil {
+		return "", err
+	}
+	args, err := p.list("cmdline")
+	if err != nil {
+		return "", err
+	}
+	cfg, err := n.readTrustedConfig(args, o.Dir)
+	if err != nil {
+		return "", withHint(fmt.Errorf("--as-kubelet: %w", err), "give --runtime-endpoint")
+	}
+	const imageFlag, runtimeFlag = "image-service-endpoint", "container-runtime-endpoint"
+	flags := kubeletFlags(args, imageFlag, runtimeFlag)
+	image := cmp.Or(flags[imageFlag], cfg.ImageServiceEndpoint)
+	runtime := cmp.Or(flags[runtimeFlag], cfg.ContainerRuntimeEndpoint, defaultRuntime)
+	return cmp.Or(image, runtime), nil
+}
+
+// absoluteConfigFlags returns the arguments of a running kubelet that name its
+// configuration, with absolute paths.
+func absoluteConfigFlags(args []string, dir string) (list []string) {
+	for _, f := range flagsIn(args, "config", "config-dir") {
+		if f.value != "" && !filepath.IsAbs(f.value) {
+			f.value = dir + "/" + f.value // not cleaned, because a trailing slash matters
+		}
+		list = append(list, "--"+f.name+"="+f.value)
+	}
+	return list
+}
+
+// readTrustedConfig reads the configuration of a kubelet that runs in dir. It rejects
+// files that other users can change, because credentials are sent to the socket that
+// they name.
+func (n Node) readTrustedConfig(args []string, dir string) (cfg kubeletFields, err error) {
+	r := Node{}.cache().reader(context.Background()) // the process has this machine's root directory
+	args = absoluteConfigFlags(args, dir)
+	files := r.configFiles(args)
+	if len(r.unread) > 0 {
+		return cfg, &fs.PathError{Op: "open", Path: r.unread[0], Err: fs.ErrPermission}
+	}
+	var paths []string
+	for _, f := range files {
+		paths = append(paths, f.path)
+	}
+	if dir := kubeletFlags(args, "config-dir")["config-dir"]; dir != "" {
+		if _, err := os.Lstat(dir); err != nil {
+			return cfg, fmt.Errorf("the kubelet's --config-dir: %w", err)
+		}
+		paths = append(paths, filepath.Clean(dir))
+	}
+	for _, path := range paths {
+		if err := n.CheckTrust(&Origin{From: "the kubelet's configuration", Config: path}, nil); err != nil {
+			return cfg, err
+		}
+	}
+	c := newKubeletConfig()
+	for _, file := range files {
+		if err := r.load(file.path).err; err != nil {
+			return cfg, err
+		}
+		if err := c.add(file, []byte(r.file(file.path))); err != nil {
+			return cfg, fmt.Errorf("%s: %w", file.path, err)
+		}
+	}
+	return c.decode()
 }

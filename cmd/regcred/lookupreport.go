@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -133,4 +134,50 @@ func scope(t plugin.CacheKeyType) string {
 		return "every image that the provider serves"
 	}
 	return string(t)
+}
+
+// credentialTable prints a table of credentials, in their order.
+func credentialTable(t *terminal.Text, creds []report.Credential) {
+	var rows [][]string
+	for i, c := range creds {
+		rows = append(rows, []string{fmt.Sprint(i + 1), cmp.Or(c.Username, "-"), c.Match, c.Source.String(), t.Until(c.CachedUntil)})
+	}
+	t.Table([]string{"#", "USER", "FOR", "FROM", "CACHED UNTIL"}, rows)
+	for i, c := range creds {
+		if note := c.Note(); note != "" {
+			t.Detail("%d: %s", i+1, note)
+		}
+	}
+}
+
+// loginText describes a credential, or "anonymous" for nil.
+func loginText(c *report.Credential) string {
+	if c == nil {
+		return "none (anonymous)"
+	}
+	return fmt.Sprintf("%s, user %q", c.Source.String(), c.Username)
+}
+
+// verdictCode returns the exit code of explain.
+func verdictCode(v *report.Verdict) int {
+	switch {
+	case v.Good():
+		return exitOK
+	case v.Outcome == report.Anonymous || v.Outcome == report.Unmatched:
+		return exitEmpty
+	}
+	return exitFailed
+}
+
+func verdictMark(v *report.Verdict) terminal.Mark {
+	switch verdictCode(v) {
+	case exitOK:
+		if len(v.Failed) > 0 {
+			return terminal.Warning
+		}
+		return terminal.OK
+	case exitEmpty:
+		return terminal.Warning
+	}
+	return terminal.Error
 }
