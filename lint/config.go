@@ -4,6 +4,8 @@
 package lint
 
 import (
+	"slices"
+
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/textedit"
 	"github.com/regcred/regcred/lint/internal/rules"
@@ -64,4 +66,41 @@ func checkWritableConfig(c *config.Config) (rs []rules.Result) {
 		}
 	}
 	return rs
+}
+
+// pluginHost is the program that reads a configuration file and runs its plugins.
+type pluginHost string
+
+const (
+	kubelet pluginHost = "the kubelet"
+	regcred pluginHost = "regcred" // for RegistryCredentialConfig files
+)
+
+func hostOf(predecessor bool) pluginHost {
+	if predecessor {
+		return regcred
+	}
+	return kubelet
+}
+
+// hostOfAny returns kubelet if the kubelet reads any of c's providers.
+func hostOfAny(c *config.Config) pluginHost {
+	forKubelet := slices.ContainsFunc(c.Providers, func(p config.Provider) bool { return !p.OutOfTree() })
+	return hostOf(!forKubelet && len(c.Providers) > 0)
+}
+
+// runs completes "other users can change what …".
+func (h pluginHost) runs() string {
+	if h == kubelet {
+		return "the kubelet runs as root"
+	}
+	return "regcred runs"
+}
+
+// fails completes "the executable is missing, so …".
+func (h pluginHost) fails() string {
+	if h == kubelet {
+		return "the kubelet exits"
+	}
+	return "regcred cannot run the plugin"
 }

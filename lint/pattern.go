@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/lint/internal/imagename"
@@ -180,4 +181,102 @@ func checkInvalidName(p *pattern) []rules.Result {
 		return rules.New("", "%q never matches, because an image path cannot begin with %q", p.shown, excerpt.Value(p.repaired.Path))
 	}
 	return nil
+}
+
+// pattern is an entry of matchImages, as its author meant it and as the kubelet
+// parses it.
+type pattern struct {
+	raw       string // as in the file; messages contain shown instead
+	siblings  *patternList
+	tokens    bool // the provider uses service account tokens
+	outOfTree bool // only regcred reads the file
+
+	valid    bool              // kubelet 1.37 accepts it
+	scheme   string            // with "://"; the kubelet parses it as the host
+	body     string            // without scheme and surrounding space
+	parsed   location.Location // body, as the kubelet parses it
+	repaired location.Location // parsed, after imagename.Repair
+	shown    string            // raw without user information, query and fragment
+	matches  bool              // some image can match
+	hasSpace bool              // in the compared part
+	catchAll bool              // see patternList
+}
+
+func parsePattern(provider *config.Provider, k int, siblings *patternList) *pattern {
+	p := &pattern{raw: provider.MatchImages[k], siblings: siblings, tokens: provider.TokenAttributes != nil, outOfTree: provider.OutOfTree()}
+	p.shown = excerpt.Value(excerpt.Pattern(p.raw))
+	whole, err := location.Parse(p.raw)
+	if p.valid = err == nil; !p.valid {
+		return p
+	}
+	p.body = strings.TrimSpace(p.raw)
+	if scheme, rest, ok := strings.Cut(p.body, "://"); ok && !strings.ContainsAny(scheme, "/?#@") {
+		p.scheme, p.body = scheme+"://", rest
+	}
+	if p.parsed, err = location.Parse(p.body); err != nil {
+		p.parsed = whole
+	}
+	p.repaired = imagename.Repair(p.parsed)
+	p.matches = imagename.Matchable(whole)
+	p.catchAll = siblings.inCatchAll(p.raw)
+	p.hasSpace = strings.ContainsFunc(whole.Host+whole.Path, unicode.IsSpace)
+	return p
+}
+
+// fix returns the repaired pattern, or "" if it would not match either.
+func (p *pattern) fix() string {
+	if s := p.repaired.String(); imagename.Matchable(p.repaired) && excerpt.Value(s) == s && s != p.raw {
+		return s
+	}
+	return ""
+}
+
+// hasSibling reports whether the provider also has the pattern s.
+func (p *pattern) hasSibling(s string) bool { return p.siblings.index[s] > 0 }
+
+// patternList indexes the matchImages of a provider.
+type patternList struct {
+	index map[string]int // position of the first occurrence, from 1
+	// The distinct patterns of * labels, such as * and *.*, in their order. Two or
+	// more are an intended catch-all, which is reported once instead of for each.
+	catchAll []string
+}
+
+func newPatternList(patterns []string) *patternList {
+	l := &patternList{index: make(map[string]int, len(patterns))}
+	for k, s := range patterns {
+		if l.index[s] == 0 {
+			if l.index[s] = k + 1; hasOnlyStars(s) {
+				l.catchAll = append(l.catchAll, s)
+			}
+		}
+	}
+	if len(l.catchAll) < 2 {
+		l.catchAll = nil
+	}
+	return l
+}
+
+// inCatchAll reports whether a pattern is part of the provider's catch-all.
+func (l *patternList) inCatchAll(pattern string) bool {
+	return l.catchAll != nil && hasOnlyStars(pattern)
+}
+
+// hasOnlyStars reports whether each label of a pattern is *.
+func hasOnlyStars(pattern string) bool {
+	return pattern != "" && strings.Trim(pattern, "*.") == "" && !strings.Contains("."+pattern+".", "..") && !strings.Contains(pattern, "**")
+}
+
+func checkCatchAll(p *config.Provider) []rules.Result {
+	l := newPatternList(p.MatchImages)
+	if l.catchAll == nil {
+		return nil
+	}
+	most := 0
+	for _, s := range l.catchAll {
+		most = max(most, strings.Count(s, "*"))
+	}
+	return rules.InField(config.FieldPath{"matchImages", l.index[l.catchAll[0]] - 1}, "",
+		"%d patterns that consist only of * labels match every registry host with up to %d labels and no port, so the kubelet runs the plugin for each host",
+		len(l.catchAll), most)
 }

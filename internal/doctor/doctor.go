@@ -8,9 +8,11 @@
 package doctor
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
@@ -135,4 +137,190 @@ func (r *results) fail(err error, fix string) {
 		}
 		r.report(f)
 	}
+}
+
+// Check describes a check.
+type Check struct {
+	Name string // for --only, and in findings
+	Doc  string // what is checked
+}
+
+// check is a row of the table of checks.
+type check struct {
+	Check
+	remote bool // contacts a server
+	// needs returns why the check does not apply ([notApplicable]), or the error that
+	// keeps it from running.
+	needs func(context.Context, *World) error
+	run   func(context.Context, *World, *results)
+}
+
+// notApplicable is the reason why a check does not apply.
+type notApplicable string
+
+func (n notApplicable) Error() string { return string(n) }
+
+// Checks returns all checks in the order in which they run.
+func Checks() []Check {
+	var list []Check
+	for _, c := range checks() {
+		list = append(list, c.Check)
+	}
+	return list
+}
+
+// checks is the table of all checks.
+func checks() []check {
+	return []check{
+		{Check{"config", "whether the kubelet would start with the configuration"}, false, always, checkConfig},
+		{Check{"lint", "invalid patterns and settings in the configuration"}, false, needConfig, checkLint},
+		{Check{"executables", "the plugin executables"}, false, needOrigin, checkExecutables},
+		{Check{"paths", "whether other users can change the configuration or plugins"}, false, needOrigin, checkPaths},
+		{Check{"mirror-origin", "whether containerd avoids the origin registry of a plugin with --mirror-origin=none"}, false, needConfig, checkMirrorOrigin},
+		{Check{"docker-config", "the node's docker config files"}, false, needDockerPaths, checkDockerConfig},
+		{Check{"units", "ignored settings in systemd units"}, false, always, checkUnits},
+		{Check{"kubelet", "whether the kubelet runs with this configuration"}, false, needNode, checkKubelet},
+		{Check{"mirrors", "the container runtime's mirror settings"}, false, always, checkMirrors},
+		{Check{"installed", "the generation that regcred install activated"}, false, needGenerations, checkInstalled},
+		{Check{"counts", "failed plugin runs of the installed generation"}, false, needGenerations, checkCounts},
+
+		{Check{"api-server", "whether the API server responds"}, true, needCluster, checkAPIServer},
+		{Check{"identity", "the user that the API server sees"}, true, needIdentity, checkIdentity},
+		{Check{"clock", "the difference to the API server's clock"}, true, needIdentity, checkClock},
+		{Check{"pod", "whether the pod is readable"}, true, needPodName, checkPod},
+		{Check{"pull-secrets", "the pod's pull secrets"}, true, needPod, checkPullSecrets},
+		{Check{"service-account", "the annotations of the pod's service account"}, true, needPod, checkServiceAccount},
+		{Check{"permission", "the permissions that a lookup needs"}, true, needIdentityAndPod, checkPermissions},
+		{Check{"token", "whether the API server issues tokens for the pod (dry run)"}, true, needIdentityAndPod, checkTokens},
+
+		{Check{"image", "each step of a pull of --image"}, true, needImage, checkImage},
+	}
+}
+
+// examine runs the check. A check that does not run reports the reason only if it was named.
+func (c check) examine(ctx context.Context, w *World, r *results, named bool) {
+	err := c.needs(ctx, w)
+	_, skipped := errors.AsType[notApplicable](err)
+	switch {
+	case err == nil:
+		c.run(ctx, w, r)
+	case !named:
+	case skipped:
+		r.add(finding.SeveritySkipped, "", "%v", err)
+	default:
+		r.fail(err, "")
+	}
+}
+
+func always(context.Context, *World) error { return nil }
+
+func needOrigin(_ context.Context, w *World) error {
+	switch {
+	case w.OriginErr != nil:
+		return w.OriginErr
+	case w.Origin == nil || w.Origin.Without != nil:
+		return notApplicable("no configuration was found")
+	}
+	return nil
+}
+
+func needConfig(ctx context.Context, w *World) error {
+	if err := needOrigin(ctx, w); err != nil {
+		return err
+	}
+	return w.configErr
+}
+
+func needDockerPaths(_ context.Context, w *World) error {
+	if w.files() == nil {
+		return notApplicable("the directories of docker config files are unknown")
+	}
+	return nil
+}
+
+func needNode(_ context.Context, w *World) error {
+	if w.Setup == nil {
+		return notApplicable("this system does not run a kubelet")
+	}
+	return nil
+}
+
+func needGenerations(ctx context.Context, w *World) error {
+	if store := w.generations(); w.Setup == nil || !store.FS.Exists(store.Dir) {
+		return notApplicable("regcred install has not changed this node")
+	}
+	return nil
+}
+
+func needCluster(_ context.Context, w *World) error {
+	if w.Cluster == nil {
+		return notApplicable("requires --kube, --pod, --kubeconfig or --context")
+	}
+	return nil
+}
+
+func needIdentity(ctx context.Context, w *World) error {
+	if err := needCluster(ctx, w); err != nil {
+		return err
+	}
+	if w.Cluster.Skipped != "" {
+		return notApplicable(w.Cluster.Skipped)
+	}
+	return w.Cluster.identify(ctx)
+}
+
+func needPodName(ctx context.Context, w *World) error {
+	err := needIdentity(ctx, w)
+	if err == nil && w.Cluster.PodName == "" {
+		return notApplicable("requires --pod")
+	}
+	return err
+}
+
+func needPod(ctx context.Context, w *World) error {
+	if err := needPodName(ctx, w); err != nil {
+		return err
+	}
+	return w.Cluster.readPod(ctx)
+}
+
+// needIdentityAndPod requires a readable pod only if one is named.
+func needIdentityAndPod(ctx context.Context, w *World) error {
+	err := needPod(ctx, w)
+	if _, skipped := errors.AsType[notApplicable](err); skipped {
+		return needIdentity(ctx, w)
+	}
+	return err
+}
+
+func needImage(_ context.Context, w *World) error {
+	if w.Image == nil {
+		return notApplicable("requires --image")
+	}
+	return nil
+}
+
+// Run runs the checks with the given names, or all checks. Checks that do not apply
+// are left out unless they are named. It returns an error if ctx ends during the
+// checks of the node.
+func Run(ctx context.Context, w *World, only ...string) (*Report, error) {
+	w.load(ctx)
+	report := &Report{Findings: []Finding{}}
+	for _, c := range checks() {
+		if len(only) > 0 && !slices.Contains(only, c.Name) {
+			continue
+		}
+		if ctx.Err() != nil && !c.remote {
+			return nil, context.Cause(ctx)
+		}
+		r := &results{check: c.Name, earlier: report.Findings, rules: w.Rules}
+		c.examine(ctx, w, r, len(only) > 0)
+		report.Findings = append(report.Findings, r.list...)
+		report.Suppressed += r.suppressed
+	}
+	if w.Image != nil {
+		report.Image = w.Image.result
+	}
+	report.Healthy = report.Count()[finding.SeverityError] == 0 && ctx.Err() == nil
+	return report, nil
 }

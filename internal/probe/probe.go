@@ -15,8 +15,10 @@ package probe
 
 import (
 	"context"
+	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/route"
 )
 
@@ -38,4 +40,59 @@ func (p *Prober) Query(ctx context.Context, hop route.Hop, creds []regcred.Crede
 		a.result.Steps[n-1].Fix = "" // the step had no time, so the cause is unknown
 	}
 	return a.result
+}
+
+// The names of the steps, in their order.
+const (
+	StepDNS       = "dns"
+	StepProxy     = "proxy"
+	StepTCP       = "tcp"
+	StepTLS       = "tls"
+	StepChallenge = "challenge"
+	StepToken     = "registry-token"
+	StepManifest  = "manifest"
+)
+
+// Result is the result of querying a host.
+type Result struct {
+	Steps []finding.Finding `json:"-"` // in order; Rule is the name of the step
+
+	URL          string        `json:"url"`
+	Addresses    []string      `json:"addresses,omitempty"`    // of the host's name, or the proxy's
+	Proxy        string        `json:"proxy,omitempty"`        // host:port; "" = none
+	Certificates []Certificate `json:"certificates,omitempty"` // that the server sent, its own first
+	Challenge    *Challenge    `json:"challenge,omitempty"`    // nil: no credential is required
+	Status       int           `json:"status,omitempty"`       // of the last response for the manifest
+	Accepted     int           `json:"-"`                      // index of the credential; -1: none
+	Pulls        bool          `json:"pulls"`                  // the manifest is there, with Accepted or anonymously
+	Digest       string        `json:"digest,omitempty"`       // of the manifest, as the host says
+	MediaType    string        `json:"mediaType,omitempty"`    // likewise
+	Platforms    []string      `json:"platforms,omitempty"`    // of an index
+}
+
+// Certificate describes a certificate of a server.
+type Certificate struct {
+	Subject   string    `json:"subject"`
+	Issuer    string    `json:"issuer"`
+	Names     []string  `json:"names,omitempty"`
+	NotBefore time.Time `json:"notBefore"`
+	NotAfter  time.Time `json:"notAfter"`
+}
+
+// Challenge is a registry's request for authentication.
+type Challenge struct {
+	Scheme  string `json:"scheme"` // "Bearer" or "Basic"
+	Realm   string `json:"realm,omitempty"`
+	Service string `json:"service,omitempty"`
+	Scope   string `json:"scope,omitempty"`
+}
+
+// Failed returns the step that failed; nil if the manifest exists.
+func (r *Result) Failed() *finding.Finding {
+	for i := len(r.Steps) - 1; i >= 0; i-- {
+		if r.Steps[i].Severity == finding.SeverityError {
+			return &r.Steps[i]
+		}
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -55,3 +56,14 @@ func RetryAfter(header http.Header, now time.Time) (time.Duration, bool) {
 	}
 	return 0, false
 }
+
+// IsPermanent reports whether a retry cannot succeed after an error of [Cause].
+func IsPermanent(cause error) bool { return errors.Is(cause, errPermanent) }
+
+var errPermanent = errors.New("retrying does not help")
+
+// permanent is an error that matches errPermanent.
+type permanent struct{ error }
+
+func (permanent) Is(target error) bool { return target == errPermanent }
+func (p permanent) Unwrap() error      { return p.error }

@@ -3,6 +3,13 @@
 
 package report
 
+import (
+	"errors"
+	"strings"
+
+	"github.com/regcred/regcred/finding"
+)
+
 // Exit codes of regcred.
 const (
 	ExitOK     = 0
@@ -20,4 +27,30 @@ type Failure struct {
 type ErrorHint struct {
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
+}
+
+// StopsKubelet reports whether the kubelet exits at startup because of a finding about
+// executables. [config.Config.Validate] returns the other reasons.
+//
+// kubelet: RegisterCredentialProviderPlugins in plugins.go
+func StopsKubelet(f finding.Finding) bool {
+	switch f.Rule {
+	case "missing-bin-dir", "missing-binary", "not-executable":
+		return true
+	}
+	return false
+}
+
+// KubeletExits returns an error with the findings that stop the kubelet, or nil.
+func KubeletExits(findings []finding.Finding) error {
+	var reasons []string
+	for _, f := range findings {
+		if StopsKubelet(f) {
+			reasons = append(reasons, f.Message)
+		}
+	}
+	if reasons == nil {
+		return nil
+	}
+	return errors.New("the kubelet would not start: " + strings.Join(reasons, "; "))
 }

@@ -4,9 +4,16 @@
 package report
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"fmt"
+	"hash"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
+
+	yaml3 "go.yaml.in/yaml/v3"
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
@@ -82,5 +89,107 @@ func TextOf(cfg *config.Config) func(file string) []byte {
 			}
 		}
 		return nil
+	}
+}
+
+var (
+	suppressComment = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`#[ \t]*regcred:disable=([a-z0-9-]+(?:,[a-z0-9-]+)*)(?:[ \t\r\n]|$)`)
+	})
+	documentStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^---(?:[ \t\r].*)?$`) })
+)
+
+// suppressions returns the rules that comments in a YAML file suppress, by line. A
+// comment "# regcred:disable=RULE[,RULE] reason" applies to its line or, if nothing
+// precedes it there, to the next line that is not a comment.
+func suppressions(text []byte) map[int][]string {
+	if !bytes.Contains(text, []byte("regcred:disable=")) {
+		return nil
+	}
+	byLine := map[int][]string{}
+	lines := bytes.Split(text, []byte("\n"))
+	start := 0
+	for _, mark := range append(documentStart().FindAllIndex(text, -1), []int{len(text)}) {
+		for _, at := range comments(text[start:mark[0]]) {
+			offset := start + at[0]
+			line := 1 + bytes.Count(text[:offset], []byte("\n"))
+			if isComment(lines[line-1]) {
+				for line++; line <= len(lines) && isComment(lines[line-1]); line++ {
+				}
+			}
+			names := strings.Split(string(text[start+at[2]:start+at[3]]), ",")
+			byLine[line] = append(byLine[line], names...)
+		}
+		start = mark[0]
+	}
+	return byLine
+}
+
+// isComment reports whether a line consists of a comment.
+func isComment(line []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("#")) }
+
+// maxParses limits how often a document is parsed.
+const maxParses = 200
+
+// comments returns the submatch indexes of suppressComment in a document, without
+// those inside a scalar. The YAML parser decides: text is a comment if and only if a
+// change of it does not change the document.
+func comments(document []byte) [][]int {
+	candidates := suppressComment().FindAllSubmatchIndex(document, -1)
+	if len(candidates) == 0 {
+		return nil
+	}
+	want, ok := contentHash(document)
+	if !ok {
+		return nil
+	}
+	parses := 0
+	same := func(changed [][]int) bool {
+		text := bytes.Clone(document)
+		for _, at := range changed {
+			i := at[0] + bytes.IndexByte(text[at[0]:], ':')
+			text[i] = '='
+		}
+		parses++
+		got, ok := contentHash(text)
+		return ok && got == want
+	}
+	var inComments func(list [][]int) [][]int
+	inComments = func(list [][]int) [][]int {
+		switch {
+		case parses == maxParses:
+			return nil
+		case same(list):
+			return list
+		case len(list) == 1:
+			return nil
+		}
+		half := len(list) / 2
+		return slices.Concat(inComments(list[:half]), inComments(list[half:]))
+	}
+	return inComments(candidates)
+}
+
+// contentHash returns a hash of the structure and values of a YAML document, without
+// comments and positions; ok is false if it is not valid YAML.
+func contentHash(document []byte) (sum string, ok bool) {
+	defer func() {
+		if recover() != nil { // yaml/v3 panics on some invalid documents
+			ok = false
+		}
+	}()
+	var root yaml3.Node
+	if yaml3.Unmarshal(document, &root) != nil {
+		return "", false
+	}
+	h := sha256.New()
+	addNode(h, &root)
+	return string(h.Sum(nil)), true
+}
+
+func addNode(h hash.Hash, n *yaml3.Node) {
+	fmt.Fprintf(h, "%d %q %q %q %d\n", n.Kind, n.Tag, n.Anchor, n.Value, len(n.Content))
+	for _, c := range n.Content {
+		addNode(h, c)
 	}
 }

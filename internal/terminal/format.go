@@ -63,3 +63,43 @@ func ShellPath(path string) string { return shown.ShellPath(path) }
 
 // ShellWord is [shown.ShellWord].
 func ShellWord(s string) string { return shown.ShellWord(s) }
+
+// Comment returns lines as YAML or shell comments.
+func Comment(lines []string) string {
+	var b strings.Builder
+	for _, line := range lines {
+		b.WriteString("# " + inline(line) + "\n")
+	}
+	return b.String()
+}
+
+// Printable reports whether s is one line without control characters.
+func Printable(s string) bool { return inline(s) == s }
+
+// PrintableLines reports whether s has no control characters except line ends.
+func PrintableLines(s string) bool { return printable(s) == s }
+
+// printable and inline are short for what all that is printed goes through.
+func printable(s string) string { return shown.Lines(s) }
+func inline(s string) string    { return shown.Line(s) }
+
+// WriteJSON writes a result as [shown.Result] encodes it.
+func (t *Terminal) WriteJSON(v any) error {
+	doc, err := shown.Result(v)
+	if err != nil {
+		return err
+	}
+	return t.WriteRaw(doc)
+}
+
+// WriteForeignJSON writes a document with a third-party schema, such as SARIF.
+func (t *Terminal) WriteForeignJSON(v any) error {
+	doc, err := JSON(v)
+	if err != nil {
+		return err
+	}
+	return t.WriteRaw(doc)
+}
+
+// JSON is [shown.JSON].
+func JSON(v any) ([]byte, error) { return shown.JSON(v) }
