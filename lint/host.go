@@ -13,18 +13,14 @@ import (
 )
 
 func checkNoHost(p *pattern) []rules.Result {
-	if !p.valid || p.parsed.Host != "" {
-		return nil
-	}
-	return rules.New("", "%q never matches, because it has no host", p.shown)
+	return rules.If(p.valid && p.parsed.Host == "",
+		"", "%q never matches, because it has no host", p.shown)
 }
 
 func checkEmptyLabel(p *pattern) []rules.Result {
 	h := p.parsed.Host
-	if h == "" || !strings.HasPrefix(h, ".") && !strings.HasSuffix(h, ".") && !strings.Contains(h, "..") {
-		return nil
-	}
-	return rules.New(p.fix(), "%q never matches, because a host cannot begin or end with a dot or have two dots in a row", p.shown)
+	return p.fixable(h != "" && (strings.HasPrefix(h, ".") || strings.HasSuffix(h, ".") || strings.Contains(h, "..")),
+		"%q never matches, because a host cannot begin or end with a dot or have two dots in a row")
 }
 
 func checkDotlessHost(p *pattern) []rules.Result {
@@ -42,17 +38,13 @@ func checkDotlessHost(p *pattern) []rules.Result {
 }
 
 func checkBareWildcard(p *pattern) []rules.Result {
-	if p.catchAll || p.scheme != "" || !imagename.Dotless(p.parsed) || !strings.Contains(p.parsed.Host, "*") || !imagename.IsDomain(p.parsed) {
-		return nil
-	}
-	return rules.New("list the registries, using one * for each label", "%q matches only single-label hosts without a port (in practice, only localhost)", p.shown)
+	return rules.If(!p.catchAll && p.scheme == "" && imagename.Dotless(p.parsed) && strings.Contains(p.parsed.Host, "*") && imagename.IsDomain(p.parsed),
+		"list the registries, using one * for each label", "%q matches only single-label hosts without a port (in practice, only localhost)", p.shown)
 }
 
 func checkDoubleWildcard(p *pattern) []rules.Result {
-	if !strings.Contains(p.parsed.Host, "**") {
-		return nil
-	}
-	return rules.New(p.fix(), "%q: ** is the same as *, which never matches a dot", p.shown)
+	return p.fixable(strings.Contains(p.parsed.Host, "**"),
+		"%q: ** is the same as *, which never matches a dot")
 }
 
 // openLabels returns the last two labels if they contain a *, so that anyone
@@ -105,46 +97,35 @@ func openDomain(p *pattern) bool {
 }
 
 func checkOpenDomain(p *pattern) []rules.Result {
-	if !openDomain(p) || p.tokens || p.catchAll {
-		return nil
-	}
-	return rules.New("", "%q matches registries you do not control, so the kubelet runs the plugin for each of them", p.shown)
+	return rules.If(openDomain(p) && !p.tokens && !p.catchAll,
+		"", "%q matches registries you do not control, so the kubelet runs the plugin for each of them", p.shown)
 }
 
 func checkOpenDomainToken(p *pattern) []rules.Result {
-	if !openDomain(p) || !p.tokens || p.catchAll && p.raw != p.siblings.catchAll[len(p.siblings.catchAll)-1] {
-		return nil
-	}
-	return rules.New("", "%q matches registries you do not control, so the plugin receives service account tokens for pulls from them", p.shown)
+	return rules.If(openDomain(p) && p.tokens && (!p.catchAll || p.raw == p.siblings.catchAll[len(p.siblings.catchAll)-1]),
+		"", "%q matches registries you do not control, so the plugin receives service account tokens for pulls from them", p.shown)
 }
 
 func checkUpperCaseHost(p *pattern) []rules.Result {
-	if _, bad := imagename.BadLabel(p.parsed); bad || p.scheme != "" || !imagename.HasCapital(p.parsed.Host) || strings.Contains(p.parsed.Host, ":") {
-		return nil
-	}
-	return rules.New(p.fix(), "%q matches only images with the same capitalization, because matching is case-sensitive", p.shown)
+	_, bad := imagename.BadLabel(p.parsed)
+	return p.fixable(!bad && p.scheme == "" && imagename.HasCapital(p.parsed.Host) && !strings.Contains(p.parsed.Host, ":"),
+		"%q matches only images with the same capitalization, because matching is case-sensitive")
 }
 
 func checkDockerIndexHost(p *pattern) []rules.Result {
-	if p.scheme != "" || p.parsed.Host != "index.docker.io" || p.parsed.Port != "" {
-		return nil
-	}
-	return rules.New(p.fix(), "%q never matches, because Docker Hub images are matched as docker.io/…, even if they name index.docker.io", p.shown)
+	return p.fixable(p.scheme == "" && p.parsed.Host == "index.docker.io" && p.parsed.Port == "",
+		"%q never matches, because Docker Hub images are matched as docker.io/…, even if they name index.docker.io")
 }
 
 func checkDockerHubHost(p *pattern) []rules.Result {
-	host := p.parsed.Host
-	if p.scheme != "" || !imagename.IsHubAlias(host) || host == "index.docker.io" || p.parsed.Port != "" || p.hasSibling(p.repaired.String()) || p.hasSibling("docker.io") {
-		return nil
-	}
-	return rules.New(p.fix(), "%q does not match Docker Hub images, which are matched as docker.io/…", p.shown)
+	alias := imagename.IsHubAlias(p.parsed.Host) && p.parsed.Host != "index.docker.io"
+	return p.fixable(alias && p.scheme == "" && p.parsed.Port == "" && !p.hasSibling(p.repaired.String()) && !p.hasSibling("docker.io"),
+		"%q does not match Docker Hub images, which are matched as docker.io/…")
 }
 
 func checkIPv6WithoutPort(p *pattern) []rules.Result {
-	if !strings.HasPrefix(p.parsed.Host, "[") {
-		return nil
-	}
-	return rules.New("", "%q never matches, because an IPv6 address without a port is parsed as a character class: add the port to the pattern and the image", p.shown)
+	return rules.If(strings.HasPrefix(p.parsed.Host, "["),
+		"", "%q never matches, because an IPv6 address without a port is parsed as a character class: add the port to the pattern and the image", p.shown)
 }
 
 // checkGoVersion reports patterns that net/url accepted before Go 1.26: with several

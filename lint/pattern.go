@@ -59,25 +59,19 @@ func patternRules() []rules.Rule[*pattern] {
 }
 
 func checkScheme(p *pattern) []rules.Result {
-	if p.scheme == "" {
-		return nil
-	}
-	return rules.New(p.fix(), "%q never matches, because a pattern cannot have a scheme: %q is parsed as the host", p.shown, strings.TrimSuffix(p.scheme, "//"))
+	return p.fixable(p.scheme != "",
+		"%q never matches, because a pattern cannot have a scheme: %q is parsed as the host", strings.TrimSuffix(p.scheme, "//"))
 }
 
 func checkWhitespace(p *pattern) []rules.Result {
-	if !p.hasSpace {
-		return nil
-	}
-	return rules.New(p.fix(), "%q never matches, because an image name cannot contain whitespace", p.shown)
+	return p.fixable(p.hasSpace,
+		"%q never matches, because an image name cannot contain whitespace")
 }
 
 func checkUserinfo(p *pattern) []rules.Result {
 	authority, _, _ := strings.Cut(p.body, "/")
-	if !p.valid || !strings.Contains(authority, "@") {
-		return nil
-	}
-	return rules.New(p.fix(), "%q: the kubelet ignores the text before the @, including any credential", p.shown)
+	return p.fixable(p.valid && strings.Contains(authority, "@"),
+		"%q: the kubelet ignores the text before the @, including any credential")
 }
 
 func checkQuery(p *pattern) []rules.Result {
@@ -89,26 +83,20 @@ func checkQuery(p *pattern) []rules.Result {
 }
 
 func checkPathGlob(p *pattern) []rules.Result {
-	if !strings.ContainsAny(p.parsed.Path, "*[") {
-		return nil
-	}
-	return rules.New(p.fix(), "%q never matches, because globs do not work in paths, which are matched as prefixes", p.shown)
+	return p.fixable(strings.ContainsAny(p.parsed.Path, "*["),
+		"%q never matches, because globs do not work in paths, which are matched as prefixes")
 }
 
 func checkTagOrDigest(p *pattern) []rules.Result {
-	if p.scheme == "" && strings.ContainsAny(p.parsed.Path, ":@") {
-		return rules.New(p.fix(), "%q never matches, because matching ignores tags and digests", p.shown)
-	}
-	return nil
+	return p.fixable(p.scheme == "" && strings.ContainsAny(p.parsed.Path, ":@"),
+		"%q never matches, because matching ignores tags and digests")
 }
 
 func checkUpperCasePath(p *pattern) []rules.Result {
 	path, _, _ := strings.Cut(p.parsed.Path, ":")
 	path, _, _ = strings.Cut(path, "@")
-	if !strings.ContainsFunc(path, unicode.IsUpper) {
-		return nil
-	}
-	return rules.New(p.fix(), "%q never matches, because image paths must be lowercase", p.shown)
+	return p.fixable(strings.ContainsFunc(path, unicode.IsUpper),
+		"%q never matches, because image paths must be lowercase")
 }
 
 func checkPercentEscape(p *pattern) []rules.Result {
@@ -121,11 +109,8 @@ func checkPercentEscape(p *pattern) []rules.Result {
 }
 
 func checkAPIPath(p *pattern) []rules.Result {
-	if !imagename.IsAPIPath(p.parsed.Path) {
-		return nil
-	}
-	return rules.New(p.fix(), "%q matches only repositories named %s, because the registry's API path is not part of an image name",
-		p.shown, strings.Trim(p.parsed.Path, "/"))
+	return p.fixable(imagename.IsAPIPath(p.parsed.Path),
+		"%q matches only repositories named %s, because the registry's API path is not part of an image name", strings.Trim(p.parsed.Path, "/"))
 }
 
 func checkSiblingPath(p *pattern) []rules.Result {
@@ -139,17 +124,13 @@ func checkSiblingPath(p *pattern) []rules.Result {
 }
 
 func checkSlashOnly(p *pattern) []rules.Result {
-	if !p.matches || p.parsed.Path != "/" {
-		return nil
-	}
-	return rules.New(p.fix(), "%q matches the same images with or without the trailing slash, except that with the slash it does not match registry lookups without a path", p.shown)
+	return p.fixable(p.matches && p.parsed.Path == "/",
+		"%q matches the same images with or without the trailing slash, except that with the slash it does not match registry lookups without a path")
 }
 
 func checkPortRange(p *pattern) []rules.Result {
-	if imagename.ValidPort(p.parsed.Port) {
-		return nil
-	}
-	return rules.New("", "%q never matches, because %s is not a valid port", p.shown, excerpt.Value(p.parsed.Port))
+	return rules.If(!imagename.ValidPort(p.parsed.Port),
+		"", "%q never matches, because %s is not a valid port", p.shown, excerpt.Value(p.parsed.Port))
 }
 
 func checkDefaultPort(p *pattern) []rules.Result {
@@ -164,10 +145,8 @@ func checkDefaultPort(p *pattern) []rules.Result {
 
 func checkEmptyPort(p *pattern) []rules.Result {
 	authority, _, _ := strings.Cut(p.body, "/")
-	if !p.valid || !strings.HasSuffix(authority, ":") || p.parsed.Host == "" {
-		return nil
-	}
-	return rules.New(p.fix(), "%q: a colon without a port has no effect", p.shown)
+	return p.fixable(p.valid && strings.HasSuffix(authority, ":") && p.parsed.Host != "",
+		"%q: a colon without a port has no effect")
 }
 
 func checkInvalidName(p *pattern) []rules.Result {
@@ -229,6 +208,15 @@ func (p *pattern) fix() string {
 		return s
 	}
 	return ""
+}
+
+// fixable returns a result with the repaired pattern as the fix, if p has a problem. The
+// first value of the message is the pattern.
+func (p *pattern) fixable(found bool, format string, args ...any) []rules.Result {
+	if !found {
+		return nil
+	}
+	return rules.New(p.fix(), format, append([]any{p.shown}, args...)...)
 }
 
 // hasSibling reports whether the provider also has the pattern s.

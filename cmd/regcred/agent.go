@@ -14,16 +14,13 @@ import (
 )
 
 func agentCmd(subcommands ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:    "agent",
 		Short:  "Commands that the Helm chart's pods run",
 		Hidden: true,
 		Long: `Commands that the Helm chart's pods run to install the chart's configuration on
 each node, keep it installed, and uninstall it.`,
-	}
-	group(cmd)
-	cmd.AddCommand(subcommands...)
-	return cmd
+	}, subcommands...)
 }
 
 func (a *app) agentCopyCmd() *cobra.Command {

@@ -22,6 +22,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/testregistry"
@@ -222,7 +223,7 @@ func (n *madeNode) ask(t *testing.T) *libraryVerdict {
 	}
 	o := &node.Origin{Environ: n.environ(), Dir: n.dir, RootDir: n.dir}
 	k, err := regcred.New(cfg, regcred.Options{
-		BinDir: n.bin, Environ: o.Environ, Dir: o.Dir, Sources: []regcred.Source{nodeDockerConfig(o)},
+		BinDir: n.bin, Environ: o.Environ, Dir: o.Dir, Sources: []regcred.Source{regcred.NodeDockerConfig(doctor.DockerPaths(o))},
 	})
 	if err != nil {
 		t.Fatalf("New refuses what Validate accepts: %v", err)

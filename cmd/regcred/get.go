@@ -194,12 +194,8 @@ func dockerConfig(host, login string) ([]byte, error) {
 	if host == "docker.io" || host == "index.docker.io" {
 		host = "https://index.docker.io/v1/" // docker's own key for Docker Hub
 	}
-	type auth struct {
-		Auth string `json:"auth"`
-	}
-	config := struct {
-		Auths map[string]auth `json:"auths"`
-	}{map[string]auth{host: {base64.StdEncoding.EncodeToString([]byte(login))}}}
+	auth := map[string]string{"auth": base64.StdEncoding.EncodeToString([]byte(login))}
+	config := map[string]any{"auths": map[string]any{host: auth}}
 	data, err := json.MarshalIndent(config, "", "  ")
 	return append(data, '\n'), err
 }

@@ -159,9 +159,10 @@ func flagDefault(f *pflag.Flag) string {
 	return " (default " + f.DefValue + ")"
 }
 
-// group makes cmd a parent command, which prints its help if called without a
-// subcommand, as in git and kubectl.
-func group(cmd *cobra.Command) {
+// group makes cmd the parent of the subcommands. It prints its help if it is called
+// without one, as git and kubectl do.
+func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(subcommands...)
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -174,4 +175,5 @@ func group(cmd *cobra.Command) {
 		}
 		return usageError(hint, "unknown command %q for %q", args[0], cmd.CommandPath())
 	}
+	return cmd
 }

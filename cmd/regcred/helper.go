@@ -22,16 +22,13 @@ import (
 )
 
 func (a *app) helperCmd() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "helper",
 		Short: "Configure docker, podman and other clients to use regcred",
 		Long: `Configure docker, podman and other clients to pull with the credentials from a
 node's configuration. These commands add docker-credential-regcred to the
 clients' config files or remove it.`,
-	}
-	group(cmd)
-	cmd.AddCommand(a.helperInstallCmd(), a.helperUninstallCmd(), a.helperStatusCmd())
-	return cmd
+	}, a.helperInstallCmd(), a.helperUninstallCmd(), a.helperStatusCmd())
 }
 
 // helperFlags holds the flags of the helper commands.
@@ -254,7 +251,7 @@ obsolete or blocked by another entry.`,
 }
 
 func (a *app) helperStatus(ctx context.Context, output *choice) error {
-	r := &helperReport{status: true}
+	r := &helperReport{}
 	cfg, o, failed := a.loadForHelper(ctx, !a.config.byFlag())
 	if failed == nil {
 		r.Config, r.Hosts = o.Config, dockerhelper.Hosts(cfg)

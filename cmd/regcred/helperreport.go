@@ -27,8 +27,8 @@ type helperReport struct {
 	Hosts  []string     `json:"hosts"`            // exact hosts in the configuration
 	Files  []helperFile `json:"files"`
 
-	install, status, dryRun bool
-	beside                  string // path of the helper if it is not on the PATH but in the directory of this program
+	install, dryRun bool
+	beside          string // path of the helper if it is not on the PATH but in the directory of this program
 }
 
 // helperFile describes a client's file, with --dry-run after the change.

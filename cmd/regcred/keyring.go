@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/lint"
@@ -90,7 +91,7 @@ func (a *app) newSession(ctx context.Context, cfg *config.Config, o *node.Origin
 		opts.Sources = append(opts.Sources, s.subject.unread...)
 	}
 	if !l.noNodeConfig {
-		s.nodeConfig = nodeDockerConfig(o)
+		s.nodeConfig = regcred.NodeDockerConfig(doctor.DockerPaths(o))
 		opts.Sources = append(opts.Sources, s.nodeConfig)
 	}
 	if s.req, err = l.request(ctx, s.subject); err != nil {

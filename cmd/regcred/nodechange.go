@@ -53,22 +53,16 @@ func addChangeFlags(cmd *cobra.Command, formats ...string) *changeFlags {
 	return c
 }
 
-// addRestartFlags adds the flags about restarts of the kubelet.
-func addRestartFlags(cmd *cobra.Command, c *changeFlags) {
+// addRestartFlags adds the flags about restarts of the kubelet, and with probe the test
+// pull after a change.
+func addRestartFlags(cmd *cobra.Command, c *changeFlags, probe bool) {
 	f := cmd.Flags()
 	f.BoolVar(&c.restart, "restart", false, "allow a kubelet restart if one is needed; running containers are not affected")
 	f.DurationVar(&c.within, "timeout", 4*time.Minute, "maximum `time` for a restarted kubelet to become healthy before the change is rolled back")
 	f.DurationVar(&c.stable, "stable", 10*time.Second, "`time` for which the kubelet must stay healthy without interruption")
-}
-
-// addProbeFlag adds --probe, the test pull after a change.
-func addProbeFlag(cmd *cobra.Command, c *changeFlags) {
-	cmd.Flags().StringVar(&c.probe, "probe", "", "`image` to pull after the change, with the kubelet's credentials; if the pull fails, the change is rolled back")
-}
-
-// addOwnerFlag adds --owner, the owner of a generation.
-func addOwnerFlag(cmd *cobra.Command, owner *string, usage string) {
-	cmd.Flags().StringVar(owner, "owner", "", usage)
+	if probe {
+		f.StringVar(&c.probe, "probe", "", "`image` to pull after the change, with the kubelet's credentials; if the pull fails, the change is rolled back")
+	}
 }
 
 // ownerForm matches NAMESPACE/RELEASE.

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/excerpt"
@@ -161,11 +160,6 @@ func (a *app) loadProvider(ctx context.Context, name string) (cfg *config.Config
 		err = withHint(fmt.Errorf("no provider %q in %s", name, o.Config), "it has: "+strings.Join(doctor.Names(cfg), ", "))
 	}
 	return cfg, o, index, err
-}
-
-// nodeDockerConfig returns a source with the node's docker config files.
-func nodeDockerConfig(o *node.Origin) regcred.Source {
-	return regcred.NodeDockerConfig(doctor.DockerPaths(o))
 }
 
 func describeEnvironment(env string) string {

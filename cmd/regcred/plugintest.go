@@ -86,8 +86,9 @@ func (f *pluginTestFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.images, "image", nil,
 		"an `image` that the plugin has credentials for; may be repeated; add a second image from the same registry and a third image from another registry to run more checks (default "+plugintest.DefaultImage+")")
-	flags.Func("arg", "an `argument` for the plugin; may be repeated", f.addArg)
-	flags.Func("args", "several `arguments`, separated by spaces; may be repeated", f.addArgs)
+	flags.Func("arg", "an `argument` for the plugin; may be repeated", func(v string) error { f.args = append(f.args, v); return nil })
+	flags.Func("args", "several `arguments`, separated by spaces; may be repeated",
+		func(v string) error { f.args = append(f.args, strings.Fields(v)...); return nil })
 	flags.StringArrayVar(&f.env, "env", nil,
 		"environment variable `NAME=value` to set in every run of the plugin; NAME without a value uses the current environment's value; may be repeated")
 	f.apiVersion = &choice{values: []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1, plugin.OutOfTree}}
@@ -101,16 +102,6 @@ func (f *pluginTestFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.list, "list", false, "list the checks without running them")
 	flags.BoolVar(&f.strict, "strict", false, "fail on warnings too")
 	completeFlag(cmd, "check", checkIDs())
-}
-
-func (f *pluginTestFlags) addArg(v string) error {
-	f.args = append(f.args, v)
-	return nil
-}
-
-func (f *pluginTestFlags) addArgs(v string) error {
-	f.args = append(f.args, strings.Fields(v)...)
-	return nil
 }
 
 // knownChecks returns an error for unknown IDs in --check.
@@ -196,7 +187,9 @@ func newPluginTestReport(s *subject, findings []plugintest.Finding, strict bool)
 		name, _, _ := strings.Cut(entry.Reveal(), "=")
 		r.Env = append(r.Env, name)
 	}
-	for _, severity := range severities() {
+	for _, severity := range []finding.Severity{
+		finding.SeverityOK, finding.SeveritySkipped, finding.SeverityInfo, finding.SeverityWarning, finding.SeverityError,
+	} {
 		r.Counts[severity] = 0
 	}
 	for _, severity := range worstByCheck(findings) {
@@ -205,10 +198,6 @@ func newPluginTestReport(s *subject, findings []plugintest.Finding, strict bool)
 	}
 	r.Passed = r.Counts[finding.SeverityError] == 0 && (!strict || r.Counts[finding.SeverityWarning] == 0)
 	return r
-}
-
-func severities() []finding.Severity {
-	return []finding.Severity{finding.SeverityOK, finding.SeveritySkipped, finding.SeverityInfo, finding.SeverityWarning, finding.SeverityError}
 }
 
 // worstByCheck returns the highest severity of each check, by its ID.

@@ -28,8 +28,7 @@ is required.`,
 		Args: atMost("N"),
 	}
 	c := addChangeFlags(cmd, "text", "json")
-	addRestartFlags(cmd, c)
-	addProbeFlag(cmd, c)
+	addRestartFlags(cmd, c, true)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		number := 0
 		if len(args) == 1 {

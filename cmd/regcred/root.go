@@ -48,14 +48,11 @@ func (a *app) addCommands(root *cobra.Command) {
 }
 
 func pluginCmd(subcommands ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "plugin",
 		Short: "Run, test or replace a credential provider plugin",
 		Long:  "Commands that work on a single plugin rather than a whole configuration.",
-	}
-	group(cmd)
-	cmd.AddCommand(subcommands...)
-	return cmd
+	}, subcommands...)
 }
 
 // run parses and executes args and returns the exit code.

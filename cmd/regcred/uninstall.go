@@ -30,9 +30,9 @@ would run a plugin that no longer exists. This requires --restart.`,
 		Args: atMost(),
 	}
 	c := addChangeFlags(cmd, "text", "json")
-	addRestartFlags(cmd, c)
+	addRestartFlags(cmd, c, false)
 	var owner string
-	addOwnerFlag(cmd, &owner, "uninstall only what the Helm release `NAMESPACE/RELEASE` owns (default: everything)")
+	cmd.Flags().StringVar(&owner, "owner", "", "uninstall only what the Helm release `NAMESPACE/RELEASE` owns (default: everything)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.uninstall(cmd.Context(), c, owner) }
 	return cmd
 }

@@ -127,11 +127,6 @@ func denied(err error) error {
 	return regularfile.Cause(err)
 }
 
-// dump returns the complete configuration of the process.
-func (d *daemon) dump(ctx context.Context) ([]byte, error) {
-	return d.run(ctx, "--config", d.file, "config", "dump")
-}
-
 // run runs the program of the process and returns its output, which may contain
 // passwords and must not reach an error.
 func (d *daemon) run(ctx context.Context, args ...string) ([]byte, error) {

@@ -23,6 +23,4 @@ func findDaemon(context.Context, string) (*daemon, error) {
 // Close releases the process.
 func (*daemon) Close() {}
 
-func (*daemon) dump(context.Context) ([]byte, error) { return nil, errors.ErrUnsupported }
-
 func (*daemon) run(context.Context, ...string) ([]byte, error) { return nil, errors.ErrUnsupported }

@@ -192,7 +192,7 @@ func (h *host) parse(f *tomlfile.File, dir string, v Version) *brokenError {
 	if h.keys == nil {
 		h.line = f.Line("server")
 	}
-	if bad := h.parseURL(f); bad != nil {
+	if bad := h.parseURL(); bad != nil {
 		return bad
 	}
 	for _, c := range h.table.Capabilities {
@@ -210,7 +210,7 @@ func (h *host) parse(f *tomlfile.File, dir string, v Version) *brokenError {
 	return h.parseFiles(f, dir)
 }
 
-func (h *host) parseURL(f *tomlfile.File) *brokenError {
+func (h *host) parseURL() *brokenError {
 	if h.name == "" && h.keys == nil {
 		return nil
 	}

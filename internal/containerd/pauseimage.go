@@ -35,7 +35,7 @@ func PauseImage(ctx context.Context, socket string) (image, file string, err err
 		return "", "", fmt.Errorf("find the containerd process that serves %s: %w", socket, err)
 	}
 	defer d.Close()
-	out, err := d.dump(ctx)
+	out, err := d.run(ctx, "--config", d.file, "config", "dump")
 	if err != nil {
 		return "", "", fmt.Errorf("running %q: %w", "containerd --config "+d.file+" config dump", cmp.Or(context.Cause(ctx), err))
 	}

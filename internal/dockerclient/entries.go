@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -304,7 +305,7 @@ func (d *document) checkCredsStoreConflict() error {
 		return err
 	}
 	if len(file.Auths) > 0 {
-		return &StoreError{Logins: keysOf(file.Auths)}
+		return &StoreError{Logins: slices.Sorted(maps.Keys(file.Auths))}
 	}
 	return nil
 }
@@ -363,12 +364,4 @@ func (d *document) setHelpers(o object) {
 			return
 		}
 	}
-}
-
-func keysOf[V any](m map[string]V) (keys []string) {
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -6,6 +6,7 @@ package dockerclient
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -153,7 +154,7 @@ func Hidden(data []byte, hosts []string) (keys []string) {
 	if err != nil {
 		return nil // clients find no credentials in it
 	}
-	for _, key := range keysOf(file.Auths) {
+	for _, key := range slices.Sorted(maps.Keys(file.Auths)) {
 		host, _, _ := strings.Cut(dockerconfig.Scope(key), "/")
 		if slices.ContainsFunc(hosts, func(h string) bool { return dockerconfig.Scope(h) == host }) {
 			keys = append(keys, key)

@@ -227,22 +227,17 @@ func inBinDir(line string) logCause {
 	}}
 }
 
-// inFlags returns a flag error with the file that sets the flag.
-func inFlags(line, text, fix string) logCause {
-	return logCause{regexp.MustCompile(line), func(k *Kubelet, m []string) cause {
-		out := k.fill(text, fix, m)
-		if at := given(k.Node.Given(context.Background(), m[1])); at != "" {
-			out.says += "; it is set in " + at
-		}
-		return out
-	}}
-}
+// inFlags returns a flag error with the files that set the flag.
+func inFlags(line, text, fix string) logCause { return setBy(line, text, fix, (*node.Reading).Given) }
 
-// inGates returns a feature gate error with the file that sets the gate.
-func inGates(line, text, fix string) logCause {
+// inGates returns a feature gate error with the files that set the gate.
+func inGates(line, text, fix string) logCause { return setBy(line, text, fix, (*node.Reading).GateSet) }
+
+// setBy returns a cause with the files that set the name in the pattern's first group.
+func setBy(line, text, fix string, find func(*node.Reading, context.Context, string) []node.Given) logCause {
 	return logCause{regexp.MustCompile(line), func(k *Kubelet, m []string) cause {
 		out := k.fill(text, fix, m)
-		if at := given(k.Node.GateSet(context.Background(), m[1])); at != "" {
+		if at := given(find(k.Node, context.Background(), m[1])); at != "" {
 			out.says += "; it is set in " + at
 		}
 		return out

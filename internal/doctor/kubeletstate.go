@@ -45,11 +45,11 @@ func (k *Kubelet) kubeletUp(ctx context.Context, r *results) bool {
 	defer cancel()
 	state, err := k.Service.State(within)
 	if err != nil {
-		r.serviceError(err)
+		r.add(finding.SeveritySkipped, serviceHint(err), "%v", err)
 		return run != nil
 	}
 	if err := state.Unusable(name); err != nil {
-		k.serviceFail(r, err)
+		r.add(finding.SeverityError, serviceHint(err), "%s cannot be started: %v", name, err)
 		return false
 	}
 	restless := state.Restarts > 0 && k.age(state) < startTime
@@ -77,22 +77,12 @@ func (k *Kubelet) age(state service.State) time.Duration {
 	return time.Since(began)
 }
 
-// serviceError reports a service manager that cannot be queried.
-func (r *results) serviceError(err error) {
-	fix := ""
+// serviceHint returns how to fix an error of the service manager, or "".
+func serviceHint(err error) string {
 	if e, ok := errors.AsType[*service.Error](err); ok {
-		fix = e.Hint
+		return e.Hint
 	}
-	r.add(finding.SeveritySkipped, fix, "%v", err)
-}
-
-// serviceFail reports a unit that cannot be started.
-func (k *Kubelet) serviceFail(r *results, err error) {
-	fix := ""
-	if e, ok := errors.AsType[*service.Error](err); ok {
-		fix = e.Hint
-	}
-	r.add(finding.SeverityError, fix, "%s cannot be started: %v", k.Setup.Service, err)
+	return ""
 }
 
 // checkEnabled reports a kubelet that does not start at boot. On other kinds of

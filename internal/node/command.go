@@ -40,19 +40,13 @@ func quotesEnd(command string) bool {
 	return len(words) > 0 && words[len(words)-1] == "x"
 }
 
-func shells() []string {
-	return []string{"sh", "bash", "dash", "ash", "zsh", "ksh", "busybox"}
-}
-
-// isolators returns programs that run the kubelet with another root directory.
-func isolators() []string {
-	return []string{"docker", "podman", "nerdctl", "ctr", "rkt", "kubelet-wrapper", "systemd-nspawn", "chroot", "nsenter", "unshare", "snap"}
-}
-
 // commandProblem returns why flags at the end of a unit's command would not reach the
 // kubelet; "" if they would. program is the base name of the expected executable.
 func commandProblem(s *systemdUnit, args []word, program string) string {
 	exec := s.exec()
+	shells := []string{"sh", "bash", "dash", "ash", "zsh", "ksh", "busybox"}
+	// These run the kubelet with another root directory.
+	isolators := []string{"docker", "podman", "nerdctl", "ctr", "rkt", "kubelet-wrapper", "systemd-nspawn", "chroot", "nsenter", "unshare", "snap"}
 	at := fmt.Sprintf("%s:%d", exec.file, exec.line)
 	words := texts(args)
 	_, command := cutPrefixes(exec.value)
@@ -68,9 +62,9 @@ func commandProblem(s *systemdUnit, args []word, program string) string {
 		return at + ": unterminated quote"
 	case slices.Contains(splitWords(command), ";"):
 		return at + ": the line contains several commands"
-	case slices.Contains(shells(), name(words[0])):
+	case slices.Contains(shells, name(words[0])):
 		return at + ": it starts the kubelet through a shell, which does not pass arguments after the script to the kubelet"
-	case slices.ContainsFunc(words, func(w string) bool { return slices.Contains(isolators(), name(w)) }):
+	case slices.ContainsFunc(words, func(w string) bool { return slices.Contains(isolators, name(w)) }):
 		return at + ": it starts the kubelet in a container or another root directory, where paths differ from the node's"
 	case !slices.ContainsFunc(words, func(w string) bool { return name(w) == program || name(w) == "hyperkube" }):
 		return fmt.Sprintf("%s: it starts %s, which might not pass flags on to the kubelet", at, words[0])

@@ -34,17 +34,11 @@ func writableByOthers(path string, info fs.FileInfo, euid int, strict bool) (who
 	case mode&0o020 != 0 && hasACL(path):
 		// The group bits are the mask of the access control list.
 		return "writable through an access control list", "setfacl -b"
-	case foreign(info, euid):
+	case stat.Uid != 0 && int(stat.Uid) != euid:
 		if info.Mode()&fs.ModeSymlink != 0 {
 			return fmt.Sprintf("a symbolic link owned by user %d", stat.Uid), "chown -h root"
 		}
 		return fmt.Sprintf("owned by user %d", stat.Uid), "chown root"
 	}
 	return "", ""
-}
-
-// foreign reports whether a file belongs to neither root nor user euid.
-func foreign(info fs.FileInfo, euid int) bool {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && stat.Uid != 0 && int(stat.Uid) != euid
 }

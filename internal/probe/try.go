@@ -118,7 +118,8 @@ func (a *session) logIn(ctx context.Context, cred *regcred.Credential) (*login.S
 func (a *session) failToken(ctx context.Context, cred *regcred.Credential, err error) bool {
 	try := login.NewTry(cred, err, a.registry.Secrets)
 	realm := a.tokens.realm
-	if try.Status == 0 && realm != nil && a.tokens.status == 0 && !errors.Is(err, login.ErrNoUser) && !a.dialedBefore() {
+	ownRealm := realm != nil && address(realm) == address(&a.base)
+	if try.Status == 0 && realm != nil && a.tokens.status == 0 && !errors.Is(err, login.ErrNoUser) && !ownRealm {
 		a.as = "token server " + line(realm.Host) + ": "
 		reached := a.reach(ctx, realm)
 		a.as = ""
@@ -144,9 +145,6 @@ func (a *session) failToken(ctx context.Context, cred *regcred.Credential, err e
 	}
 	return a.fail(StepToken, fix, "%s: %s", try.Who(), strings.TrimPrefix(try.Err.Error(), "login: "))
 }
-
-// dialedBefore reports whether the token server is the registry itself.
-func (a *session) dialedBefore() bool { return address(a.tokens.realm) == address(&a.base) }
 
 // missingAccess describes why a token does not grant access to the image; "" if it
 // does or cannot be parsed.
@@ -254,7 +252,7 @@ func (a *session) found(ctx context.Context, rt http.RoundTripper, who string, g
 		return a.fail(StepManifest, "check the host, port and path, and any proxy in front of the registry", "%s: the response is not a manifest", who)
 	}
 	if kind.IsIndex() && a.Platform != "" {
-		if a.result.Platforms = platforms(body.body); !a.isFor(a.result.Platforms) {
+		if a.result.Platforms = platforms(body.body); len(a.result.Platforms) > 0 && !slices.Contains(a.result.Platforms, a.Platform) {
 			return a.fail(StepManifest, "build or mirror the image for "+a.Platform+" too", "%s: %s, but it has no image for %s, only for %s", who, what, a.Platform, strings.Join(few(a.result.Platforms), ", "))
 		}
 		what += ", for " + a.Platform
@@ -295,9 +293,4 @@ func platforms(index []byte) (list []string) {
 		}
 	}
 	return list
-}
-
-// isFor reports whether the wanted platform is in the list, or the list is empty.
-func (a *session) isFor(list []string) bool {
-	return len(list) == 0 || slices.Contains(list, a.Platform)
 }

@@ -29,7 +29,7 @@ const (
 
 // readAuth reads the servers for which the runtime has credentials. Like the runtime,
 // it ignores unreadable files.
-func (c *Config) readAuth() error {
+func (c *Config) readAuth() {
 	for _, name := range c.authFiles() {
 		data, err := c.opts.fs().ReadFile(context.Background(), name)
 		if err != nil {
@@ -50,7 +50,6 @@ func (c *Config) readAuth() error {
 		}
 		c.auth = append(c.auth, a)
 	}
-	return nil
 }
 
 // authFiles returns the files in the order in which the runtime reads them.

@@ -57,9 +57,8 @@ type Config struct {
 	Broken  *finding.Finding // why the runtime refuses the files and every pull fails; nil if it does not
 
 	opts       Options
-	registries []registry // each with a different prefix
-	search     []string   // unqualified-search-registries
-	searchFile string
+	registries []registry        // each with a different prefix
+	search     []string          // unqualified-search-registries
 	aliases    map[string]string // short names
 	auth       []authFile
 	twice      []finding.Finding // overridden tables
@@ -124,7 +123,8 @@ func Read(o Options) (*Config, error) {
 			}
 		}
 	}
-	return c, c.readAuth()
+	c.readAuth()
+	return c, nil
 }
 
 func (o Options) fs() inroot.FS { return inroot.FS{Root: o.Root} }
@@ -259,7 +259,7 @@ func (c *Config) add(f *tomlfile.File, doc *document) {
 		c.registries[at] = r
 	}
 	if doc.Search != nil {
-		c.search, c.searchFile = *doc.Search, f.Path
+		c.search = *doc.Search
 	}
 	for name, value := range doc.Aliases {
 		c.aliases[name] = value

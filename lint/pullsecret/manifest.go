@@ -188,45 +188,25 @@ func (m *manifest) add(p *yamlDocument, o object, n *yaml3.Node) {
 		if o.Kind == "SecretList" {
 			item.Kind = "Secret" // items of a SecretList omit it
 		}
-		m.add(p, item, child(child(n, "items"), i))
+		m.add(p, item, textedit.Item(textedit.Field(n, "items"), i))
 	}
 	if o.Kind != "Secret" {
 		return
 	}
 	s := &secret{kind: o.Type, now: m.now, values: map[string]*secretValue{}, at: p.at(n, "")}
 	s.typeAt = s.at
-	if t := child(n, "type"); t != nil {
+	if t := textedit.Field(n, "type"); t != nil {
 		s.typeAt = p.at(t, "type")
 	}
 	for key, value := range o.Data {
-		s.values[key] = p.encoded(key, value, child(child(n, "data"), key))
+		s.values[key] = p.encoded(key, value, textedit.Field(textedit.Field(n, "data"), key))
 	}
 	for key, value := range o.StringData {
 		_, inData := s.values[key]
-		s.values[key] = p.plain(key, value, child(child(n, "stringData"), key))
+		s.values[key] = p.plain(key, value, textedit.Field(textedit.Field(n, "stringData"), key))
 		s.values[key].overridesData = inData
 	}
 	m.secrets = append(m.secrets, s)
-}
-
-// child returns a member or item of a node, or nil.
-func child(n *yaml3.Node, e any) *yaml3.Node {
-	if n != nil && n.Kind == yaml3.AliasNode {
-		n = n.Alias
-	}
-	switch e := e.(type) {
-	case int:
-		if n != nil && n.Kind == yaml3.SequenceNode && e < len(n.Content) {
-			return n.Content[e]
-		}
-	case string:
-		for i := 0; n != nil && n.Kind == yaml3.MappingNode && i+1 < len(n.Content); i += 2 {
-			if n.Content[i].Value == e {
-				return n.Content[i+1]
-			}
-		}
-	}
-	return nil
 }
 
 // yamlDocument is a YAML document of a file.

@@ -63,6 +63,14 @@ func New(fix, format string, args ...any) []Result {
 	return []Result{{Message: fmt.Sprintf(format, args...), Fix: fix}}
 }
 
+// If returns one result if the subject has the problem.
+func If(found bool, fix, format string, args ...any) []Result {
+	if !found {
+		return nil
+	}
+	return New(fix, format, args...)
+}
+
 // InField returns one result about a field of the subject.
 func InField(field string, fix, format string, args ...any) []Result {
 	list := New(fix, format, args...)
