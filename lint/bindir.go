@@ -5,7 +5,10 @@ package lint
 
 import (
 	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/regcred/regcred/config"
@@ -101,4 +104,175 @@ func checkDockerHelpers(d *binDirectory) (rs []rules.Result) {
 		rs = append(rs, rules.At(config.Position{File: d.path}, "", "%q is a docker credential helper, which a kubelet cannot use, and no provider refers to it", excerpt.Value(name))...)
 	}
 	return rs
+}
+
+// program is the executable of a provider.
+type program struct {
+	path    string
+	similar func() (name, fix string) // returns an existing file with a similar name
+	info    fs.FileInfo
+	err     error // from finding the file or, if info is set, from reading it
+
+	executable.Info
+	goos   string
+	goarch string
+	host   pluginHost
+}
+
+func binaryRules() []rules.Rule[*program] {
+	return []rules.Rule[*program]{
+		rules.Error("missing-binary", checkMissingBinary),
+		rules.Info("unreadable-binary", checkUnreadableBinary),
+		rules.Error("not-executable", checkNotAFile),
+		rules.Error("not-executable", checkNoExecuteBit),
+		rules.Warning("writable-by-others", checkWritableBinary),
+		rules.Error("unusable-binary", checkNotAProgram),
+		rules.Error("unusable-binary", checkWrongPlatform),
+		rules.Error("unusable-binary", checkCRLFShebang),
+		rules.Error("unusable-binary", checkMissingInterpreter),
+		rules.Info("dynamic-binary", checkDynamicBinary),
+	}
+}
+
+// inspectBinary reads the executable name in dir. taken reports whether another
+// provider uses a file.
+func inspectBinary(dir, name string, host pluginHost, taken func(string) bool) *program {
+	b := &program{goos: runtime.GOOS, goarch: runtime.GOARCH, host: host}
+	b.similar = func() (string, string) { return executable.Near(dir, name, taken) }
+	b.path, b.info, b.err = findBinary(dir, name)
+	if b.err == nil && b.info.Mode().IsRegular() {
+		b.Info, b.err = executable.Read(b.path)
+	}
+	return b
+}
+
+func checkMissingBinary(b *program) []rules.Result {
+	if b.info != nil || !errors.Is(b.err, fs.ErrNotExist) {
+		return nil
+	}
+	if target, missing := executable.Dangling(b.path); missing != "" {
+		return rules.New("install the target, or recreate the link", "%s is a dangling symlink to %s: %s does not exist, so %s", b.path, excerpt.Value(target), missing, b.host.fails())
+	}
+	if near, fix := b.similar(); near != "" {
+		return rules.New(fix, "%s does not exist (but %s exists), so %s", b.path, filepath.Join(filepath.Dir(b.path), near), b.host.fails())
+	}
+	return rules.New("install the plugin there, or set --bin-dir", "%s does not exist, so %s", b.path, b.host.fails())
+}
+
+func checkUnreadableBinary(b *program) []rules.Result {
+	if b.err == nil || b.info == nil && errors.Is(b.err, fs.ErrNotExist) {
+		return nil
+	}
+	return rules.New("run this command as root", "%s cannot be inspected: %v", b.path, regularfile.Cause(b.err))
+}
+
+func checkNotAFile(b *program) []rules.Result {
+	switch {
+	case b.info == nil || b.info.Mode().IsRegular():
+		return nil
+	case b.info.IsDir():
+		return rules.New("", "%s is a directory, so %s", b.path, b.host.fails())
+	}
+	return rules.New("", "%s is not a regular file", b.path)
+}
+
+func checkNoExecuteBit(b *program) []rules.Result {
+	if b.info == nil || !b.info.Mode().IsRegular() || !lacksExecBit(b.info) {
+		return nil
+	}
+	return rules.New("chmod 0755", "%s has no execute permission (mode %04o), so %s", b.path, b.info.Mode().Perm(), b.host.fails())
+}
+
+func checkWritableBinary(b *program) []rules.Result {
+	if b.info == nil {
+		return nil
+	}
+	who := writableByOthers(b.path, true)
+	if target, err := filepath.EvalSymlinks(b.path); who == "" && err == nil {
+		if info, err := os.Lstat(b.path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			who = changeableByOthers(target, trustedOwner)
+		}
+	}
+	if who == "" {
+		who = foreignOwner(b.path)
+	}
+	if who == "" {
+		return nil
+	}
+	return rules.New("change the owner to root, and make it writable only by root", "%s, so other users can change what %s", who, b.host.runs())
+}
+
+// readable reports whether b is a file that could be read.
+func (b *program) readable() bool { return b.err == nil && b.info.Mode().IsRegular() }
+
+func checkNotAProgram(b *program) []rules.Result {
+	switch {
+	case !b.readable():
+		return nil
+	case b.Damage != nil:
+		return rules.New("reinstall it", "%s cannot run: %v", b.path, b.Damage)
+	case b.Format == executable.MarkedScript:
+		return rules.New("save it without a byte order mark", "%s cannot run, because a byte order mark precedes its #! line", b.path)
+	case b.Format == executable.Script && b.goos == "windows":
+		return rules.New("install a Windows executable", "%s is a #! script, which Windows cannot run", b.path)
+	case b.Format == executable.Script && b.Interpreter == "":
+		return rules.New("begin the script with #!/bin/sh", "%s has no interpreter after #!, so it cannot run", b.path)
+	}
+	if what, fix := b.Format.Instead(); what != "" {
+		return rules.New(fix, "%s is %s, so starting it fails with an exec format error", b.path, what)
+	}
+	return nil
+}
+
+func checkWrongPlatform(b *program) []rules.Result {
+	native := map[string]executable.Format{"windows": executable.PE, "darwin": executable.MachO}[b.goos]
+	if native == "" {
+		native = executable.ELF
+	}
+	system := map[executable.Format]string{executable.PE: "Windows", executable.MachO: "macOS", executable.ELF: "Linux"}[b.Format]
+	switch {
+	case system == "":
+		return nil
+	case b.Format != native:
+		return rules.New("", "%s is built for %s (%s), but this system is %s", b.path, system, b.Format, b.goos)
+	case b.Arch != "" && !runsOn(b.Arch, b.goarch):
+		return rules.New("", "%s is built for %s, but this machine is %s", b.path, b.Arch, b.goarch)
+	}
+	return nil
+}
+
+// runsOn reports whether a machine can run a program. It assumes that a 64-bit
+// kernel runs 32-bit programs.
+func runsOn(program, machine string) bool {
+	return program == machine ||
+		program == "386" && machine == "amd64" ||
+		program == "arm" && machine == "arm64"
+}
+
+func checkCRLFShebang(b *program) []rules.Result {
+	if b.Format != executable.Script || !strings.HasSuffix(b.Interpreter, "\r") {
+		return nil
+	}
+	return rules.New("save it with LF line endings", "%s cannot run, because its first line ends with a carriage return, which becomes part of the interpreter path", b.path)
+}
+
+func checkMissingInterpreter(b *program) []rules.Result {
+	if b.Interpreter == "" || strings.HasSuffix(b.Interpreter, "\r") || b.goos == "windows" || len(checkWrongPlatform(b)) > 0 {
+		return nil
+	}
+	if _, err := os.Stat(b.Interpreter); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	suggestion := "install a statically linked build"
+	if b.Format == executable.Script {
+		suggestion = "install the interpreter, or change the #! line"
+	}
+	return rules.New(suggestion, "%s needs %s, which does not exist here, so starting the plugin fails with \"no such file or directory\"", b.path, excerpt.Value(b.Interpreter))
+}
+
+func checkDynamicBinary(b *program) []rules.Result {
+	if b.Format != executable.ELF || b.Interpreter == "" {
+		return nil
+	}
+	return rules.New("", "%s is dynamically linked (%s), so it needs shared libraries on this machine", b.path, excerpt.Value(b.Interpreter))
 }

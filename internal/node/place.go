@@ -4,11 +4,11 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
-	"strings"
 
 	"github.com/regcred/regcred/internal/regularfile"
 )
@@ -20,13 +20,7 @@ func (r *reader) place(p string) Place {
 		return Place{}
 	}
 	p = path.Join("/", p)
-	out := Place{Path: p, Type: r.placeType(p), Owner: owner(p)}
-	real, existing := r.resolve(p)
-	if real != p {
-		out.Real, out.Owner = real, owner(real)
-	}
-	out.Fixed = r.fixed(existing)
-	return out
+	return Place{Path: p, Type: r.placeType(p), Fixed: r.fixed(r.existing(p))}
 }
 
 func (r *reader) placeType(p string) PlaceType {
@@ -45,17 +39,12 @@ func (r *reader) placeType(p string) PlaceType {
 	return Other
 }
 
-// resolve resolves the symlinks in the existing part of a path. It also returns that part.
-func (r *reader) resolve(p string) (real, existing string) {
-	rest := ""
+// existing returns the part of a path that exists, without symlinks.
+func (r *reader) existing(p string) string {
 	for at := p; ; at = path.Dir(at) {
-		if real, err := r.fs().Real(at); err == nil {
-			return path.Join(real, rest), real
+		if real, err := r.fs().Real(at); err == nil || at == "/" {
+			return cmp.Or(real, "/")
 		}
-		if at == "/" {
-			return p, "/"
-		}
-		rest = path.Join(path.Base(at), rest)
 	}
 }
 
@@ -73,22 +62,9 @@ func (r *reader) fixed(existing string) string {
 func (r *reader) binDir(p string) Place {
 	out := r.place(p)
 	if out.Fixed == "" && p != "" {
-		if _, existing := r.resolve(out.Path); r.fs().NoExec(existing) {
+		if existing := r.existing(out.Path); r.fs().NoExec(existing) {
 			out.Fixed = existing + " is mounted noexec"
 		}
 	}
 	return out
-}
-
-// owner returns what replaces a file; "" if nothing is known to.
-func owner(p string) string {
-	if strings.HasPrefix(p, "/usr/local/") {
-		return ""
-	}
-	for _, dir := range []string{"/usr/", "/lib/", "/bin/", "/sbin/", "/snap/", "/nix/store/"} {
-		if strings.HasPrefix(p+"/", dir) {
-			return "the system's packages or image"
-		}
-	}
-	return ""
 }

@@ -55,9 +55,6 @@ func (r *Reading) surveyed(ctx context.Context) *Setup {
 	s.Nodeadm = rd.nodeadm(next.kind.info().nodeConfigDir)
 	s.Way = wayOf(s)
 	s.Refusal = refusalOf(s)
-	if s.Kind != NoKubelet && s.Running != nil {
-		s.Running.Differs = s.Running.Flags != nil && *s.Running.Flags != s.Next()
-	}
 	s.Unread = rd.unread
 	if ctx.Err() == nil {
 		r.survey = s
@@ -122,16 +119,15 @@ func (r *reader) unitOf(s kubeletService) *Unit {
 	if s.unit == nil {
 		return nil
 	}
-	exec, last := s.original.exec(), s.original.last
+	exec := s.original.exec()
 	u := &Unit{
-		Name: s.unit.name, Files: s.unit.files, Masked: s.original.masked,
+		Name: s.unit.name, Files: s.unit.files,
 		Exec:  Command{exec.value, exec.file, exec.line},
 		Words: texts(s.args), Missing: s.missing,
-		Type: last["Type"], KillMode: last["KillMode"], Restart: last["Restart"], Watchdog: last["WatchdogSec"],
 		DropIn: dropInOf(s.unit.name),
 	}
 	if e := s.installed(); e != (setting{}) {
-		u.Ours = &OurOwn{Exec: e.value, Stale: !strings.HasPrefix(e.value, u.Exec.Text+" ")}
+		u.Ours = &InstalledDropIn{Stale: !strings.HasPrefix(e.value, u.Exec.Text+" ")}
 	}
 	u.Problem = r.dropInProblem(s, u)
 	return u
@@ -159,7 +155,7 @@ func (r *reader) nodeadm(dir string) *Nodeadm {
 		return nil
 	}
 	exec := r.unit("nodeadm-run.service", "").exec().value
-	return &Nodeadm{Dir: dir, Supported: strings.Contains(exec, "file://"+dir), DropIn: dir + "/90-regcred.yaml"}
+	return &Nodeadm{Supported: strings.Contains(exec, "file://"+dir), DropIn: dir + "/90-regcred.yaml"}
 }
 
 // usable reports whether the path of a flag can be changed and has one of the types.

@@ -124,38 +124,30 @@ const (
 // Place describes a path on a node.
 type Place struct {
 	Path  string    `json:",omitempty"` // as in the kubelet's flag
-	Real  string    `json:",omitempty"` // with symlinks of the existing part resolved; "" if it is the same
 	Type  PlaceType `json:",omitempty"`
 	Fixed string    `json:",omitempty"` // why files there cannot be written or executed, such as "/usr is mounted read-only"; "" if they can
-	Owner string    `json:",omitempty"` // what replaces the file: a package manager or an image; "" if nothing is known to
 }
 
 // Unit is the systemd unit that starts a kubelet.
 type Unit struct {
-	Name   string   // "kubelet.service"
-	Files  []string // the unit and its drop-ins, in the order in which systemd reads them
-	Masked bool     `json:",omitempty"` // a symlink to /dev/null
+	Name  string   // "kubelet.service"
+	Files []string // the unit and its drop-ins, in the order in which systemd reads them
 
-	Exec     Command  // the start command, without regcred's drop-in
-	Words    []string `json:",omitempty"` // Exec with expanded variables; may contain secrets, such as k3s's --token
-	Missing  []string `json:",omitempty"` // missing environment files because of which the unit does not start
-	Type     string   `json:",omitempty"` // as written; "" is systemd's default
-	KillMode string   `json:",omitempty"`
-	Restart  string   `json:",omitempty"`
-	Watchdog string   `json:",omitempty"` // WatchdogSec
+	Exec    Command  // the start command, without regcred's drop-in
+	Words   []string `json:",omitempty"` // Exec with expanded variables; may contain secrets, such as k3s's --token
+	Missing []string `json:",omitempty"` // missing environment files because of which the unit does not start
 
-	DropIn string  // path of regcred's drop-in
-	Ours   *OurOwn `json:",omitempty"` // regcred's drop-in; nil if it does not exist
+	DropIn string           // path of regcred's drop-in
+	Ours   *InstalledDropIn `json:",omitempty"` // regcred's drop-in; nil if it does not exist
 
 	// Problem is why a drop-in could not set the kubelet's flags, such as "it starts
 	// the kubelet through a shell"; "" if it could.
 	Problem string `json:",omitempty"`
 }
 
-// OurOwn is regcred's drop-in.
-type OurOwn struct {
-	Exec  string // its command as written
-	Stale bool   // the unit's own command has changed since
+// InstalledDropIn is regcred's drop-in.
+type InstalledDropIn struct {
+	Stale bool // the unit's own command has changed since
 }
 
 // Command is a command line of a unit.
@@ -184,8 +176,6 @@ type Running struct {
 	Start uint64 // clock ticks after boot (proc(5), field 22); identifies the process together with PID
 	// Flags are the flags on the command line; nil for k3s.
 	Flags *RunningFlags `json:",omitempty"`
-	// Differs: a restart would change the flags.
-	Differs bool `json:",omitempty"`
 }
 
 // RunningFlags are the flags that a kubelet was started with; "" means not set.
@@ -193,8 +183,7 @@ type RunningFlags struct{ Config, BinDir string }
 
 // Nodeadm is EKS's agent, which writes the kubelet's files at each boot.
 type Nodeadm struct {
-	Dir       string // directory of NodeConfig drop-ins
-	Supported bool   // nodeadm reads that directory (releases since October 2025)
+	Supported bool   // nodeadm reads the directory of drop-ins (releases since October 2025)
 	DropIn    string // path of regcred's drop-in
 }
 

@@ -193,7 +193,7 @@ func TestSetupRunning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Running{PID: cmd.Process.Pid, Flags: &RunningFlags{"/old", "/b"}, Differs: true}
+	want := &Running{PID: cmd.Process.Pid, Flags: &RunningFlags{"/old", "/b"}}
 	if s.Running == nil || s.Running.Start == 0 {
 		t.Fatalf("got %+v", s.Running)
 	}
@@ -222,7 +222,7 @@ func TestSetupRunningByUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(&Running{PID: 30, Start: 55, Flags: &RunningFlags{"/c", "/b"}, Differs: true}, s.Running); diff != "" {
+	if diff := cmp.Diff(&Running{PID: 30, Start: 55, Flags: &RunningFlags{"/c", "/b"}}, s.Running); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }

@@ -27,7 +27,6 @@ type judged struct {
 	Files       []string
 	Command     []string // before variables
 	Environment []string
-	KillMode    string
 }
 
 // TestSystemdAgrees compares files, words and variables of all units with systemd.
@@ -97,10 +96,7 @@ func systemd(t *testing.T) string {
 func ourJudgement(t *testing.T, root string, found kubeletService) judged {
 	t.Helper()
 	s := found.unit
-	j := judged{KillMode: "control-group"}
-	if s.last["KillMode"] != "" {
-		j.KillMode = s.last["KillMode"]
-	}
+	var j judged
 	for i, file := range s.files {
 		if file = filepath.Join(root, file); i == 0 {
 			if real, err := filepath.EvalSymlinks(file); err == nil {
@@ -199,8 +195,6 @@ func parseJudged(text string) (j judged) {
 			}
 		case "Environment":
 			j.Environment = append(j.Environment, value)
-		case "KillMode":
-			j.KillMode = value
 		case "Command Line":
 			j.Command = nil // without ExecStartPre
 			j.Command = splitPlain(value)

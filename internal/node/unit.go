@@ -4,10 +4,14 @@
 package node
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/regcred/regcred/finding"
 )
 
 // unitDirs returns the directories of systemd units in order of precedence (systemd.unit(5)).
@@ -25,11 +29,10 @@ type systemdUnit struct {
 	name        string
 	fragment    string // path of the unit file; "" if it does not exist
 	masked      bool
-	files       []string          // the unit file and its drop-ins, in the order in which systemd reads them
-	execs       []setting         // ExecStart
-	environment []setting         // Environment
-	envFiles    []setting         // EnvironmentFile
-	last        map[string]string // other settings, of which the last one counts
+	files       []string  // the unit file and its drop-ins, in the order in which systemd reads them
+	execs       []setting // ExecStart
+	environment []setting // Environment
+	envFiles    []setting // EnvironmentFile
 }
 
 // exec returns the last start command.
@@ -44,7 +47,7 @@ func (s *systemdUnit) exec() setting {
 // of all directories. A drop-in hides those with the same name in later directories.
 // The drop-in except is ignored.
 func (r *reader) unit(name, except string) *systemdUnit {
-	s := &systemdUnit{name: name, last: map[string]string{}}
+	s := &systemdUnit{name: name}
 	for _, dir := range unitDirs() {
 		file := path.Join(dir, name)
 		if masked := r.isMask(file); masked || r.exists(file) {
@@ -157,8 +160,6 @@ func (s *systemdUnit) set(key string, value setting) {
 		s.environment = appendOrReset(s.environment, value)
 	case "EnvironmentFile":
 		s.envFiles = appendOrReset(s.envFiles, value)
-	case "Type", "KillMode", "Restart", "WatchdogSec":
-		s.last[key] = value.value
 	}
 }
 
@@ -266,4 +267,61 @@ func expand(text string, vars map[string]variable) (expanded, by string) {
 		}
 	}
 	return b.String() + text, by
+}
+
+// CheckUnits returns findings for Environment= settings that systemd ignores, in the
+// units of kubelet and runtime, and for typographic quotes and dashes in the kubelet's
+// arguments. Findings contain no values.
+func (r *Reading) CheckUnits(ctx context.Context) (list []finding.Finding) {
+	report := func(at position, message, fix string) {
+		list = append(list, finding.Finding{Rule: "units", Severity: finding.SeverityWarning, File: r.Host(at.file), Line: at.line, Message: message, Fix: fix})
+	}
+	rd := r.reader(ctx)
+	s := r.kubeletService(rd)
+	units := []*systemdUnit{s.unit}
+	for _, runtime := range runtimes() {
+		units = append(units, rd.unit(runtime.unit, ""))
+	}
+	for _, u := range units {
+		if u == nil {
+			continue
+		}
+		for _, e := range u.environment {
+			if problem, fix := checkEnvironment(e.value, u.name); problem != "" {
+				report(e.position, "systemd ignores part of this Environment= line: "+problem, fix)
+			}
+		}
+	}
+	for _, w := range rd.command(s) {
+		if strings.TrimLeft(w.text, typographic) != w.text {
+			report(w.position, "a kubelet argument begins with a typographic quote or dash, so it is not parsed as a flag", `use plain quotes (") and dashes (--)`)
+		}
+	}
+	return list
+}
+
+// typographic contains quotes and dashes that programs do not recognize.
+const typographic = "\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u2013\u2014\u2212"
+
+// checkEnvironment returns why systemd ignores a part of an Environment= value, and the
+// fix; "" if it does not.
+func checkEnvironment(value, unit string) (problem, fix string) {
+	for _, word := range splitWords(value) {
+		name, _, ok := strings.Cut(specifiers(word, unit), "=")
+		plain := strings.Trim(name, typographic)
+		switch {
+		case ok && plain != name && isName(plain):
+			return "systemd does not recognize typographic quotes", fmt.Sprintf(`use plain quotes: Environment="%s=VALUE"`, plain)
+		case !ok && plain != word:
+			return "systemd does not recognize typographic quotes", `use plain quotes: Environment="NAME=VALUE"`
+		case !ok:
+			return "an assignment is not in the form NAME=VALUE", `quote the whole assignment: Environment="NAME=VALUE WITH SPACES"`
+		case !isName(name) || name[0] >= '0' && name[0] <= '9':
+			return "invalid variable name", `use the form Environment="NAME=VALUE"`
+		}
+	}
+	if !quotesEnd(value) {
+		return "unterminated quote", `use the form Environment="NAME=VALUE"`
+	}
+	return "", ""
 }

@@ -132,7 +132,7 @@ func TestSplitWords(t *testing.T) {
 func FuzzUnit(f *testing.F) {
 	f.Add("[Service]\nExecStart=kubelet $A ${A} \\\n#\n", "A=\"x\" 'y\n")
 	f.Fuzz(func(t *testing.T, unit, env string) {
-		s := systemdUnit{last: map[string]string{}}
+		var s systemdUnit
 		s.read(unit, "")
 		for _, exec := range s.execs {
 			kubeletFlags(splitShellWords(texts(commandWords(&s, exec, environmentFile(env, "")))))
