@@ -32,7 +32,7 @@ func (m machine) load(ctx context.Context) (*config.Config, *node.Origin, error)
 	}
 	const configBy, binDirBy = "REGCRED_CONFIG", "REGCRED_BIN_DIR"
 	n := node.Node{Root: m.root, ConfigBy: configBy, BinDirBy: binDirBy}
-	want := node.Want{
+	want := node.FindOptions{
 		Config: node.Getenv(m.environ, configBy), BinDir: node.Getenv(m.environ, binDirBy), NeedBinDir: true,
 		Environ: m.environ,
 	}

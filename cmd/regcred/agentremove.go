@@ -75,7 +75,7 @@ func (a *app) agentRemove(ctx context.Context, r *agentRemoveFlags) error {
 	if err != nil {
 		return err
 	}
-	r.opts.Changed = a.tellChange
+	r.opts.Changed = a.reportChange
 	r.opts.Note = func(text string) { a.Note("%s", text) }
 	done, err := client.Remove(ctx, r.opts)
 	if err != nil {
@@ -86,11 +86,11 @@ func (a *app) agentRemove(ctx context.Context, r *agentRemoveFlags) error {
 	if err := t.Print(a.Stdout); err != nil {
 		return err
 	}
-	return a.tellMissing(done.Missing, r.allowMissing)
+	return a.reportMissingNodes(done.Missing, r.allowMissing)
 }
 
-// tellChange reports the new state of a node on standard error.
-func (a *app) tellChange(n fleet.Node, removed, all int) {
+// reportChange reports the new state of a node on standard error.
+func (a *app) reportChange(n fleet.Node, removed, all int) {
 	text := string(n.State)
 	if n.Reason != "" && n.State != fleet.State(agent.Removed) {
 		text += ": " + n.Reason
@@ -118,8 +118,8 @@ func removalText(done *fleet.Removal) string {
 // whereRegcred is a hint that explains where to find regcred on a node.
 const whereRegcred = "to uninstall regcred from a node manually, use /bin/regcred from the pods' image, or regcred from the release archive (see docs/fleet.md)"
 
-// tellMissing reports for each node that was not processed why, and how to fix it.
-func (a *app) tellMissing(missing []fleet.Node, allowed bool) error {
+// reportMissingNodes reports for each node that was not processed why, and how to fix it.
+func (a *app) reportMissingNodes(missing []fleet.Node, allowed bool) error {
 	var errs []error
 	for _, n := range missing {
 		if allowed {

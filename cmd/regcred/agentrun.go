@@ -110,7 +110,7 @@ func (r *agentFlags) complete() (err error) {
 	if r.Executable, err = os.Executable(); err != nil {
 		return err
 	}
-	if r.Dispatcher = besideUs(generation.Dispatcher); r.Dispatcher == "" {
+	if r.Dispatcher = nextToProgram(generation.Dispatcher); r.Dispatcher == "" {
 		return usageError("use the chart's image, which contains regcred and this executable", "there is no %s next to regcred", generation.Dispatcher)
 	}
 	return nil

@@ -72,7 +72,7 @@ func (k *kubeFlags) config(ctx context.Context, o *node.Origin) (*rest.Config, s
 	opts := kubeconfig.Options{Kubeconfig: k.kubeconfig, Context: k.context, Environ: o.Environ}
 	if k.kubeconfig == "" && o.OfKubelet() {
 		if opts.Kubeconfig = o.Kubeconfig; opts.Kubeconfig == "" {
-			return nil, "", withHint(fmt.Errorf("%s runs without --%s, so it does not connect to an API server", o.Whose(), node.KubeconfigFlag), "give --kubeconfig")
+			return nil, "", withHint(fmt.Errorf("%s runs without --%s, so it does not connect to an API server", o.KubeletName(), node.KubeconfigFlag), "give --kubeconfig")
 		}
 	}
 	if opts.Kubeconfig != "" { // client-go would block on a named pipe and ignore signals

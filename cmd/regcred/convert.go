@@ -129,7 +129,7 @@ func (a *app) convert(f *convertFlags, path string) error {
 	}
 	res, err := convert.Convert(path, f.layout(), o)
 	if err != nil {
-		return cmp.Or(node.Denied(err), err)
+		return cmp.Or(node.PermissionError(err), err)
 	}
 	a.noteTarget(f.target)
 	a.noteConversion(res)
@@ -162,7 +162,7 @@ func (f *convertFlags) invalid(res *convert.Result, at, consequence string) erro
 func (a *app) replace(files []convert.File, done string) error {
 	list, err := convert.Replace(files)
 	if err != nil {
-		return cmp.Or(node.Denied(err), err)
+		return cmp.Or(node.PermissionError(err), err)
 	}
 	for _, r := range list {
 		a.Note("%s is %s; the original is in %s", r.Name, done, r.Backup)
@@ -181,7 +181,7 @@ func (a *app) create(f *convertFlags, res *convert.Result) error {
 	} else {
 		err = convert.Create(f.to, res.Files[0].Data)
 	}
-	if err := node.Denied(err); err != nil {
+	if err := node.PermissionError(err); err != nil {
 		return err
 	}
 	if errors.Is(err, fs.ErrExist) {

@@ -168,7 +168,7 @@ func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.
 		return o, &exitError{code: exitEmpty, hint: "use --image for the images that the command pulls, or --all-hosts"}
 	}
 	if onPath(a.Getenv("PATH"), helperProgram) == "" {
-		if o.Program = besideUs(helperProgram); o.Program == "" {
+		if o.Program = nextToProgram(helperProgram); o.Program == "" {
 			return o, withHint(fmt.Errorf("%s is neither on the PATH nor next to this program, so clients would not find it", helperProgram),
 				"install it, or use --materialize")
 		}

@@ -98,7 +98,7 @@ func changedLines(diff string) string {
 func (a *app) findHelper(r *helperReport) {
 	r.Hosts, r.Files = append([]string{}, r.Hosts...), []helperFile{}
 	if r.Helper = onPath(a.Getenv("PATH"), helperProgram); r.Helper == "" {
-		r.beside = besideUs(helperProgram)
+		r.beside = nextToProgram(helperProgram)
 	}
 }
 
@@ -112,9 +112,9 @@ func onPath(list, name string) string {
 	return ""
 }
 
-// besideUs looks for a program in the directory of this one, with symlinks resolved
+// nextToProgram looks for a program in the directory of this one, with symlinks resolved
 // too.
-func besideUs(name string) string {
+func nextToProgram(name string) string {
 	self, err := os.Executable()
 	if err != nil {
 		return ""
@@ -135,15 +135,15 @@ func (r *helperReport) changes(t *terminal.Text) {
 		case !f.Changed:
 			t.Line(terminal.OK, f.Path+": nothing to change")
 		case r.install:
-			t.Line(terminal.OK, fmt.Sprintf("%s: %s", f.Path, f.asked()))
+			t.Line(terminal.OK, fmt.Sprintf("%s: %s", f.Path, f.hostsText()))
 		default:
 			t.Line(terminal.OK, f.Path+": regcred's helper was removed")
 		}
 	}
 }
 
-// asked describes the hosts for which clients call regcred's helper.
-func (f *helperFile) asked() string {
+// hostsText describes the hosts for which clients call regcred's helper.
+func (f *helperFile) hostsText() string {
 	text := terminal.Count(len(f.Hosts), "host")
 	if len(f.Hosts) > 0 {
 		text += ": " + commas(f.Hosts)
@@ -167,9 +167,9 @@ func (r *helperReport) text(t *terminal.Text) {
 			t.Line(terminal.None, fmt.Sprintf("%s: %s: regcred's helper is not configured", f.Client, f.Path))
 			continue
 		case f.complete():
-			t.Line(terminal.OK, fmt.Sprintf("%s: %s: %s", f.Client, f.Path, f.asked()))
+			t.Line(terminal.OK, fmt.Sprintf("%s: %s: %s", f.Client, f.Path, f.hostsText()))
 		default:
-			t.Line(terminal.Error, fmt.Sprintf("%s: %s: %s", f.Client, f.Path, f.asked()))
+			t.Line(terminal.Error, fmt.Sprintf("%s: %s: %s", f.Client, f.Path, f.hostsText()))
 		}
 		if len(f.Missing) > 0 {
 			t.Detail("without the helper: %s", commas(f.Missing))

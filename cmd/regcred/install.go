@@ -101,7 +101,7 @@ func (a *app) desired(cmd *cobra.Command, i *installFlags, args []string) (insta
 		w.Config = a.config.value
 	}
 	if w.Dispatcher == "" {
-		w.Dispatcher = besideUs(generation.Dispatcher)
+		w.Dispatcher = nextToProgram(generation.Dispatcher)
 	}
 	if w.Dispatcher == "" {
 		return w, usageError("use --dispatcher to set the path of "+generation.Dispatcher+", which ships with regcred", "there is no %s next to regcred", generation.Dispatcher)

@@ -197,7 +197,7 @@ func (a *app) kubeletOrigin(ctx context.Context) (*node.Origin, error) {
 		return nil, err
 	}
 	if r := setup.Running; r != nil && r.Flags != nil {
-		return n.Environment(ctx, node.Want{AsKubelet: strconv.Itoa(r.PID)})
+		return n.Environment(ctx, node.FindOptions{AsKubelet: strconv.Itoa(r.PID)})
 	}
 	return &node.Origin{Environ: a.environ, Dir: a.dir}, nil
 }
@@ -210,7 +210,7 @@ func changeError(err error) error {
 	if e, ok := errors.AsType[*service.Error](err); ok {
 		return withHint(err, e.Hint)
 	}
-	if denied := node.Denied(err); denied != nil {
+	if denied := node.PermissionError(err); denied != nil {
 		return denied
 	}
 	return err

@@ -49,11 +49,11 @@ func (a *app) resolveOrNone(ctx context.Context, n *node.Reading, needBinDir boo
 	if err != nil {
 		return nil, err
 	}
-	w.OrNone = true
+	w.AllowNone = true
 	return a.find(ctx, n, w, "", needBinDir)
 }
 
-func (a *app) find(ctx context.Context, n *node.Reading, w node.Want, path string, needBinDir bool) (_ *node.Origin, err error) {
+func (a *app) find(ctx context.Context, n *node.Reading, w node.FindOptions, path string, needBinDir bool) (_ *node.Origin, err error) {
 	if w.Config = a.config.value; path != "" {
 		if a.config.byFlag() && w.Config != path {
 			return nil, usageError("", "PATH is %q, but %s is set to %q", excerpt.Address(path), a.config.by, w.Config)
@@ -115,11 +115,11 @@ func (a *app) environment(ctx context.Context) (*node.Origin, error) {
 	return a.node().Read().Environment(ctx, w)
 }
 
-func (a *app) want() (node.Want, error) {
+func (a *app) want() (node.FindOptions, error) {
 	if a.timeout <= 0 {
-		return node.Want{}, usageError("", "--plugin-timeout is %v; it must be positive", a.timeout)
+		return node.FindOptions{}, usageError("", "--plugin-timeout is %v; it must be positive", a.timeout)
 	}
-	return node.Want{AsKubelet: a.asKubelet, Environ: a.environ, Dir: a.dir}, nil
+	return node.FindOptions{AsKubelet: a.asKubelet, Environ: a.environ, Dir: a.dir}, nil
 }
 
 // loadValid loads and validates the configuration, like [node.Origin.Load].

@@ -129,7 +129,7 @@ func (a *app) prepull(ctx context.Context, p *prepullFlags, images []string) err
 	}
 	runtime, err := pull.DialRuntime(ctx, endpoint, pull.RuntimeOptions{Refused: s.Invalidate})
 	if err != nil {
-		return cmp.Or(node.Denied(err), err)
+		return cmp.Or(node.PermissionError(err), err)
 	}
 	defer runtime.Close()
 	if p.endpoint == node.AutoEndpoint {

@@ -149,11 +149,11 @@ func (a *app) check(ctx context.Context, v *validateFlags, path string) (*report
 		return nil, err
 	}
 	cfg, err := config.Load(o.Config)
-	if err := node.Denied(err); err != nil {
+	if err := node.PermissionError(err); err != nil {
 		return nil, err
 	}
 	if err == nil {
-		if err := a.node().CheckFound(o, cfg); err != nil {
+		if err := a.node().CheckDiscovered(o, cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -271,7 +271,7 @@ func (a *app) noteTarget(t config.Target) {
 	if minorOf(t.KubeletVersion) > minorOf(config.NewestKubelet) {
 		a.Note("kubelet %s is newer than the versions that regcred supports; checking for version %s instead", t.KubeletVersion, config.NewestKubelet)
 	}
-	if unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(t.FeatureGates)), node.GateCounts); len(unknown) > 0 {
+	if unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(t.FeatureGates)), node.IsProviderGate); len(unknown) > 0 {
 		a.Note("ignored feature gates: %s; credential providers depend only on %s",
 			strings.Join(unknown, ", "), strings.Join(config.FeatureGates(), ", "))
 	}

@@ -36,7 +36,7 @@ func checkConfig(_ context.Context, w *World, r *results) {
 		if slices.ContainsFunc(w.Config.Files(), (*config.File).OutOfTree) {
 			r.add(finding.SeverityWarning, "regcred convert "+terminal.ShellPath(o.Config), "%s, accepted by regcred, but no kubelet can start with this file", what)
 		} else {
-			r.add(finding.SeverityOK, "", "%s, accepted by kubelet %s", what, w.judge.KubeletVersion)
+			r.add(finding.SeverityOK, "", "%s, accepted by kubelet %s", what, w.target.KubeletVersion)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func (w *World) reportWithout(r *results) {
 
 // reportBadConfig reports a configuration with which the kubelet does not start.
 func (w *World) reportBadConfig(r *results, err error) {
-	if denied := node.Denied(err); denied != nil {
+	if denied := node.PermissionError(err); denied != nil {
 		r.fail(denied, "")
 		return
 	}
@@ -63,7 +63,7 @@ func (w *World) reportBadConfig(r *results, err error) {
 		r.add(finding.SeverityError, "create the file, or correct the flag; then "+w.restart(true), "%v; the kubelet exits at startup, because %s refers to this file", err, place)
 		return
 	}
-	fix := "the kubelet does not start with this" + w.judge.Doubt() + "; fix it and run: " + node.ValidateCommand(w.judge.Target, o.Config)
+	fix := "the kubelet does not start with this" + w.target.Caveat() + "; fix it and run: " + node.ValidateCommand(w.target.Target, o.Config)
 	r.fail(err, fix)
 }
 

@@ -84,7 +84,7 @@ func ownKubelet(ctx context.Context, n *node.Reading, o *node.Origin) *node.Orig
 	if o.OfKubelet() {
 		return nil
 	}
-	w := node.Want{AsKubelet: "auto", OrNone: true, Dir: o.Dir}
+	w := node.FindOptions{AsKubelet: "auto", AllowNone: true, Dir: o.Dir}
 	if o.RootDir != node.DefaultRootDir {
 		w.RootDir = o.RootDir // set by a flag
 	}

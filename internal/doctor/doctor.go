@@ -27,24 +27,24 @@ import (
 type Finding struct {
 	Check string // name of the check, or of a step of the check "image"
 	finding.Finding
-	Log     []string      // lines of the kubelet's log that show the cause
-	Without *node.Without // set by "config" if the node has no configuration
+	Log     []string          // lines of the kubelet's log that show the cause
+	Without *node.NoProviders // set by "config" if the node has no configuration
 }
 
 // jsonFinding has the fields of a Finding in JSON.
 type jsonFinding struct {
-	Check    string           `json:"check"`
-	Rule     string           `json:"rule,omitempty"`
-	Severity finding.Severity `json:"severity"`
-	Host     string           `json:"host,omitempty"`
-	File     string           `json:"file,omitempty"`
-	Line     int              `json:"line,omitempty"`
-	Column   int              `json:"column,omitempty"`
-	Path     string           `json:"path,omitempty"`
-	Message  string           `json:"message"`
-	Fix      string           `json:"fix,omitempty"`
-	Log      []string         `json:"log,omitempty"`
-	Without  *node.Without    `json:"without,omitempty"`
+	Check    string            `json:"check"`
+	Rule     string            `json:"rule,omitempty"`
+	Severity finding.Severity  `json:"severity"`
+	Host     string            `json:"host,omitempty"`
+	File     string            `json:"file,omitempty"`
+	Line     int               `json:"line,omitempty"`
+	Column   int               `json:"column,omitempty"`
+	Path     string            `json:"path,omitempty"`
+	Message  string            `json:"message"`
+	Fix      string            `json:"fix,omitempty"`
+	Log      []string          `json:"log,omitempty"`
+	Without  *node.NoProviders `json:"without,omitempty"`
 }
 
 // MarshalJSON returns an object with the field check, and fix for a finding's suggestion.

@@ -268,11 +268,11 @@ func (k *Kubelet) checkVersion(r *results) {
 
 // allErrorsHint returns the command that prints all errors for the node's kubelet.
 func (k *Kubelet) allErrorsHint(path string) string {
-	judge, who := k.Setup.Judge(), "the kubelet does not start with this"
-	if judge.KubeletVersion != "" {
-		who = "this node's kubelet is " + judge.KubeletVersion
+	target, who := k.Setup.TargetKubelet(), "the kubelet does not start with this"
+	if target.KubeletVersion != "" {
+		who = "this node's kubelet is " + target.KubeletVersion
 	}
-	return who + judge.Doubt() + ": " + "for all errors, run " + node.ValidateCommand(judge.Target, path)
+	return who + target.Caveat() + ": " + "for all errors, run " + node.ValidateCommand(target.Target, path)
 }
 
 // refusal returns why the node's kubelet would not start with a configuration, or
@@ -282,14 +282,14 @@ func (k *Kubelet) refusal(path string) error {
 		return nil
 	}
 	newest := refusedBy(config.Target{KubeletVersion: config.NewestKubelet}, path)
-	if node.Denied(newest) != nil {
+	if node.PermissionError(newest) != nil {
 		return nil
 	}
-	judge := k.Setup.Judge()
-	if judge.KubeletVersion == "" || judge.Doubt() != "" && newest == nil {
+	target := k.Setup.TargetKubelet()
+	if target.KubeletVersion == "" || target.Caveat() != "" && newest == nil {
 		return newest
 	}
-	return refusedBy(judge.Target, path)
+	return refusedBy(target.Target, path)
 }
 
 // versionErrors returns the reasons why the node's kubelet rejects the configuration

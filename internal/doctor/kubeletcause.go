@@ -53,12 +53,12 @@ func (k *Kubelet) causeOf(state service.State, lines []string) cause {
 			}
 		}
 	}
-	return cause{log: worthShowing(lines)}
+	return cause{log: relevantLines(lines)}
 }
 
-// worthShowing returns lines of a log without a known cause: the first, which is
+// relevantLines returns lines of a log without a known cause: the first, which is
 // usually the best, and the last ones. It omits klog's info lines.
-func worthShowing(lines []string) []string {
+func relevantLines(lines []string) []string {
 	information := regexp.MustCompile(`^I\d{4} `)
 	if rest := slices.DeleteFunc(slices.Clone(lines), information.MatchString); len(rest) > 0 {
 		lines = rest
@@ -231,7 +231,9 @@ func inBinDir(line string) logCause {
 func inFlags(line, text, fix string) logCause { return setBy(line, text, fix, (*node.Reading).Given) }
 
 // inGates returns a feature gate error with the files that set the gate.
-func inGates(line, text, fix string) logCause { return setBy(line, text, fix, (*node.Reading).GateSet) }
+func inGates(line, text, fix string) logCause {
+	return setBy(line, text, fix, (*node.Reading).GateSettings)
+}
 
 // setBy returns a cause with the files that set the name in the pattern's first group.
 func setBy(line, text, fix string, find func(*node.Reading, context.Context, string) []node.Given) logCause {

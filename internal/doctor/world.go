@@ -31,7 +31,7 @@ type World struct {
 	Image     *Image        // nil: do not trace an image
 	Rules     report.Filter // selects lint findings
 
-	judge     node.Judge
+	target    node.TargetKubelet
 	configErr error
 	runtime   *Runtime
 }
@@ -108,7 +108,7 @@ func (w *World) load(ctx context.Context) {
 	default:
 		cfg, err := config.Load(o.Config)
 		if err == nil {
-			w.judge, err = w.Node.Accept(ctx, o, cfg)
+			w.target, err = w.Node.Accept(ctx, o, cfg)
 		}
 		if w.configErr = err; err != nil {
 			cfg = nil

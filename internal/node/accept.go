@@ -19,50 +19,50 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// Judge is the kubelet that a configuration was validated for.
-type Judge struct {
+// TargetKubelet is the kubelet that a configuration was validated for.
+type TargetKubelet struct {
 	config.Target
-	doubt string // why it may differ from the node's kubelet
+	caveat string // why it may differ from the node's kubelet
 }
 
-// Doubt returns why the node's kubelet may treat the configuration differently, in
+// Caveat returns why the node's kubelet may treat the configuration differently, in
 // parentheses, or "".
-func (j Judge) Doubt() string {
-	if j.doubt == "" {
+func (j TargetKubelet) Caveat() string {
+	if j.caveat == "" {
 		return ""
 	}
-	return " (" + j.doubt + ")"
+	return " (" + j.caveat + ")"
 }
 
-// Judge returns the kubelet of the next start, without a version if it is unknown.
-func (s *Setup) Judge() Judge {
-	j := Judge{Target: s.Target()}
+// TargetKubelet returns the kubelet of the next start, without a version if it is unknown.
+func (s *Setup) TargetKubelet() TargetKubelet {
+	j := TargetKubelet{Target: s.Target()}
 	switch v := s.Version; {
 	case v.Kubelet == "" && v.Why != "":
-		j.doubt = fmt.Sprintf("assuming kubelet version %s, because this node's kubelet version is unknown: %s", config.NewestKubelet, v.Why)
+		j.caveat = fmt.Sprintf("assuming kubelet version %s, because this node's kubelet version is unknown: %s", config.NewestKubelet, v.Why)
 	case len(s.Unread) > 0:
-		j.doubt = "the check might be incomplete, because this user cannot read " + strings.Join(s.Unread, ", ")
+		j.caveat = "the check might be incomplete, because this user cannot read " + strings.Join(s.Unread, ", ")
 	}
 	return j
 }
 
 // Load loads the configuration of an origin that [Reading.Find] returned. It rejects
-// what [Reading.Accept] and [Node.CheckFound] reject. An *[Error] has a hint. Load
+// what [Reading.Accept] and [Node.CheckDiscovered] reject. An *[Error] has a hint. Load
 // fails if ctx ends before the kubelet has printed its version.
 func (o *Origin) Load(ctx context.Context) (*config.Config, error) {
 	cfg, err := config.Load(o.Config)
-	var judge Judge
+	var target TargetKubelet
 	if err == nil {
 		// First, because the origin may name the kubelet that Accept runs.
-		if err := o.reading.CheckFound(o, cfg); err != nil {
+		if err := o.reading.CheckDiscovered(o, cfg); err != nil {
 			return nil, err
 		}
-		judge, err = o.reading.Accept(ctx, o, cfg)
+		target, err = o.reading.Accept(ctx, o, cfg)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 	}
-	if err := Denied(err); err != nil {
+	if err := PermissionError(err); err != nil {
 		return nil, err
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,14 +73,14 @@ func (o *Origin) Load(ctx context.Context) (*config.Config, error) {
 		return nil, withHint(err, hint)
 	}
 	if err != nil {
-		return nil, withHint(err, fmt.Sprintf("the kubelet would not start with this configuration%s; fix the configuration and check it with \"%s\"", judge.Doubt(), ValidateCommand(judge.Target, o.Config)))
+		return nil, withHint(err, fmt.Sprintf("the kubelet would not start with this configuration%s; fix the configuration and check it with \"%s\"", target.Caveat(), ValidateCommand(target.Target, o.Config)))
 	}
 	return cfg, nil
 }
 
-// CheckFound calls [Node.CheckTrust] if the origin was discovered. Paths that the user
+// CheckDiscovered calls [Node.CheckTrust] if the origin was discovered. Paths that the user
 // has set are used even if other users can change them.
-func (n Node) CheckFound(o *Origin, cfg *config.Config) error {
+func (n Node) CheckDiscovered(o *Origin, cfg *config.Config) error {
 	if !o.Discovered {
 		return nil
 	}
@@ -95,15 +95,15 @@ func (n Node) CheckFound(o *Origin, cfg *config.Config) error {
 // Accept validates it for the origin's kubelet, if the version is known. It returns the
 // kubelet that decided. A configuration that only an older kubelet accepts is converted
 // to an equivalent one for newer kubelets ([entries.SinceCacheType]).
-func (r *Reading) Accept(ctx context.Context, o *Origin, cfg *config.Config) (Judge, error) {
-	newest := Judge{Target: config.Target{KubeletVersion: config.NewestKubelet}}
+func (r *Reading) Accept(ctx context.Context, o *Origin, cfg *config.Config) (TargetKubelet, error) {
+	newest := TargetKubelet{Target: config.Target{KubeletVersion: config.NewestKubelet}}
 	err := cfg.Validate()
 	if err == nil || slices.ContainsFunc(cfg.Files(), (*config.File).OutOfTree) {
 		return newest, err
 	}
-	own := r.judge(ctx, o)
+	own := r.targetKubelet(ctx, o)
 	if own.KubeletVersion == "" {
-		newest.doubt = own.doubt
+		newest.caveat = own.caveat
 		return newest, err
 	}
 	if err := cfg.ValidateFor(own.Target); err != nil {
@@ -113,22 +113,22 @@ func (r *Reading) Accept(ctx context.Context, o *Origin, cfg *config.Config) (Ju
 	return own, nil
 }
 
-// judge returns the kubelet of an origin: the running kubelet, or the one that the
+// targetKubelet returns the kubelet of an origin: the running kubelet, or the one that the
 // node's files start. The version may be unknown.
-func (r *Reading) judge(ctx context.Context, o *Origin) Judge {
+func (r *Reading) targetKubelet(ctx context.Context, o *Origin) TargetKubelet {
 	if o.Kubelet != 0 {
 		if s := r.runningSetup(ctx, o.Kubelet); s != nil {
-			return s.Judge()
+			return s.TargetKubelet()
 		}
 	}
 	if !o.OfKubelet() && !o.Discovered {
-		return Judge{} // the user has not named a kubelet
+		return TargetKubelet{} // the user has not named a kubelet
 	}
 	s, err := r.Setup(ctx)
 	if err != nil {
-		return Judge{}
+		return TargetKubelet{}
 	}
-	return s.Judge()
+	return s.TargetKubelet()
 }
 
 // runningSetup returns version and gates of a running kubelet, whose executable may
@@ -160,7 +160,7 @@ func ValidateCommand(t config.Target, path string) string {
 		command += " --kubelet-version " + t.KubeletVersion
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.FeatureGates)) {
-		if GateCounts(name) {
+		if IsProviderGate(name) {
 			command += fmt.Sprintf("%s%s=%t", before, name, t.FeatureGates[name])
 			before = ","
 		}

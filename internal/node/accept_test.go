@@ -126,9 +126,9 @@ func TestLoadDoubt(t *testing.T) {
 	}
 	r := n.Read()
 	r.setup = &s
-	judge, err := r.Accept(t.Context(), &Origin{Config: file, Unit: "kubelet.service"}, cfg)
-	if want := " (the check might be incomplete, because this user cannot read /c.yaml, /d)"; err == nil || judge.Doubt() != want || judge.KubeletVersion != "1.33.4" {
-		t.Errorf("got %v, %v, %q", err, judge, judge.Doubt())
+	target, err := r.Accept(t.Context(), &Origin{Config: file, Unit: "kubelet.service"}, cfg)
+	if want := " (the check might be incomplete, because this user cannot read /c.yaml, /d)"; err == nil || target.Caveat() != want || target.KubeletVersion != "1.33.4" {
+		t.Errorf("got %v, %v, %q", err, target, target.Caveat())
 	}
 }
 

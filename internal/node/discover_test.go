@@ -57,7 +57,7 @@ func TestRootOfADrive(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o, err := Node{Root: "root", ConfigBy: "REGCRED_CONFIG", BinDirBy: "REGCRED_BIN_DIR"}.Read().Find(t.Context(), Want{NeedBinDir: true})
+	o, err := Node{Root: "root", ConfigBy: "REGCRED_CONFIG", BinDirBy: "REGCRED_BIN_DIR"}.Read().Find(t.Context(), FindOptions{NeedBinDir: true})
 	hinted, _ := errors.AsType[*Error](err)
 	if err == nil || hinted == nil || strings.Contains(hinted.Hint, OwnConfig) {
 		t.Errorf("found %+v, and %v; want nothing, and a hint of the variables alone", o, err)
@@ -68,7 +68,7 @@ func TestRootOfADrive(t *testing.T) {
 func TestFindCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, w := range []Want{{NeedBinDir: true}, {Config: "/c", NeedBinDir: true}, {OrNone: true}} {
+	for _, w := range []FindOptions{{NeedBinDir: true}, {Config: "/c", NeedBinDir: true}, {AllowNone: true}} {
 		if _, err := (Node{Root: t.TempDir()}).Read().Find(ctx, w); !errors.Is(err, context.Canceled) {
 			t.Errorf("%+v: got %v, want %v", w, err, context.Canceled)
 		}

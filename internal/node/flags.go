@@ -130,9 +130,9 @@ func SetGates(gates map[string]bool, value string) (err error) {
 	return err
 }
 
-// GateCounts reports whether a feature gate affects how the kubelet treats a provider
+// IsProviderGate reports whether a feature gate affects how the kubelet treats a provider
 // configuration. Gates whose case is wrong count, because the kubelet rejects them.
-func GateCounts(name string) bool {
+func IsProviderGate(name string) bool {
 	return slices.ContainsFunc(config.FeatureGates(), func(gate string) bool { return strings.EqualFold(gate, name) })
 }
 
@@ -163,9 +163,9 @@ func (r *Reading) Given(ctx context.Context, flag string) (list []Given) {
 	return list
 }
 
-// GateSet returns where a feature gate of the kubelet's next start is set: in flags
+// GateSettings returns where a feature gate of the kubelet's next start is set: in flags
 // and in the kubelet's configuration.
-func (r *Reading) GateSet(ctx context.Context, gate string) (list []Given) {
+func (r *Reading) GateSettings(ctx context.Context, gate string) (list []Given) {
 	rd := r.reader(ctx)
 	next := r.nextStart(rd)
 	for _, g := range givenIn(next.args, gatesFlag)[gatesFlag] {

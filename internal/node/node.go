@@ -77,10 +77,10 @@ func usageError(hint, format string, args ...any) error {
 	return &Error{Err: fmt.Errorf(format, args...), Hint: hint, Usage: true}
 }
 
-// Denied returns err with a hint if this user lacks a permission, and nil
+// PermissionError returns err with a hint if this user lacks a permission, and nil
 // otherwise. The kubelet runs as root, so such an error says nothing about how the
 // kubelet treats a configuration.
-func Denied(err error) error {
+func PermissionError(err error) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return nil
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// Without describes a machine without a kubelet, or whose kubelet has no credential
+// NoProviders describes a machine without a kubelet, or whose kubelet has no credential
 // providers.
-type Without struct {
+type NoProviders struct {
 	Kind    Kind     `json:"kind"`              // "none" on a machine that is not a node
 	Service string   `json:"service,omitempty"` // the service that starts the kubelet; "" if it is unknown
 	PID     int      `json:"pid,omitempty"`     // of the kubelet; 0 if none is running
@@ -25,11 +25,11 @@ type Without struct {
 }
 
 // IsNode reports whether a service starts a kubelet, or one is running.
-func (w *Without) IsNode() bool { return w.Kind != NoKubelet || w.PID != 0 }
+func (w *NoProviders) IsNode() bool { return w.Kind != NoKubelet || w.PID != 0 }
 
 // noProviders describes a machine on which no configuration was found. It fails if a
 // running kubelet has flags that are in no file.
-func (r *Reading) noProviders(ctx context.Context) (*Without, error) {
+func (r *Reading) noProviders(ctx context.Context) (*NoProviders, error) {
 	k, err := r.findKubelet("auto")
 	pid := 0
 	if err == nil {
@@ -50,9 +50,9 @@ func (r *Reading) noProviders(ctx context.Context) (*Without, error) {
 
 // without describes the kubelet's service. pid is the kubelet's process ID, if it is
 // known. No program is run.
-func (r *Reading) without(ctx context.Context, pid int) *Without {
+func (r *Reading) without(ctx context.Context, pid int) *NoProviders {
 	s := r.surveyed(ctx)
-	w := &Without{Kind: s.Kind, Service: s.Service, PID: pid}
+	w := &NoProviders{Kind: s.Kind, Service: s.Service, PID: pid}
 	for _, loc := range wellKnown() {
 		w.Looked = append(w.Looked, r.Host(loc.config))
 	}
@@ -64,7 +64,7 @@ func (r *Reading) without(ctx context.Context, pid int) *Without {
 }
 
 // text returns message and fix.
-func (w *Without) text(refusal *Refusal) (message, fix string) {
+func (w *NoProviders) text(refusal *Refusal) (message, fix string) {
 	places := "no file exists at " + strings.Join(w.Looked, ", ")
 	if !w.IsNode() {
 		return "no credential provider configuration found: no kubelet is running on this machine, and " + places,
@@ -78,7 +78,7 @@ func (w *Without) text(refusal *Refusal) (message, fix string) {
 }
 
 // name describes the kubelet.
-func (w *Without) name() string {
+func (w *NoProviders) name() string {
 	switch {
 	case w.Kind == NoKubelet:
 		return fmt.Sprintf("process %d", w.PID)
@@ -89,7 +89,7 @@ func (w *Without) name() string {
 }
 
 // setup returns how to set up credential providers on this kind of node.
-func (w *Without) setup(refusal *Refusal) string {
+func (w *NoProviders) setup(refusal *Refusal) string {
 	const install = "regcred install CONFIG --plugin FILE --restart"
 	switch {
 	case w.Kind == NoKubelet:

@@ -18,17 +18,17 @@ import (
 // DefaultRootDir is the kubelet's default --root-dir.
 const DefaultRootDir = "/var/lib/kubelet"
 
-// Want contains the settings of the user. With the zero value, the configuration is
+// FindOptions contains the settings of the user. With the zero value, the configuration is
 // searched for in the kubelet's flags and in the well-known locations.
-type Want struct {
+type FindOptions struct {
 	Config     string // path of the configuration; "" means that it is searched for
 	BinDir     string // absolute; "" means that it is searched for if NeedBinDir is set
 	NeedBinDir bool
 	RootDir    string // the kubelet's --root-dir; "" means the kubelet's own or DefaultRootDir
 
-	// OrNone allows a kubelet without credential providers: Find sets
+	// AllowNone allows a kubelet without credential providers: Find sets
 	// Origin.Without instead of failing.
-	OrNone bool
+	AllowNone bool
 
 	AsKubelet string   // use the flags and environment of the running kubelet: "auto", or a process ID; "" means no
 	Environ   []string // environment of the caller
@@ -41,7 +41,7 @@ type Origin struct {
 	BinDir string // absolute; "" if it is unknown
 	From   string // for messages: "flags", "kubelet process 123", "the EKS node configuration"
 
-	Without *Without // describes a node without a configuration; nil if there is one
+	Without *NoProviders // describes a node without a configuration; nil if there is one
 
 	Kubelet int    // process ID of the kubelet whose environment is used; 0 if it is not a running kubelet's
 	Unit    string // service whose environment is used because no kubelet is running
@@ -74,13 +74,13 @@ func (o *Origin) Environment() string {
 // OfKubelet reports whether the environment is a kubelet's.
 func (o *Origin) OfKubelet() bool { return o.Kubelet != 0 || o.Unit != "" }
 
-// Whose describes this kubelet.
-func (o *Origin) Whose() string { return (&kubelet{pid: o.Kubelet, unit: o.Unit}).String() }
+// KubeletName describes this kubelet.
+func (o *Origin) KubeletName() string { return (&kubelet{pid: o.Kubelet, unit: o.Unit}).String() }
 
 // Find returns the configuration that the user has set, or else the configuration in
 // the flags of the running kubelet, of the kubelet's service, or in a well-known
 // location. An *[Error] has a hint.
-func (r *Reading) Find(ctx context.Context, w Want) (*Origin, error) {
+func (r *Reading) Find(ctx context.Context, w FindOptions) (*Origin, error) {
 	o, k, err := r.environment(ctx, w)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (r *Reading) Find(ctx context.Context, w Want) (*Origin, error) {
 		if o.RootDir != "" && !filepath.IsAbs(o.RootDir) {
 			o.RootDir = filepath.Join(w.Dir, o.RootDir)
 		}
-		err = r.useKubelet(ctx, o, k, w.OrNone)
+		err = r.useKubelet(ctx, o, k, w.AllowNone)
 	case o.Config == "" || o.BinDir == "" && w.NeedBinDir:
 		err = r.discover(ctx, o, w)
 	}
@@ -106,12 +106,12 @@ func (r *Reading) Find(ctx context.Context, w Want) (*Origin, error) {
 }
 
 // Environment returns only the environment in which plugins run.
-func (r *Reading) Environment(ctx context.Context, w Want) (*Origin, error) {
+func (r *Reading) Environment(ctx context.Context, w FindOptions) (*Origin, error) {
 	o, _, err := r.environment(ctx, w)
 	return o, err
 }
 
-func (r *Reading) environment(ctx context.Context, w Want) (*Origin, *kubelet, error) {
+func (r *Reading) environment(ctx context.Context, w FindOptions) (*Origin, *kubelet, error) {
 	o := &Origin{Environ: w.Environ, Dir: w.Dir, reading: r}
 	if w.AsKubelet == "" {
 		return o, nil, nil
@@ -156,7 +156,7 @@ func (r *Reading) useKubelet(ctx context.Context, o *Origin, k *kubelet, orNone 
 }
 
 // discover fills in the location on this machine.
-func (r *Reading) discover(ctx context.Context, o *Origin, w Want) error {
+func (r *Reading) discover(ctx context.Context, o *Origin, w FindOptions) error {
 	loc, unread, err := r.location(ctx)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -167,7 +167,7 @@ func (r *Reading) discover(ctx context.Context, o *Origin, w Want) error {
 	o.Unread = unread
 	if loc == nil {
 		given := o.Config != "" || o.BinDir != ""
-		if w.OrNone && !given && len(o.Unread) == 0 {
+		if w.AllowNone && !given && len(o.Unread) == 0 {
 			o.From = "nowhere"
 			o.Without, err = r.noProviders(ctx)
 			return err

@@ -42,29 +42,29 @@ func TestFind(t *testing.T) {
 	tests := []struct {
 		name  string
 		files map[string]string
-		want  Want
+		want  FindOptions
 		got   Origin // with paths below the root
 		err   string
 		usage bool
 	}{
-		{name: "given", want: Want{Config: "/c.yaml", BinDir: "/b", NeedBinDir: true}, got: Origin{Config: "/c.yaml", BinDir: "/b", From: "flags"}},
+		{name: "given", want: FindOptions{Config: "/c.yaml", BinDir: "/b", NeedBinDir: true}, got: Origin{Config: "/c.yaml", BinDir: "/b", From: "flags"}},
 		{
-			name: "well-known", files: map[string]string{eks + "/config.json": "{}"}, want: Want{NeedBinDir: true},
+			name: "well-known", files: map[string]string{eks + "/config.json": "{}"}, want: FindOptions{NeedBinDir: true},
 			got: Origin{Config: "ROOT" + eks + "/config.json", BinDir: "ROOT" + eks, From: "the EKS node configuration", Discovered: true,
 				Found: []string{"--config ROOT" + eks + "/config.json", "--bin-dir ROOT" + eks}},
 		},
 		{
-			name: "flags in a file, beside what was given", files: units, want: Want{Config: "/mine", NeedBinDir: true},
+			name: "flags in a file, beside what was given", files: units, want: FindOptions{Config: "/mine", NeedBinDir: true},
 			got: Origin{Config: "/mine", BinDir: "ROOT/b", From: "the kubelet flags in ROOT/etc/default/kubelet", Discovered: true,
 				Found: []string{"--bin-dir ROOT/b"}, Via: []string{"ROOT/etc/default/kubelet"}},
 		},
-		{name: "no bin dir needed", files: units, want: Want{Config: "/mine"}, got: Origin{Config: "/mine", From: "flags"}},
-		{name: "nowhere", want: Want{NeedBinDir: true}, err: "no credential provider configuration was given, and none was found in the usual places"},
+		{name: "no bin dir needed", files: units, want: FindOptions{Config: "/mine"}, got: Origin{Config: "/mine", From: "flags"}},
+		{name: "nowhere", want: FindOptions{NeedBinDir: true}, err: "no credential provider configuration was given, and none was found in the usual places"},
 		{
-			name: "half", want: Want{Config: "/c", NeedBinDir: true}, usage: true,
+			name: "half", want: FindOptions{Config: "/c", NeedBinDir: true}, usage: true,
 			err: "--config is set, but --bin-dir is not set and was not found in a node configuration; the kubelet needs both",
 		},
-		{name: "no process id", want: Want{AsKubelet: "x"}, usage: true, err: "--as-kubelet=x: not a process ID"},
+		{name: "no process id", want: FindOptions{AsKubelet: "x"}, usage: true, err: "--as-kubelet=x: not a process ID"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

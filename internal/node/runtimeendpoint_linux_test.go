@@ -96,15 +96,15 @@ func TestConfigDirLink(t *testing.T) {
 // TestDenied: permission errors are distinguished from other errors.
 func TestDenied(t *testing.T) {
 	denied := fmt.Errorf("read: %w", &fs.PathError{Op: "open", Path: "c.yaml", Err: fs.ErrPermission})
-	if err := Denied(denied); err == nil || !errors.Is(err, fs.ErrPermission) || err.Error() != denied.Error() {
+	if err := PermissionError(denied); err == nil || !errors.Is(err, fs.ErrPermission) || err.Error() != denied.Error() {
 		t.Errorf("got %v, want %v", err, denied)
 	}
-	e, _ := errors.AsType[*Error](Denied(denied))
+	e, _ := errors.AsType[*Error](PermissionError(denied))
 	if hint := e != nil && e.Hint == "run it as root (sudo)"; hint != (os.Geteuid() != 0) {
 		t.Errorf("of user %d: got %+v", os.Geteuid(), e)
 	}
 	for _, other := range []error{nil, fs.ErrNotExist} {
-		if err := Denied(other); err != nil {
+		if err := PermissionError(other); err != nil {
 			t.Errorf("%v: got %v", other, err)
 		}
 	}

@@ -86,7 +86,7 @@ func TestGateSet(t *testing.T) {
 	put(t, filepath.Join(dir, "c.yaml"), "# Gate: no\nfeatureGates:\n  GateB: true\n  Gate: true\n")
 	put(t, filepath.Join(dir, "d/1.conf"), `{"featureGates": {"X": true, "Gate": false}}`+"\n")
 	var got []string
-	for _, g := range (Node{Root: dir}).Read().GateSet(t.Context(), "Gate") {
+	for _, g := range (Node{Root: dir}).Read().GateSettings(t.Context(), "Gate") {
 		got = append(got, fmt.Sprintf("%s:%d", strings.TrimPrefix(g.File, dir), g.Line))
 	}
 	if want := []string{"/lib/systemd/system/kubelet.service:2", "/c.yaml:4", "/d/1.conf:1"}; !slices.Equal(got, want) {
@@ -109,7 +109,7 @@ func TestGateRancher(t *testing.T) {
 		t.Errorf("got %v, %v, want %v", s.Gates, err, want)
 	}
 	var got []string
-	for _, g := range n.GateSet(t.Context(), "Gate") {
+	for _, g := range n.GateSettings(t.Context(), "Gate") {
 		got = append(got, fmt.Sprintf("%s:%d", strings.TrimPrefix(g.File, dir), g.Line))
 	}
 	if want := []string{"/etc/rancher/k3s/config.yaml.d/1.yaml:1", "/var/lib/rancher/k3s/agent/etc/kubelet.conf.d/9.conf:1"}; !slices.Equal(got, want) {

@@ -21,7 +21,7 @@ type problem struct {
 	unknown   bool // the authority
 }
 
-func said(problems []problem) string {
+func describeProblems(problems []problem) string {
 	var parts []string
 	for _, p := range problems {
 		parts = append(parts, p.what)
@@ -37,11 +37,11 @@ func names(cert *x509.Certificate) (list []string) {
 	for _, ip := range cert.IPAddresses {
 		list = append(list, ip.String())
 	}
-	return few(list)
+	return firstFew(list)
 }
 
-// few returns the first words of a list, and the number of the others.
-func few(list []string) []string {
+// firstFew returns the first words of a list, and the number of the others.
+func firstFew(list []string) []string {
 	if n := len(list); n > maxNames {
 		return append(list[:maxNames:maxNames], fmt.Sprintf("%d more", n-maxNames))
 	}

@@ -37,9 +37,9 @@ func (a *session) challenge(ctx context.Context) bool {
 	case status == http.StatusTooManyRequests || status >= 500:
 		return a.outOfOrder(got)
 	case status == http.StatusUnauthorized:
-		return a.learn(ctx, got)
+		return a.readChallenge(ctx, got)
 	case status == http.StatusOK && !isPage(got):
-		return a.learn(ctx, got)
+		return a.readChallenge(ctx, got)
 	}
 	return a.ping(ctx, got)
 }
@@ -85,8 +85,8 @@ func (a *session) outOfOrder(got response) bool {
 	return a.fail(StepChallenge, fix, "%s responds with %s", a.base.Host, text)
 }
 
-// learn reads the authentication challenge of a response.
-func (a *session) learn(ctx context.Context, got response) bool {
+// readChallenge reads the authentication challenge of a response.
+func (a *session) readChallenge(ctx context.Context, got response) bool {
 	// The response may be from a redirect; further requests go to the registry.
 	resp := *got.Response
 	resp.Request = &http.Request{URL: &a.base}
@@ -163,7 +163,7 @@ func (a *session) ping(ctx context.Context, first response) bool {
 	case !isRegistry(got):
 		return a.noRegistry(first, got)
 	case got.StatusCode == http.StatusUnauthorized && a.Runtime.Name != "containerd":
-		return a.learn(ctx, got) // c/image asks here first
+		return a.readChallenge(ctx, got) // c/image asks here first
 	case got.StatusCode == http.StatusUnauthorized:
 		a.add(StepChallenge, finding.SeverityWarning, "configure the registry to respond with 401 to anonymous requests for an image",
 			"%s requires authentication at /v2/ but responds with HTTP %d for the image, so containerd never authenticates", a.base.Host, first.StatusCode)

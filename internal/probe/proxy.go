@@ -46,7 +46,7 @@ func (a *session) reach(ctx context.Context, u *url.URL) bool {
 		}
 	}()
 	if proxy != nil {
-		if conn, ok = a.through(ctx, conn, proxy, u); !ok {
+		if conn, ok = a.connectThrough(ctx, conn, proxy, u); !ok {
 			return false
 		}
 		if conn == nil {
@@ -56,21 +56,21 @@ func (a *session) reach(ctx context.Context, u *url.URL) bool {
 	return u.Scheme != "https" || a.handshake(ctx, conn, u, proxy != nil)
 }
 
-// through connects through a proxy. It returns nil if the proxy gets each request
+// connectThrough connects through a proxy. It returns nil if the proxy gets each request
 // instead.
-func (a *session) through(ctx context.Context, conn net.Conn, proxy, u *url.URL) (net.Conn, bool) {
+func (a *session) connectThrough(ctx context.Context, conn net.Conn, proxy, u *url.URL) (net.Conn, bool) {
 	ctx, cancel := a.inTime(ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	if proxy.Scheme == "https" {
-		secured, err := a.shake(ctx, conn, proxy, nil)
+		secured, err := a.handshakeUnverified(ctx, conn, proxy, nil)
 		if err != nil {
 			return conn, a.fail(StepProxy, "check that the proxy supports TLS, because its address starts with https", "TLS connection to the proxy %s failed: %v", address(proxy), a.late(ctx, err))
 		}
 		// It is shown a password, as the registry is. Go's skip_verify is for it too.
 		if problems := a.problems(secured.ConnectionState().PeerCertificates, proxy.Hostname()); problems != nil && !a.hop.SkipVerify {
-			return conn, a.fail(StepProxy, problems[0].fix, "TLS connection to the proxy %s failed: %s", address(proxy), said(problems))
+			return conn, a.fail(StepProxy, problems[0].fix, "TLS connection to the proxy %s failed: %s", address(proxy), describeProblems(problems))
 		}
 		conn = secured
 	}

@@ -41,7 +41,7 @@ func (a *session) open() error {
 	if err != nil {
 		return err
 	}
-	a.tokens = &tokenWatch{inner: a.transport(), posts: a.posts()}
+	a.tokens = &tokenWatch{inner: a.transport(), postsFirst: a.postsFirst()}
 	a.registry = &login.Registry{
 		Target: target, Secrets: &login.Secrets{}, Transport: a.tokens,
 		Idle:  2 * a.stepTimeout(), // longer than the timeout of a step

@@ -11,9 +11,9 @@ import (
 	"github.com/regcred/regcred/internal/registry"
 )
 
-// meaning returns how to fix a status. Registries differ: some hide images that the
+// statusFix returns how to fix a status. Registries differ: some hide images that the
 // user must not see.
-func (a *session) meaning(status int, cred *regcred.Credential) string {
+func (a *session) statusFix(status int, cred *regcred.Credential) string {
 	switch {
 	case status == http.StatusTooManyRequests:
 		return "if pulls are anonymous, use a credential; otherwise, pull less often or use a mirror"

@@ -69,9 +69,9 @@ func readPair(ctx context.Context, pair [2]string) (tls.Certificate, error) {
 	return both, nil
 }
 
-// shake makes a TLS connection without verification. It sets wanted if the server
+// handshakeUnverified makes a TLS connection without verification. It sets wanted if the server
 // requests a certificate.
-func (a *session) shake(ctx context.Context, conn net.Conn, u *url.URL, wanted *bool) (*tls.Conn, error) {
+func (a *session) handshakeUnverified(ctx context.Context, conn net.Conn, u *url.URL, wanted *bool) (*tls.Conn, error) {
 	secured := tls.Client(conn, &tls.Config{
 		ServerName: u.Hostname(), InsecureSkipVerify: true, NextProtos: []string{"http/1.1"},
 		GetClientCertificate: func(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -94,7 +94,7 @@ func (a *session) handshake(ctx context.Context, conn net.Conn, u *url.URL, prox
 	ctx, cancel := a.inTime(ctx)
 	defer cancel()
 	wanted := false
-	secured, err := a.shake(ctx, conn, u, &wanted)
+	secured, err := a.handshakeUnverified(ctx, conn, u, &wanted)
 	switch {
 	case err == nil:
 	case isPlain(err) && a.hop.HTTPToo && a.as == "":
@@ -117,13 +117,13 @@ func (a *session) handshake(ctx context.Context, conn net.Conn, u *url.URL, prox
 		a.add(StepTLS, finding.SeverityOK, "", "%s; certificate not verified, because %s does not verify certificates for loopback addresses", who, a.runtimeName())
 	case a.hop.SkipVerify:
 		a.add(StepTLS, finding.SeverityWarning, "set the CA (ca) instead of skip_verify, because anyone impersonating the registry could get the password",
-			"%s; certificate verification is turned off in %s: %s", who, a.hop.File, said(problems))
+			"%s; certificate verification is turned off in %s: %s", who, a.hop.File, describeProblems(problems))
 	default:
 		fix := problems[0].fix
 		if proxied && problems[0].unknown {
 			fix = "the proxy intercepts TLS with a certificate from its own CA instead of the registry's certificate: " + fix
 		}
-		return a.fail(StepTLS, fix, "%s: %s", address(u), said(problems))
+		return a.fail(StepTLS, fix, "%s: %s", address(u), describeProblems(problems))
 	}
 	return true
 }

@@ -18,9 +18,9 @@ import (
 // tokenWatch is a transport that keeps the response of the token server. Like the
 // runtime, it sends POST first.
 type tokenWatch struct {
-	inner *http.Transport
-	realm *url.URL // nil before the challenge
-	posts bool     // the runtime posts a password, and gets only where that is refused
+	inner      *http.Transport
+	realm      *url.URL // nil before the challenge
+	postsFirst bool     // the runtime posts a password, and gets only where that is refused
 
 	method   string // of the request that was answered last; "" if none was
 	status   int    // likewise, of the response
@@ -29,10 +29,10 @@ type tokenWatch struct {
 	whole    bool // the response has ended
 }
 
-// posts reports whether the runtime requests a token with POST first, as containerd
+// postsFirst reports whether the runtime requests a token with POST first, as containerd
 // does (core/remotes/docker/authorizer.go). An unknown runtime is treated as
 // containerd.
-func (a *session) posts() bool { return a.Runtime.Name != "CRI-O" && a.Runtime.Name != "podman" }
+func (a *session) postsFirst() bool { return a.Runtime.Name != "CRI-O" && a.Runtime.Name != "podman" }
 
 // postRefused are the statuses after which containerd tries GET.
 var postRefused = []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed}
@@ -44,7 +44,7 @@ func (t *tokenWatch) RoundTrip(req *http.Request) (*http.Response, error) {
 	t.method, t.status, t.kind = "", 0, ""
 	t.response.Reset()
 	t.whole = false
-	if user, password, ok := req.BasicAuth(); ok && t.posts && req.Method == http.MethodGet {
+	if user, password, ok := req.BasicAuth(); ok && t.postsFirst && req.Method == http.MethodGet {
 		resp, err := t.post(req, user, password)
 		// A redirect of a password is not followed.
 		if err != nil || resp.StatusCode/100 != 3 && !slices.Contains(postRefused, resp.StatusCode) {

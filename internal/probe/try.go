@@ -93,7 +93,7 @@ func (a *session) token(ctx context.Context, cred *regcred.Credential) bool {
 	}
 	who := login.Try{Credential: cred}.Who()
 	if missingAccess := a.missingAccess(); missingAccess != "" {
-		a.add(StepToken, finding.SeverityWarning, a.meaning(http.StatusForbidden, cred), "%s: %s issued a token that does not grant access to this image: %s", who, a.tokens.realm.Host, missingAccess)
+		a.add(StepToken, finding.SeverityWarning, a.statusFix(http.StatusForbidden, cred), "%s: %s issued a token that does not grant access to this image: %s", who, a.tokens.realm.Host, missingAccess)
 		return true
 	}
 	a.add(StepToken, finding.SeverityOK, "", "%s: %s issues a token", who, a.tokens.realm.Host)
@@ -135,7 +135,7 @@ func (a *session) failToken(ctx context.Context, cred *regcred.Credential, err e
 	case try.Status == 0 && what != "":
 		return a.fail(StepToken, look, "%s: %s", try.Who(), what)
 	case try.Status != 0:
-		fix = a.meaning(try.Status, cred)
+		fix = a.statusFix(try.Status, cred)
 		if a.tokens.method == http.MethodPost && a.Runtime.Name == "containerd" {
 			fix = strings.TrimPrefix(fix+"; ", "; ") + "this is the response to POST, which containerd sends first; containerd tries GET only if POST returns 400, 401, 404 or 405"
 		}
@@ -207,7 +207,7 @@ func (a *session) refused(cred *regcred.Credential, got response) bool {
 	if got.StatusCode == http.StatusNotFound {
 		text = a.wanted() + ": " + text
 	}
-	fix := a.meaning(got.StatusCode, cred)
+	fix := a.statusFix(got.StatusCode, cred)
 	if c := a.result.Challenge; c != nil && c.Scheme == "Bearer" && cred != nil && got.StatusCode == http.StatusUnauthorized {
 		// The password is right.
 		text = strings.TrimSuffix(text, " ("+try.Hint()+")") + fmt.Sprintf(", although the token server %s issued a token", a.tokens.realm.Host)
@@ -253,7 +253,7 @@ func (a *session) found(ctx context.Context, rt http.RoundTripper, who string, g
 	}
 	if kind.IsIndex() && a.Platform != "" {
 		if a.result.Platforms = platforms(body.body); len(a.result.Platforms) > 0 && !slices.Contains(a.result.Platforms, a.Platform) {
-			return a.fail(StepManifest, "build or mirror the image for "+a.Platform+" too", "%s: %s, but it has no image for %s, only for %s", who, what, a.Platform, strings.Join(few(a.result.Platforms), ", "))
+			return a.fail(StepManifest, "build or mirror the image for "+a.Platform+" too", "%s: %s, but it has no image for %s, only for %s", who, what, a.Platform, strings.Join(firstFew(a.result.Platforms), ", "))
 		}
 		what += ", for " + a.Platform
 	}

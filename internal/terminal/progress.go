@@ -26,6 +26,20 @@ func (t *Terminal) progress() *mpb.Progress {
 	return mpb.New(mpb.WithOutput(t.Stderr), mpb.WithWidth(60))
 }
 
+// oneBar is a drawing with one bar that counts. Without out, it draws nothing.
+type oneBar struct {
+	out *mpb.Progress
+	bar *mpb.Bar
+}
+
+// Close removes the bar.
+func (b *oneBar) Close() {
+	if b.out != nil {
+		b.bar.Abort(true)
+		b.out.Wait()
+	}
+}
+
 // Layers draws a bar for each of several downloads. The zero value draws nothing.
 type Layers struct {
 	out *mpb.Progress
@@ -92,14 +106,13 @@ func shortDigest(digest string) string {
 
 // Checks draws one bar for a series of checks, with the name of the one that runs.
 type Checks struct {
-	out     *mpb.Progress
-	bar     *mpb.Bar
+	oneBar
 	running atomic.Value // string
 }
 
 // Checks begins to draw checks, whose names have at most width columns.
 func (t *Terminal) Checks(width int) *Checks {
-	c := &Checks{out: t.progress()}
+	c := &Checks{oneBar: oneBar{out: t.progress()}}
 	if c.out != nil {
 		c.begin(width)
 	}
@@ -114,7 +127,7 @@ func (c *Checks) begin(width int) {
 	)
 }
 
-// At says how many of all are done, and which runs.
+// At sets how many checks are done, and which one runs.
 func (c *Checks) At(done, total int, name string) {
 	if c.out == nil {
 		return
@@ -124,24 +137,12 @@ func (c *Checks) At(done, total int, name string) {
 	c.bar.SetCurrent(int64(done))
 }
 
-// Close ends the drawing.
-func (c *Checks) Close() {
-	if c.out == nil {
-		return
-	}
-	c.bar.Abort(true)
-	c.out.Wait()
-}
-
 // Counter draws one bar for a number of items.
-type Counter struct {
-	out *mpb.Progress
-	bar *mpb.Bar
-}
+type Counter struct{ oneBar }
 
-// Counter begins to draw what format says of how many are done: "node %d of %d".
+// Counter begins to draw how many items are done. format is such as "node %d of %d".
 func (t *Terminal) Counter(format string) *Counter {
-	c := &Counter{out: t.progress()}
+	c := &Counter{oneBar{out: t.progress()}}
 	if c.out != nil {
 		c.bar = c.out.AddBar(0, mpb.AppendDecorators(decor.CountersNoUnit(format)))
 	}
@@ -157,24 +158,12 @@ func (c *Counter) Next(total int) {
 	c.bar.Increment()
 }
 
-// Close ends the drawing.
-func (c *Counter) Close() {
-	if c.out == nil {
-		return
-	}
-	c.bar.Abort(true)
-	c.out.Wait()
-}
-
 // Images shows which images are being pulled, if neither bytes nor layers are known.
-type Images struct {
-	out   *mpb.Progress
-	total *mpb.Bar
-}
+type Images struct{ oneBar }
 
-// Images begins to draw so many pulls. The end of ctx tidies up after a ^C.
+// Images begins to draw n pulls. When ctx ends, it hides a ^C that the terminal echoed.
 func (t *Terminal) Images(ctx context.Context, n int) *Images {
-	p := &Images{out: t.progress()}
+	p := &Images{oneBar{out: t.progress()}}
 	if p.out == nil {
 		return p
 	}
@@ -185,7 +174,7 @@ func (t *Terminal) Images(ctx context.Context, n int) *Images {
 }
 
 func (p *Images) begin(n int) {
-	p.total = p.out.AddBar(int64(n),
+	p.bar = p.out.AddBar(int64(n),
 		mpb.BarPriority(math.MaxInt), // below the others
 		mpb.BarRemoveOnComplete(),
 		mpb.AppendDecorators(decor.CountersNoUnit("%d of %d images")))
@@ -200,7 +189,7 @@ func (p *Images) Begin(image string) (end func()) {
 		mpb.AppendDecorators(decor.Name(inline(image)+" "), decor.Elapsed(decor.ET_STYLE_GO)))
 	return func() {
 		bar.Abort(true)
-		p.total.Increment()
+		p.bar.Increment()
 	}
 }
 
@@ -211,13 +200,4 @@ func (p *Images) Above(w io.Writer) io.Writer {
 		return w
 	}
 	return p.out
-}
-
-// Close ends the drawing.
-func (p *Images) Close() {
-	if p.out == nil {
-		return
-	}
-	p.total.Abort(true)
-	p.out.Wait()
 }

@@ -115,7 +115,7 @@ func TestProgressEscapes(t *testing.T) {
 			l.Close()
 		},
 		"check": func(p *mpb.Progress, drawn func()) {
-			c := &Checks{out: p}
+			c := &Checks{oneBar: oneBar{out: p}}
 			c.begin(40)
 			drawn() // before the first check runs
 			c.At(1, 2, name)
@@ -123,7 +123,7 @@ func TestProgressEscapes(t *testing.T) {
 			c.Close()
 		},
 		"image": func(p *mpb.Progress, drawn func()) {
-			i := &Images{out: p}
+			i := &Images{oneBar{out: p}}
 			i.begin(1)
 			end := i.Begin(name)
 			drawn()
