@@ -16,7 +16,7 @@ import (
 // no token and none of the plugin's standard output.
 type Finding struct {
 	finding.Finding
-	Did     string // what the check did; empty if it was skipped
+	Did     string // action of the check; empty if it was skipped
 	Kubelet string // how the kubelet treats such a plugin
 }
 

@@ -92,7 +92,7 @@ func (a *app) explain(ctx context.Context, e *explainFlags, tgt target) error {
 			r.Route.Findings = append(r.Route.Findings, r.Route.Anonymous()...)
 		}
 	}
-	r.Judge()
+	r.SetVerdict()
 	if err := a.print(e.output, r, func(t *terminal.Text) { renderExplanation(t, r) }); err != nil {
 		return err
 	}

@@ -22,8 +22,8 @@ import (
 func newExplanation(o *node.Origin, req regcred.Request) *report.Explanation {
 	r := report.NewExplanation(req, report.File{Path: o.Config, From: o.From})
 	r.BinDir, r.Environment = o.BinDir, o.Environment()
-	if o.Without != nil {
-		r.Config.Without = o.Without
+	if o.NoProviders != nil {
+		r.Config.Without = o.NoProviders
 	}
 	return r
 }

@@ -107,7 +107,7 @@ func (a *app) helperInstall(ctx context.Context, h *helperFlags) error {
 	}
 	hosts := dockerhelper.Hosts(cfg)
 	edit := func(c dockerclient.Client) func([]byte) ([]byte, error) {
-		want := dockerclient.Want{Hosts: a.keys(c, hosts), Others: dockerclient.Others(h.others.value),
+		want := dockerclient.Desired{Hosts: a.keys(c, hosts), Others: dockerclient.Others(h.others.value),
 			AllHosts: h.allHosts && slices.Contains(c.Readers(a.clientEnv()), dockerclient.Docker)}
 		return func(data []byte) ([]byte, error) { return dockerclient.Put(data, want) }
 	}

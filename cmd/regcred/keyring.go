@@ -68,7 +68,7 @@ func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*session, error)
 // kubeletExits returns an error if the kubelet would not start because executables are
 // missing.
 func kubeletExits(cfg *config.Config, o *node.Origin) error {
-	if o.Without != nil {
+	if o.NoProviders != nil {
 		return nil
 	}
 	return report.KubeletExits(lint.BinDir(cfg, o.BinDir))

@@ -42,7 +42,7 @@ func (a *app) resolve(ctx context.Context, path string, needBinDir bool) (*node.
 }
 
 // resolveOrNone is like resolve, but also succeeds without a configuration, like a
-// kubelet without credential providers. Then it sets Origin.Without, and only pull
+// kubelet without credential providers. Then it sets Origin.NoProviders, and only pull
 // secrets and docker config files apply.
 func (a *app) resolveOrNone(ctx context.Context, n *node.Reading, needBinDir bool) (*node.Origin, error) {
 	w, err := a.want()
@@ -131,13 +131,13 @@ func (a *app) loadValid(ctx context.Context, o *node.Origin) (*config.Config, er
 	return cfg, err
 }
 
-// loadOrNone loads the configuration found by [app.resolveOrNone]. If Without is set, it
+// loadOrNone loads the configuration found by [app.resolveOrNone]. If NoProviders is set, it
 // prints a note and returns a configuration without providers.
 func (a *app) loadOrNone(ctx context.Context, o *node.Origin) (*config.Config, error) {
-	if o.Without == nil {
+	if o.NoProviders == nil {
 		return a.loadValid(ctx, o)
 	}
-	a.Note("%s; %s", o.Without.Message, o.Without.Fix)
+	a.Note("%s; %s", o.NoProviders.Message, o.NoProviders.Fix)
 	return &config.Config{}, nil
 }
 

@@ -49,8 +49,8 @@ type hostTable struct {
 	DialTimeout  string         `toml:"dial_timeout"`
 }
 
-// dropOtherCase empties the settings whose keys have another case: the parser of
-// containerd 1 is case-sensitive, and that of containerd 2 is not.
+// dropOtherCase empties the settings whose keys have another case: containerd
+// 1 has a case-sensitive parser, and containerd 2 does not.
 func (t *hostTable) dropOtherCase(written map[string]any) {
 	none := hostTable{}
 	for key, empty := range map[string]func(){

@@ -53,7 +53,7 @@ type Served struct {
 }
 
 // Serving finds the containerd that serves a socket, and runs its program with
-// --version. The requirements are those of [PauseImage].
+// --version. It has the same requirements as [PauseImage].
 func Serving(ctx context.Context, socket string) (*Served, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxDump)
 	defer cancel()

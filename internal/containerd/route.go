@@ -206,7 +206,7 @@ func (w *planner) add(hop route.Hop) {
 	w.Hops = append(w.Hops, hop)
 }
 
-// whySkipped returns why a host is not asked for the manifest, or "".
+// whySkipped returns why containerd does not request the manifest from a host, or "".
 func (w *planner) whySkipped(capabilities []string) string {
 	has := func(name string) bool {
 		return len(capabilities) == 0 || slices.ContainsFunc(capabilities, func(c string) bool { return strings.EqualFold(c, name) })

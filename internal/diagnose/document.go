@@ -48,7 +48,7 @@ func ConfigKind(kind string) string {
 }
 
 // ConfigFile explains a document without a kind, by fields that only certain
-// files have; "" if it has none of them.
+// files have; "" without such fields.
 func ConfigFile(fields map[string]any) string {
 	for _, file := range []struct{ text, fields string }{
 		{"a docker config.json" + needFile, "auths credHelpers credsStore"},
@@ -85,7 +85,7 @@ func IsTOML(text []byte) bool {
 const Template = "an unrendered template ({{ … }}); render it first, for example with \"helm template\""
 
 // TemplateOffset returns the offset of the first template action outside quotes
-// and comments; -1 if there is none.
+// and comments; -1 without one.
 func TemplateOffset(text []byte) int {
 	for at := 0; ; at += len("{{") {
 		next := bytes.Index(text[at:], []byte("{{"))

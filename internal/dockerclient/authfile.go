@@ -49,8 +49,8 @@ func (e Env) authFiles() (list []string) {
 	return list
 }
 
-// mergeAuthFiles merges files as their readers do: what an earlier file has for
-// a host or a part of it hides later entries.
+// mergeAuthFiles merges files as their readers do: an entry for a host or a part
+// of it hides later entries.
 func mergeAuthFiles(paths []string) (all authJSON, err error) {
 	all = authJSON{map[string]json.RawMessage{}, map[string]string{}}
 	for _, path := range paths {

@@ -36,8 +36,8 @@ const (
 	Replace Others = "replace" // replace the entry, which cannot be restored
 )
 
-// Want describes the wanted entries.
-type Want struct {
+// Desired describes the entries that a file should have.
+type Desired struct {
 	Hosts    []string // keys of credHelpers
 	AllHosts bool     // also credsStore: every host that is not in credHelpers
 	Others   Others   // "" means Refuse
@@ -72,8 +72,8 @@ func Read(data []byte) (Entries, error) {
 }
 
 // Put returns a file with the wanted entries instead of all previous entries
-// for regcred's helper. All other bytes stay. Data is nil if there is no file.
-func Put(data []byte, w Want) ([]byte, error) {
+// for regcred's helper. All other bytes stay. Data is nil for a missing file.
+func Put(data []byte, w Desired) ([]byte, error) {
 	clean, err := Remove(data)
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func Remove(data []byte) ([]byte, error) {
 }
 
 // created returns the text of a new file.
-func created(w Want) []byte {
+func created(w Desired) []byte {
 	s := style{"\n", "\t", ": "}
 	var list []string
 	if w.AllHosts {
@@ -149,14 +149,14 @@ func (s style) pairs(hosts []string) (list []string) {
 type document struct {
 	before, after []byte // white space
 	object
-	nested  object   // credHelpers; nil if there is none
+	nested  object   // credHelpers; nil if it is not set
 	helpers []member // members of nested
 	store   string   // credsStore
 }
 
 func (d *document) bytes() []byte { return slices.Concat(d.before, d.object, d.after) }
 
-// parse parses a file. It returns nil if there is none.
+// parse parses a file. It returns nil for a missing file.
 func parse(data []byte) (*document, error) {
 	switch {
 	case data == nil:
@@ -242,8 +242,8 @@ func (d *document) helperOf(m member) (name string) {
 }
 
 // ours returns the file's entries for regcred's helper.
-func (d *document) ours() Want {
-	w := Want{AllHosts: d.store == Helper}
+func (d *document) ours() Desired {
+	w := Desired{AllHosts: d.store == Helper}
 	for _, m := range d.helpers {
 		if d.helperOf(m) == Helper {
 			w.Hosts = append(w.Hosts, m.Key)
@@ -254,7 +254,7 @@ func (d *document) ours() Want {
 
 // resolveConflicts removes or keeps entries of other helpers, and returns the
 // hosts that get an entry.
-func (d *document) resolveConflicts(w Want) (hosts []string, err error) {
+func (d *document) resolveConflicts(w Desired) (hosts []string, err error) {
 	taken := map[string]string{}
 	for _, m := range d.helpers {
 		if slices.Contains(w.Hosts, m.Key) {

@@ -49,7 +49,7 @@ var files = map[string]struct{ old, new string }{
 	},
 }
 
-var wanted = Want{Hosts: []string{"a.example", "b.example:5000"}}
+var wanted = Desired{Hosts: []string{"a.example", "b.example:5000"}}
 
 func TestPut(t *testing.T) {
 	for name, tt := range files {
@@ -62,14 +62,14 @@ func TestPut(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			undone(t, []byte(tt.old), wanted)
-			undone(t, []byte(tt.old), Want{Hosts: wanted.Hosts[:1]})
+			undone(t, []byte(tt.old), Desired{Hosts: wanted.Hosts[:1]})
 		})
 	}
 }
 
 // undone puts entries into a file, twice and others in between, and takes them
 // out again.
-func undone(t *testing.T, old []byte, w Want) {
+func undone(t *testing.T, old []byte, w Desired) {
 	t.Helper()
 	clean, err := Remove(old)
 	if err != nil {
@@ -82,7 +82,7 @@ func undone(t *testing.T, old []byte, w Want) {
 	if !json.Valid(put) {
 		t.Fatalf("%q became %q", old, put)
 	}
-	if other, err := Put(put, Want{Hosts: []string{"other.example"}, Others: Keep}); err != nil {
+	if other, err := Put(put, Desired{Hosts: []string{"other.example"}, Others: Keep}); err != nil {
 		t.Errorf("%q: %v", put, err)
 	} else if again, err := Put(other, w); err != nil || !bytes.Equal(again, put) {
 		t.Errorf("%q became %q, and the second time, after %q, %q (%v)", old, put, other, again, err)
@@ -124,7 +124,7 @@ func others(t *testing.T, old, new []byte) {
 // TestPutCreates: a file that there was not is none again; one of the same
 // members that somebody else wrote stays.
 func TestPutCreates(t *testing.T) {
-	for _, w := range []Want{wanted, {AllHosts: true}, {Hosts: wanted.Hosts, AllHosts: true}} {
+	for _, w := range []Desired{wanted, {AllHosts: true}, {Hosts: wanted.Hosts, AllHosts: true}} {
 		undone(t, nil, w)
 		data, err := Put(nil, w)
 		if err != nil || len(data) == 0 {
@@ -134,7 +134,7 @@ func TestPutCreates(t *testing.T) {
 			t.Errorf("%q: got %q (%v), want what is left of it", data, left, err)
 		}
 	}
-	if data, err := Put(nil, Want{}); data != nil || err != nil {
+	if data, err := Put(nil, Desired{}); data != nil || err != nil {
 		t.Errorf("nothing wanted: got %q (%v)", data, err)
 	}
 }
@@ -174,7 +174,7 @@ func TestPutOthers(t *testing.T) {
 }
 
 func TestPutAllHosts(t *testing.T) {
-	all := Want{AllHosts: true}
+	all := Desired{AllHosts: true}
 	for old, want := range map[string]string{
 		`{"auths": {"x.example": {}}}`:                  `{"credsStore": "regcred","auths": {"x.example": {}}}`,
 		`{"auths": {"x.example": {"auth": "dTpw"}}}`:    "docker would no longer find its credentials for x.example: a credsStore replaces auths",
@@ -234,6 +234,6 @@ func FuzzPut(f *testing.F) {
 			t.Fatalf("%q is written %s", host, quote(host))
 		}
 		host = strings.ToValidUTF8(host, "?") // as hosts of a configuration are
-		undone(t, data, Want{Hosts: []string{host, host + "2"}, AllHosts: all})
+		undone(t, data, Desired{Hosts: []string{host, host + "2"}, AllHosts: all})
 	})
 }

@@ -31,7 +31,7 @@ func (c Change) Changed() bool { return !bytes.Equal(c.Old, c.New) || (c.Old == 
 func (c Change) Format(s fmt.State, _ rune) { io.WriteString(s, c.Path) }
 
 // Plan reads a file and returns the change that edit would make, without
-// writing. Edit gets nil if there is no file, and returns nil to remove it.
+// writing. For a missing file, edit gets nil; it returns nil to remove the file.
 // Files that other users can write are rejected: they name the programs that
 // this user's clients run.
 func Plan(path string, edit func([]byte) ([]byte, error)) (Change, error) {
@@ -103,7 +103,7 @@ func makeDir(dir string) error {
 	}
 	err := os.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrExist) {
-		return nil // another process was faster; if it is no directory, a later step fails
+		return nil // another process was faster; if it made a file, a later step fails
 	}
 	if err != nil {
 		return err
@@ -122,8 +122,8 @@ var errMeanwhile = errors.New("another program keeps changing the file: stop the
 // file is a file as it was read.
 type file struct {
 	path   string
-	target string // what path leads to
-	data   []byte // nil if there is no file
+	target string // path with symlinks resolved
+	data   []byte // nil for a missing file
 
 	untrusted error // set if other users can write the file
 }
@@ -149,7 +149,7 @@ func open(path string) (*file, error) {
 	return f, nil
 }
 
-// target returns what a path leads to, which need not exist.
+// target resolves the symlinks of a path, which need not exist.
 func target(path string) (string, error) {
 	to, err := filepath.EvalSymlinks(path)
 	if err == nil {
@@ -207,7 +207,7 @@ func (f *file) replace(data []byte) error {
 	return fmt.Errorf("%s belongs to another user or group, and this user cannot preserve the ownership: chown the file to this user", f.path)
 }
 
-// unchanged returns errMeanwhile if the file differs from what was read.
+// unchanged returns errMeanwhile if the file was changed after it was read.
 func (f *file) unchanged() error {
 	now, err := open(f.path)
 	if err != nil {

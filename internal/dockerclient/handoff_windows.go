@@ -12,5 +12,5 @@ import (
 // temporary files.
 func isOwn(fs.FileInfo) bool { return true }
 
-// inheritable does nothing, because there is no file.
+// inheritable does nothing, because there is nothing to inherit.
 func inheritable(f *os.File) *os.File { return f }

@@ -89,7 +89,7 @@ type style struct {
 	colon  string // between name and value
 }
 
-// style returns the style of the first member, or docker's if there is none.
+// style returns the style of the first member, or docker's style for an empty object.
 func (o object) style() style {
 	list, err := o.members()
 	if err != nil || len(list) == 0 {
@@ -126,7 +126,7 @@ func (s style) nested(name string, members []string) string {
 }
 
 // isNested reports whether an object was written by [style.nested], or by a
-// program that puts the first member on a line of its own.
+// program that puts the first member on a separate line.
 func (o object) isNested() bool { return strings.IndexByte(space, o[1]) >= 0 }
 
 func quote(s string) string { return textedit.EncodeJSON(s, "", "") }

@@ -162,7 +162,7 @@ func (s *Session) Environ(environ []string) []string {
 func (s *Session) dockerDir() string { return filepath.Join(s.dir, "docker") }
 
 // authFile returns a file in a subdirectory, because the session's directory is
-// locked and whoever edits the file locks its directory.
+// locked, and an editor of the file locks the directory that contains it.
 func (s *Session) authFile() string { return filepath.Join(s.dir, "containers", authFile) }
 
 // fill creates the directory's content.
@@ -217,7 +217,7 @@ func (o SessionOptions) dockerFile(data []byte) (text []byte, differ []Login, er
 	if len(o.Hosts) == 0 && !o.AllHosts {
 		return PutLogins(data, o.Logins)
 	}
-	text, err = Put(data, Want{Hosts: Docker.Keys(o.Hosts), AllHosts: o.AllHosts, Others: Replace})
+	text, err = Put(data, Desired{Hosts: Docker.Keys(o.Hosts), AllHosts: o.AllHosts, Others: Replace})
 	return text, nil, err
 }
 

@@ -27,7 +27,7 @@ func checkConfig(_ context.Context, w *World, r *results) {
 	case w.OriginErr != nil:
 		r.fail(w.OriginErr, "")
 	case o == nil:
-	case o.Without != nil:
+	case o.NoProviders != nil:
 		w.reportWithout(r)
 	case err != nil:
 		w.reportBadConfig(r, err)
@@ -44,7 +44,7 @@ func checkConfig(_ context.Context, w *World, r *results) {
 // reportWithout reports a node whose kubelet has no credential providers, which is
 // valid. On a machine that is not a node, only an image can be checked.
 func (w *World) reportWithout(r *results) {
-	without, severity := w.Origin.Without, finding.SeverityInfo
+	without, severity := w.Origin.NoProviders, finding.SeverityInfo
 	if !without.IsNode() && w.Image == nil {
 		severity = finding.SeverityError
 	}
@@ -137,7 +137,7 @@ func checkUnits(ctx context.Context, w *World, r *results) {
 	}
 }
 
-// reportSerious reports the linter's warnings and errors or, if there are none, ok.
+// reportSerious reports the linter's warnings and errors, or ok without any.
 func (r *results) reportSerious(found []finding.Finding, ok string) {
 	for _, f := range found {
 		if f.Severity == finding.SeverityInfo {

@@ -78,8 +78,8 @@ func checkDockerConfig(ctx context.Context, w *World, r *results) {
 }
 
 // ownKubelet returns the kubelet that runs on this node or that its service starts
-// next, because its HOME decides where it looks for docker configs. It returns nil if
-// there is none, or if o is already a kubelet.
+// next, because its HOME decides where it looks for docker configs. It returns nil
+// without such a kubelet, or if o is already a kubelet.
 func ownKubelet(ctx context.Context, n *node.Reading, o *node.Origin) *node.Origin {
 	if o.OfKubelet() {
 		return nil
@@ -193,7 +193,7 @@ func checkStrayDockerFiles(ctx context.Context, r *results, o *node.Origin) {
 		if home := DockerPaths(o).Home; home != "" {
 			why = fmt.Sprintf("the kubelet does not read this file, because its HOME is %q", home)
 		}
-		if o.Without != nil {
+		if o.NoProviders != nil {
 			result = finding.SeverityWarning // with providers, the file is probably not meant for the kubelet
 		}
 	}

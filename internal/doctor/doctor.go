@@ -218,7 +218,7 @@ func needOrigin(_ context.Context, w *World) error {
 	switch {
 	case w.OriginErr != nil:
 		return w.OriginErr
-	case w.Origin == nil || w.Origin.Without != nil:
+	case w.Origin == nil || w.Origin.NoProviders != nil:
 		return notApplicable("no configuration was found")
 	}
 	return nil

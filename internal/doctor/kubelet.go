@@ -70,9 +70,9 @@ func (k *Kubelet) pairOf(f node.RunningFlags) (p pair) {
 	return p
 }
 
-// checked returns the paths that were checked; false if there are none.
+// checked returns the paths that were checked; ok is false without any.
 func (k *Kubelet) checked() (p pair, ok bool) {
-	if k.Origin == nil || k.Origin.Without != nil {
+	if k.Origin == nil || k.Origin.NoProviders != nil {
 		return pair{}, false
 	}
 	for _, v := range []struct {

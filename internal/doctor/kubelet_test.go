@@ -233,7 +233,7 @@ func TestRestartIntoAnother(t *testing.T) {
 		runs := node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}
 		k.Origin = &node.Origin{Config: old, BinDir: k.Node.Host("/opt/bin"), Unit: "kubelet.service"}
 		if tt.without {
-			runs, k.Origin = node.RunningFlags{}, &node.Origin{Without: &node.NoProviders{}}
+			runs, k.Origin = node.RunningFlags{}, &node.Origin{NoProviders: &node.NoProviders{}}
 		}
 		k.Setup.Version, k.Setup.Running = node.Version{Kubelet: tt.version}, &node.Running{PID: 7, Flags: &runs}
 		if tt.version == "" {

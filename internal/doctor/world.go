@@ -86,7 +86,7 @@ type Image struct {
 	Offline  bool          // contact no host
 	Timeout  time.Duration // for all hosts together
 
-	config *config.Config // nil if there is no valid one
+	config *config.Config // nil unless it is valid
 	remedy func(regcred.Attempt) string
 	route  func(route.Image) (*route.Route, error)
 	prober probe.Prober
@@ -103,7 +103,7 @@ func (k *Kubelet) files() *node.Origin { return cmp.Or(k.Origin, k.Caller) }
 func (w *World) load(ctx context.Context) {
 	switch o := w.Origin; {
 	case o == nil:
-	case o.Without != nil:
+	case o.NoProviders != nil:
 		w.Config = &config.Config{}
 	default:
 		cfg, err := config.Load(o.Config)
@@ -123,7 +123,7 @@ func (w *World) load(ctx context.Context) {
 	}
 }
 
-// usable returns the configuration, which is empty if there is no valid one.
+// usable returns the configuration, which is empty unless it is valid.
 func (w *World) usable() *config.Config { return cmp.Or(w.Config, &config.Config{}) }
 
 // findRuntime finds the container runtime once.

@@ -165,7 +165,7 @@ func authenticator(cred *regcred.Credential) (authn.Authenticator, error) {
 	return authn.FromConfig(authn.AuthConfig{Auth: basicAuth(cred)}), nil
 }
 
-// userAgent is the User-Agent of requests that have none.
+// userAgent is the User-Agent of requests without one.
 const userAgent = "regcred"
 
 // ErrPlainHTTP is wrapped by a failure that an insecure [Target] would have

@@ -75,7 +75,7 @@ func (r *Registry) Learn(ctx context.Context, resp *http.Response) (*transport.C
 	return transport.Ping(ctx, r.Target.Registry, &pinger{inner: r.line(), pings: &r.pings})
 }
 
-// again returns the stored response, or nil if there is none.
+// again returns the stored response, or nil without one.
 func (p *pings) again(req *http.Request) (*http.Response, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

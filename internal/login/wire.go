@@ -176,8 +176,8 @@ func (a *loginBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// contentHeader distinguishes a request for content, between [Session] and the
-// wire, from those of go-containerregistry's login. It contains the request's
+// contentHeader marks a request for content between [Session] and the wire;
+// requests of go-containerregistry's login lack it. It contains the request's
 // User-Agent, and is never sent.
 const contentHeader = "Regcred-Content"
 

@@ -27,7 +27,7 @@ type FindOptions struct {
 	RootDir    string // the kubelet's --root-dir; "" means the kubelet's own or DefaultRootDir
 
 	// AllowNone allows a kubelet without credential providers: Find sets
-	// Origin.Without instead of failing.
+	// Origin.NoProviders instead of failing.
 	AllowNone bool
 
 	AsKubelet string   // use the flags and environment of the running kubelet: "auto", or a process ID; "" means no
@@ -41,7 +41,7 @@ type Origin struct {
 	BinDir string // absolute; "" if it is unknown
 	From   string // for messages: "flags", "kubelet process 123", "the EKS node configuration"
 
-	Without *NoProviders // describes a node without a configuration; nil if there is one
+	NoProviders *NoProviders // describes a node without a configuration; nil if there is one
 
 	Kubelet int    // process ID of the kubelet whose environment is used; 0 if it is not a running kubelet's
 	Unit    string // service whose environment is used because no kubelet is running
@@ -95,7 +95,7 @@ func (r *Reading) Find(ctx context.Context, w FindOptions) (*Origin, error) {
 	case o.Config == "" || o.BinDir == "" && w.NeedBinDir:
 		err = r.discover(ctx, o, w)
 	}
-	if err == nil && o.Without != nil {
+	if err == nil && o.NoProviders != nil {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
@@ -133,7 +133,7 @@ func (r *Reading) environment(ctx context.Context, w FindOptions) (*Origin, *kub
 func (r *Reading) useKubelet(ctx context.Context, o *Origin, k *kubelet, orNone bool) error {
 	o.From, o.RootDir = k.String(), cmp.Or(o.RootDir, k.path("root-dir"))
 	if orNone && o.Config+o.BinDir+k.path(configFlag)+k.path(binDirFlag) == "" {
-		o.Without = r.without(ctx, k.pid)
+		o.NoProviders = r.without(ctx, k.pid)
 		return nil
 	}
 	if o.Config != "" || o.BinDir != "" {
@@ -169,7 +169,7 @@ func (r *Reading) discover(ctx context.Context, o *Origin, w FindOptions) error 
 		given := o.Config != "" || o.BinDir != ""
 		if w.AllowNone && !given && len(o.Unread) == 0 {
 			o.From = "nowhere"
-			o.Without, err = r.noProviders(ctx)
+			o.NoProviders, err = r.noProviders(ctx)
 			return err
 		}
 		return r.notDiscovered(o, w.NeedBinDir)

@@ -186,8 +186,8 @@ type authorities struct {
 	more []byte         // in PEM, in addition to the system's
 }
 
-// few returns the CAs to try first: those in the system's bundle, or all if it
-// has none.
+// few returns the CAs to try first: the system's bundle or, if it is
+// empty, all.
 func (a *authorities) few(ctx context.Context) (*x509.CertPool, error) {
 	pool, err := systemBundle.wait(ctx)
 	if err != nil {

@@ -128,7 +128,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // overTLS sends a request with the bundle's CAs, and with all CAs if the
-// server's is unknown; nothing has been sent by then.
+// server's is unknown, before anything is sent.
 func (t *Transport) overTLS(req *http.Request) (*http.Response, error) {
 	if t.trust.own != nil || t.wide.Load() {
 		return t.ask(&t.all, req)

@@ -46,9 +46,9 @@ func (r *Explanation) Refuse(invalid error) {
 	}
 }
 
-// Judge sets the verdict. Errors that stop the kubelet take precedence over a failed
+// SetVerdict sets the verdict. Errors that stop the kubelet take precedence over a failed
 // pull.
-func (r *Explanation) Judge() {
+func (r *Explanation) SetVerdict() {
 	v := r.judgePull()
 	findings := slices.Clone(r.Findings)
 	for _, p := range r.Providers {

@@ -123,7 +123,7 @@ func TestJudge(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.report.Judge()
+			tt.report.SetVerdict()
 			if v := tt.report.Verdict; v.Outcome != tt.outcome || v.Text != tt.text {
 				t.Errorf("got %s, %q\nwant %s, %q", v.Outcome, v.Text, tt.outcome, tt.text)
 			}

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// blockList is a list whose items begin with a dash on a line of their own.
+// blockList is a list whose items begin with a dash on a separate line.
 type blockList struct {
 	text   []byte
 	indent string // before a dash
@@ -80,7 +80,7 @@ func (l *blockList) itemEnd(i int) int {
 }
 
 // read finds the dashes of a list whose key is on the line at an offset. It
-// returns nil if an item does not begin on a line of its own.
+// returns nil if an item does not begin on a separate line.
 func (l blockList) read(key int, list *yaml.Node, lines *Lines) List {
 	if key < 0 || l.end < key {
 		return nil

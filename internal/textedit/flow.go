@@ -20,8 +20,8 @@ func (l *flowList) Len() int { return len(l.items) }
 
 func (l *flowList) Item(i int) Span { return l.items[i] }
 
-// Cut includes the comma before the item if there is no comment next to it,
-// else the comma after it.
+// Cut includes the comma before the item unless a comment is next to it, else
+// the comma after it.
 func (l *flowList) Cut(i int) Span {
 	at := l.items[i]
 	switch {
@@ -71,7 +71,7 @@ func (s flowStyle) encode(value any) string {
 	return text
 }
 
-// style returns the style of the last item, or one line if there is no item.
+// style returns the style of the last item, or one line for an empty list.
 func (l *flowList) style() (s flowStyle) {
 	if len(l.items) == 0 {
 		return flowStyle{gap: " "}
@@ -95,8 +95,8 @@ func (l *flowList) style() (s flowStyle) {
 	return s
 }
 
-// newFlowList reads the list whose bracket is at an offset. It returns nil if
-// there is no list.
+// newFlowList reads the list whose bracket is at an offset. It returns nil
+// if the text there is not a list.
 func newFlowList(text []byte, bracket int) List {
 	if bracket < 0 || bracket >= len(text) || text[bracket] != '[' {
 		return nil

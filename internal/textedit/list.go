@@ -30,8 +30,8 @@ type NewItem struct {
 	Value any      // for [EncodeJSON]
 }
 
-// FindJSON finds the list in a field of a JSON object. It returns nil if there
-// is none.
+// FindJSON finds the list in a field of a JSON object. It returns nil
+// without such a list.
 func FindJSON(text []byte, field string) List {
 	top, err := jsonplace.Parse(text)
 	if err != nil {
@@ -46,8 +46,8 @@ func FindJSON(text []byte, field string) List {
 }
 
 // FindYAML finds the list in a field of the mapping at the top of a document,
-// with which text begins. It returns nil if there is none, or if it is not
-// written in place, for example as an alias.
+// with which text begins. It returns nil without such a list, or if it is
+// not written in place, for example as an alias.
 func FindYAML(text, document []byte, field string) List {
 	top, err := ParseYAML(document)
 	i := fieldIndex(top, field)

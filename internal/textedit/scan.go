@@ -51,7 +51,7 @@ func (s *scanner) next() Span {
 	return Span{from, s.at}
 }
 
-// atSeparator reports whether the next byte ends a plain scalar, or there is none.
+// atSeparator reports whether the next byte ends a plain scalar, or the text ends.
 func (s *scanner) atSeparator() bool {
 	return s.at >= len(s.text) || strings.IndexByte(space+",[]{}", s.text[s.at]) >= 0
 }

@@ -100,7 +100,7 @@ func (r *reader) explain(image string) (*report.Explanation, error) {
 		return nil, errors.New(ex.Error)
 	}
 	x.Match(r.cfg, ex, r.found)
-	x.Judge()
+	x.SetVerdict()
 	return x, nil
 }
 
