@@ -69,7 +69,7 @@ The exit code is 0 if no check fails, and 1 otherwise.`,
 	d.output = addOutputFlag(cmd, "text", "json", "sarif")
 	f := cmd.Flags()
 	f.StringSliceVar(&d.only, "only", nil, "run only this `check`; may be repeated")
-	completeFlag(cmd, "only", doctorChecks())
+	completeFlag(cmd, "only", doctor.Checks())
 	f.BoolVar(&d.kube, "kube", false, "check the cluster too")
 	f.Var(&d.pod, "pod", "also check the cluster for this pod, and request tokens for the pod as a dry run")
 	addRuleFlags(cmd, &d.rules)
@@ -110,14 +110,6 @@ func (a *app) doctor(ctx context.Context, d *doctorFlags) error {
 		return err
 	}
 	return cmp.Or(ctx.Err(), exit(exitFailed))
-}
-
-// doctorChecks returns the names of the checks.
-func doctorChecks() (names []string) {
-	for _, c := range doctor.Checks() {
-		names = append(names, c.Name)
-	}
-	return names
 }
 
 // doctorKubelet returns the kubelet of this node.
@@ -224,8 +216,8 @@ func (d *doctorFlags) check() error {
 		return usageError("", "--timeout is %s; it must be greater than 0", d.hostTimeout)
 	}
 	for _, name := range d.only {
-		if !slices.Contains(doctorChecks(), name) {
-			return usageError("checks: "+strings.Join(doctorChecks(), ", "), "--only %q: no such check", name)
+		if !slices.Contains(doctor.Checks(), name) {
+			return usageError("checks: "+strings.Join(doctor.Checks(), ", "), "--only %q: no such check", name)
 		}
 	}
 	return nil

@@ -63,7 +63,7 @@ func TestDocsDoctorChecks(t *testing.T) {
 			listed = append(listed, strings.Trim(name, "`"))
 		}
 	}
-	want := doctorChecks()
+	want := doctor.Checks()
 	slices.Sort(listed)
 	slices.Sort(want)
 	if diff := cmp.Diff(want, listed); diff != "" {

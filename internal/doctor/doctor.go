@@ -139,16 +139,10 @@ func (r *results) fail(err error, fix string) {
 	}
 }
 
-// Check describes a check.
-type Check struct {
-	Name string // for --only, and in findings
-	Doc  string // what is checked
-}
-
 // check is a row of the table of checks.
 type check struct {
-	Check
-	remote bool // contacts a server
+	name   string // for --only, and in findings
+	remote bool   // contacts a server
 	// needs returns why the check does not apply ([notApplicable]), or the error that
 	// keeps it from running.
 	needs func(context.Context, *World) error
@@ -160,40 +154,39 @@ type notApplicable string
 
 func (n notApplicable) Error() string { return string(n) }
 
-// Checks returns all checks in the order in which they run.
-func Checks() []Check {
-	var list []Check
+// Checks returns the names of all checks in the order in which they run.
+func Checks() (names []string) {
 	for _, c := range checks() {
-		list = append(list, c.Check)
+		names = append(names, c.name)
 	}
-	return list
+	return names
 }
 
 // checks is the table of all checks.
 func checks() []check {
 	return []check{
-		{Check{"config", "whether the kubelet would start with the configuration"}, false, always, checkConfig},
-		{Check{"lint", "invalid patterns and settings in the configuration"}, false, needConfig, checkLint},
-		{Check{"executables", "the plugin executables"}, false, needOrigin, checkExecutables},
-		{Check{"paths", "whether other users can change the configuration or plugins"}, false, needOrigin, checkPaths},
-		{Check{"mirror-origin", "whether containerd avoids the origin registry of a plugin with --mirror-origin=none"}, false, needConfig, checkMirrorOrigin},
-		{Check{"docker-config", "the node's docker config files"}, false, needDockerPaths, checkDockerConfig},
-		{Check{"units", "ignored settings in systemd units"}, false, always, checkUnits},
-		{Check{"kubelet", "whether the kubelet runs with this configuration"}, false, needNode, checkKubelet},
-		{Check{"mirrors", "the container runtime's mirror settings"}, false, always, checkMirrors},
-		{Check{"installed", "the generation that regcred install activated"}, false, needGenerations, checkInstalled},
-		{Check{"counts", "failed plugin runs of the installed generation"}, false, needGenerations, checkCounts},
+		{"config", false, always, checkConfig},
+		{"lint", false, needConfig, checkLint},
+		{"executables", false, needOrigin, checkExecutables},
+		{"paths", false, needOrigin, checkPaths},
+		{"mirror-origin", false, needConfig, checkMirrorOrigin},
+		{"docker-config", false, needDockerPaths, checkDockerConfig},
+		{"units", false, always, checkUnits},
+		{"kubelet", false, needNode, checkKubelet},
+		{"mirrors", false, always, checkMirrors},
+		{"installed", false, needGenerations, checkInstalled},
+		{"counts", false, needGenerations, checkCounts},
 
-		{Check{"api-server", "whether the API server responds"}, true, needCluster, checkAPIServer},
-		{Check{"identity", "the user that the API server sees"}, true, needIdentity, checkIdentity},
-		{Check{"clock", "the difference to the API server's clock"}, true, needIdentity, checkClock},
-		{Check{"pod", "whether the pod is readable"}, true, needPodName, checkPod},
-		{Check{"pull-secrets", "the pod's pull secrets"}, true, needPod, checkPullSecrets},
-		{Check{"service-account", "the annotations of the pod's service account"}, true, needPod, checkServiceAccount},
-		{Check{"permission", "the permissions that a lookup needs"}, true, needIdentityAndPod, checkPermissions},
-		{Check{"token", "whether the API server issues tokens for the pod (dry run)"}, true, needIdentityAndPod, checkTokens},
+		{"api-server", true, needCluster, checkAPIServer},
+		{"identity", true, needIdentity, checkIdentity},
+		{"clock", true, needIdentity, checkClock},
+		{"pod", true, needPodName, checkPod},
+		{"pull-secrets", true, needPod, checkPullSecrets},
+		{"service-account", true, needPod, checkServiceAccount},
+		{"permission", true, needIdentityAndPod, checkPermissions},
+		{"token", true, needIdentityAndPod, checkTokens},
 
-		{Check{"image", "each step of a pull of --image"}, true, needImage, checkImage},
+		{"image", true, needImage, checkImage},
 	}
 }
 
@@ -307,13 +300,13 @@ func Run(ctx context.Context, w *World, only ...string) (*Report, error) {
 	w.load(ctx)
 	report := &Report{Findings: []Finding{}}
 	for _, c := range checks() {
-		if len(only) > 0 && !slices.Contains(only, c.Name) {
+		if len(only) > 0 && !slices.Contains(only, c.name) {
 			continue
 		}
 		if ctx.Err() != nil && !c.remote {
 			return nil, context.Cause(ctx)
 		}
-		r := &results{check: c.Name, earlier: report.Findings, rules: w.Rules}
+		r := &results{check: c.name, earlier: report.Findings, rules: w.Rules}
 		c.examine(ctx, w, r, len(only) > 0)
 		report.Findings = append(report.Findings, r.list...)
 		report.Suppressed += r.suppressed

@@ -4,6 +4,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/regcred/regcred/internal/regularfile"
 )
 
 // Setup returns how this node's kubelet is run. It runs only the kubelet's own
@@ -178,4 +181,60 @@ func wayOf(s *Setup) Way {
 		return ByDropIn
 	}
 	return ByHand
+}
+
+// place describes a path of the node. A relative path is resolved against "/", the
+// working directory of services.
+func (r *reader) place(p string) Place {
+	if p == "" {
+		return Place{}
+	}
+	p = path.Join("/", p)
+	return Place{Path: p, Type: r.placeType(p), Fixed: r.fixed(r.existing(p))}
+}
+
+func (r *reader) placeType(p string) PlaceType {
+	info, err := r.fs().Stat(p)
+	r.note(p, err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Absent
+	case err != nil:
+		return Unknown
+	case info.IsDir():
+		return Directory
+	case info.Mode().IsRegular():
+		return File
+	}
+	return Other
+}
+
+// existing returns the part of a path that exists, without symlinks.
+func (r *reader) existing(p string) string {
+	for at := p; ; at = path.Dir(at) {
+		if real, err := r.fs().Real(at); err == nil || at == "/" {
+			return cmp.Or(real, "/")
+		}
+	}
+}
+
+// fixed returns why files at an existing path cannot be written; "" if they can.
+// Permissions do not matter, because an installer is root.
+func (r *reader) fixed(existing string) string {
+	err := r.fs().Refusal(existing)
+	if err == nil || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s", existing, regularfile.Cause(err))
+}
+
+// binDir describes a directory of executables.
+func (r *reader) binDir(p string) Place {
+	out := r.place(p)
+	if out.Fixed == "" && p != "" {
+		if existing := r.existing(out.Path); r.fs().NoExec(existing) {
+			out.Fixed = existing + " is mounted noexec"
+		}
+	}
+	return out
 }
