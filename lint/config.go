@@ -9,6 +9,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/textedit"
 	"github.com/regcred/regcred/lint/internal/rules"
+	"github.com/regcred/regcred/plugin"
 )
 
 // configRules returns the rules for a configuration as a whole.
@@ -85,7 +86,7 @@ func hostOf(predecessor bool) pluginHost {
 
 // hostOfAny returns kubelet if the kubelet reads any of c's providers.
 func hostOfAny(c *config.Config) pluginHost {
-	forKubelet := slices.ContainsFunc(c.Providers, func(p config.Provider) bool { return !p.OutOfTree() })
+	forKubelet := slices.ContainsFunc(c.Providers, func(p config.Provider) bool { return p.APIVersion != plugin.OutOfTree })
 	return hostOf(!forKubelet && len(c.Providers) > 0)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/lint/internal/imagename"
 	"github.com/regcred/regcred/lint/internal/rules"
+	"github.com/regcred/regcred/plugin"
 )
 
 // patternRules returns the rules for one entry of matchImages. Patterns that kubelet
@@ -182,7 +183,7 @@ type pattern struct {
 }
 
 func parsePattern(provider *config.Provider, k int, siblings *patternList) *pattern {
-	p := &pattern{raw: provider.MatchImages[k], siblings: siblings, tokens: provider.TokenAttributes != nil, outOfTree: provider.OutOfTree()}
+	p := &pattern{raw: provider.MatchImages[k], siblings: siblings, tokens: provider.TokenAttributes != nil, outOfTree: provider.APIVersion == plugin.OutOfTree}
 	p.shown = excerpt.Value(excerpt.Pattern(p.raw))
 	whole, err := location.Parse(p.raw)
 	if p.valid = err == nil; !p.valid {
@@ -264,7 +265,7 @@ func checkCatchAll(p *config.Provider) []rules.Result {
 	for _, s := range l.catchAll {
 		most = max(most, strings.Count(s, "*"))
 	}
-	return rules.InField(config.FieldPath{"matchImages", l.index[l.catchAll[0]] - 1}, "",
+	return rules.InField(fmt.Sprintf("matchImages[%d]", l.index[l.catchAll[0]]-1), "",
 		"%d patterns that consist only of * labels match every registry host with up to %d labels and no port, so the kubelet runs the plugin for each host",
 		len(l.catchAll), most)
 }

@@ -62,7 +62,7 @@ func TestWhereTheConfigurationIs(t *testing.T) {
 	}
 	b.write("c.yaml", configuration("good r.example")+"  w: 1\n  x: 1\n")
 	stdout, code = b.get("r.example", "REGCRED_CONFIG="+b.path("c.yaml"), "REGCRED_BIN_DIR="+b.dir)
-	b.refused("broken twice", stdout, code, ".w: unknown field; ", ".x: unknown field; the kubelet would not start")
+	b.refused("broken twice", stdout, code, ".w: unknown field; ", ".x: unknown field; ", "the kubelet would not start")
 }
 
 // TestConfigurationOfOthers: who may change what was found would be asked for

@@ -18,6 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/plugin"
 )
 
 // lookupFlags holds the flags of the commands that look up credentials.

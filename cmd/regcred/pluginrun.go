@@ -231,7 +231,7 @@ func (r *pluginRunReport) refuseEcho(p *config.Provider, req *plugin.Request, re
 
 func toRequestJSON(apiVersion string, req *plugin.Request) requestJSON {
 	j := requestJSON{
-		Kind:                      plugin.KindRequest,
+		Kind:                      protocol.KindRequest,
 		APIVersion:                apiVersion,
 		Image:                     req.Image,
 		ServiceAccountAnnotations: req.ServiceAccountAnnotations,
@@ -247,7 +247,7 @@ func toRequestJSON(apiVersion string, req *plugin.Request) requestJSON {
 
 func toResponseJSON(resp *plugin.Response) *responseJSON {
 	j := &responseJSON{
-		Kind:         plugin.KindResponse,
+		Kind:         protocol.KindResponse,
 		APIVersion:   resp.APIVersion,
 		CacheKeyType: resp.CacheKeyType,
 		Auth:         map[string]authJSON{},
